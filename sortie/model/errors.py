@@ -1,0 +1,109 @@
+"""The error families: one per port, each with a kind and a message an operator can act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ErrorKind(StrEnum):
+    """Why a turn or a run failed; stable words, seen in history, API and metrics."""
+
+    AGENT_NOT_FOUND = "agent_not_found"
+    INVALID_WORKSPACE_CWD = "invalid_workspace_cwd"
+    RESPONSE_ERROR = "response_error"
+    RESPONSE_TIMEOUT = "response_timeout"
+    TURN_TIMEOUT = "turn_timeout"
+    TURN_STALLED = "turn_stalled"
+    TURN_FAILED = "turn_failed"
+    TURN_CANCELLED = "turn_cancelled"
+    PORT_EXIT = "port_exit"
+    HOOK_FAILED = "hook_failed"
+    TEMPLATE_ERROR = "template_error"
+    WORKSPACE_ERROR = "workspace_error"
+    TRACKER_ERROR = "tracker_error"
+    INTERNAL_ERROR = "internal_error"
+
+
+class SortieError(Exception):
+    """An expected failure; its text says what was attempted, on what, and what to do."""
+
+
+class AgentError(SortieError):
+    """An agent could not start a session or a turn; ``timed_out``: it did not answer in time."""
+
+    def __init__(self, kind: ErrorKind, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.timed_out = timed_out
+
+
+class TrackerErrorKind(StrEnum):
+    """What kind of trouble a tracker has; decides whether trying again can help."""
+
+    UNAVAILABLE = "unavailable"  # down, slow, rate limited, answering nonsense
+    NOT_FOUND = "not_found"
+    PERMISSION = "permission"
+    CONFLICT = "conflict"  # the issue is no longer in the state it was read in
+    INVALID = "invalid"  # the issue or the request is malformed
+
+
+class TrackerError(SortieError):
+    """A tracker could not answer, or refused; ``retry_after`` is in seconds, if it said so."""
+
+    def __init__(
+        self, kind: TrackerErrorKind, message: str, *, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+
+
+class TransportError(SortieError):
+    """A directory or process could not be handled where a run lives."""
+
+
+class ProgramNotFound(TransportError):
+    """The program to start does not exist or may not be executed."""
+
+
+class WorkspaceError(SortieError):
+    """A workspace could not be made, trusted or removed."""
+
+
+class HookError(SortieError):
+    """A hook failed or ran out of time."""
+
+
+class TemplateError(SortieError):
+    """A prompt could not be rendered."""
+
+
+class StoreError(SortieError):
+    """The database could not be opened, read or written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One finding in a WORKFLOW.md; ``line`` and ``column`` count from 1, 0 when unknown."""
+
+    path: str
+    line: int
+    column: int
+    key: str  # dotted, "" where no key is concerned
+    message: str
+    severity: str = "error"  # or "warning"
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+        subject = f"{self.key}: " if self.key else ""
+        warning = "warning: " if self.severity == "warning" else ""
+        return f"{place}: {warning}{subject}{self.message}"
+
+
+class WorkflowError(SortieError):
+    """A WORKFLOW.md is not usable; ``problems`` holds every finding, warnings included."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
+        self.problems = problems

@@ -1,0 +1,90 @@
+"""Issues as every tracker presents them: normalized, frozen, with opaque ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType
+
+IssueId = NewType("IssueId", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocker:
+    """An issue that must be finished first; an unknown ``state`` is None and blocks."""
+
+    identifier: str
+    id: IssueId | None = None
+    state: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A remark on an issue."""
+
+    author: str
+    body: str
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """A tracker issue; ``id`` is opaque, ``identifier`` is for people.
+
+    ``state`` is spelled as the tracker spells it: compare it with ``same_state`` or
+    ``state_key``. Times are aware.
+    """
+
+    id: IssueId
+    identifier: str
+    title: str
+    state: str
+    description: str = ""
+    priority: int | None = None
+    url: str | None = None
+    labels: tuple[str, ...] = ()
+    assignee: str | None = None
+    issue_type: str | None = None
+    branch_name: str | None = None
+    parent: str | None = None
+    comments: tuple[Comment, ...] = ()
+    blocked_by: tuple[Blocker, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """When an issue was first seen, and when its content last changed; aware times."""
+
+    first_seen: datetime
+    changed_at: datetime
+
+
+def state_key(state: str) -> str:
+    """Return the form in which states (and labels) are compared: trimmed and case-folded."""
+    return state.strip().casefold()
+
+
+def same_state(one: str, other: str) -> bool:
+    """Tell whether two spellings name one state."""
+    return state_key(one) == state_key(other)
+
+
+def content_of(issue: Issue) -> tuple[object, ...]:
+    """Return what a person edits: all of an issue but its state, comments and times.
+
+    Two issues with equal content differ at most by what trackers and Sortie itself write.
+    """
+    return (
+        issue.identifier,
+        issue.title,
+        issue.description,
+        issue.priority,
+        tuple(sorted(state_key(label) for label in issue.labels)),
+        issue.assignee,
+        issue.issue_type,
+        issue.branch_name,
+        issue.parent,
+        tuple(sorted(blocker.identifier for blocker in issue.blocked_by)),
+    )

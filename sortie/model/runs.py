@@ -1,0 +1,161 @@
+"""Runs, turns and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NewType
+
+from sortie.model.errors import ErrorKind
+from sortie.model.issues import IssueId
+
+RunId = NewType("RunId", str)
+"""A UUID; it also stands as SORTIE_RUN_ID in the environment of the run's processes."""
+
+LOCAL = "local"
+"""The name of this machine where a host is shown."""
+
+
+class RunStatus(StrEnum):
+    """The life of a run, as history shows it."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    STALLED = "stalled"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+
+class TurnOutcome(StrEnum):
+    """How one turn ended."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    STALLED = "stalled"
+    CANCELLED = "cancelled"
+
+
+class StopReason(StrEnum):
+    """Why the scheduler stopped a run."""
+
+    TERMINAL = "terminal"
+    INACTIVE = "inactive"
+    MISSING = "missing"
+    OPERATOR = "operator"
+    SHUTDOWN = "shutdown"
+
+
+class HoldReason(StrEnum):
+    """Why an issue is parked."""
+
+    AGENT_NOT_FOUND = "agent_not_found"
+    INVALID_WORKSPACE_CWD = "invalid_workspace_cwd"
+    ADAPTER_SETTINGS = "adapter_settings"
+    SESSION_BUDGET_EXHAUSTED = "session_budget_exhausted"
+    HANDOFF_FAILED = "handoff_failed"
+    AGENT_BLOCKED = "agent_blocked"
+    OPERATOR = "operator"
+    INTERNAL_ERROR = "internal_error"
+
+
+class WaitKind(StrEnum):
+    """What a waiting issue waits for."""
+
+    RETRY = "retry"
+    CONTINUATION = "continuation"
+    HANDOFF = "handoff"
+
+
+class Trigger(StrEnum):
+    """Why something is tried again."""
+
+    ERROR = "error"
+    CONTINUATION = "continuation"
+    HANDOFF = "handoff"
+    STALL = "stall"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streak:
+    """What happened to an issue in a row, up to its next run.
+
+    ``failures`` is the next run's attempt. ``continuations`` counts successes without a change
+    of state, ``interruptions`` runs that a crash of the daemon cut short.
+    """
+
+    failures: int = 0
+    continuations: int = 0
+    interruptions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """A process that cannot be mistaken for another: ``started_at`` is psutil's create_time."""
+
+    pid: int
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownWorkspace:
+    """A directory that Sortie made for an issue and has not removed yet."""
+
+    issue_id: IssueId
+    identifier: str
+    host: str
+    path: str
+
+
+class Finish(StrEnum):
+    """How a run came to its own end."""
+
+    TURNS_USED = "turns_used"  # still active, no turn left
+    LEFT_ACTIVE = "left_active"  # the issue left its active states
+    GONE = "gone"  # the tracker no longer knows the issue
+    UNREADABLE = "unreadable"  # the tracker could not say; continue when it answers
+    REVIEW = "review"  # the agent asked for a person's review
+    BLOCKED = "blocked"  # the agent cannot go on without a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The run came to its own end."""
+
+    finish: Finish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED."""
+
+    kind: ErrorKind
+    message: str
+    status: RunStatus = RunStatus.FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The run was stopped because the scheduler asked for it."""
+
+
+RunEnd = Finished | Failed | Stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a worker says when it is gone.
+
+    ``credits`` and ``tokens`` are None where the agent does not tell.
+    """
+
+    end: RunEnd
+    turns: int = 0
+    credits: float | None = None
+    tokens: int | None = None
+    seconds: float = 0.0

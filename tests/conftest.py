@@ -1,0 +1,20 @@
+"""What all tests share: the switch for the slow ones."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--full``."""
+    parser.addoption("--full", action="store_true", help="run the slow tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the slow tests, visibly, unless they were asked for."""
+    if config.getoption("--full"):
+        return
+    skip = pytest.mark.skip(reason="slow: run with --full")
+    for item in items:
+        if item.get_closest_marker("full") is not None:
+            item.add_marker(skip)
