@@ -1,0 +1,47 @@
+"""Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
+
+from sortie.config.decode import Decoded, decode
+from sortie.config.reload import keep_restart_only, needs_restart
+from sortie.config.schemas import BlockSchema, Override, Schemas, Surroundings
+from sortie.config.settings import (
+    AgentSettings,
+    Block,
+    CommentSettings,
+    HookSettings,
+    LoggingSettings,
+    PollingSettings,
+    ServerSettings,
+    Settings,
+    TrackerSettings,
+    WorkerSettings,
+    WorkspaceSettings,
+)
+from sortie.config.tree import Node, Place
+from sortie.config.values import Frozen, PathText, Secret
+
+__all__ = [
+    "AgentSettings",
+    "Block",
+    "BlockSchema",
+    "CommentSettings",
+    "Decoded",
+    "Frozen",
+    "HookSettings",
+    "LoggingSettings",
+    "Node",
+    "Override",
+    "PathText",
+    "Place",
+    "PollingSettings",
+    "Schemas",
+    "Secret",
+    "ServerSettings",
+    "Settings",
+    "Surroundings",
+    "TrackerSettings",
+    "WorkerSettings",
+    "WorkspaceSettings",
+    "decode",
+    "keep_restart_only",
+    "needs_restart",
+]

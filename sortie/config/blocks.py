@@ -1,0 +1,165 @@
+"""Decode one block of a WORKFLOW.md: all its problems, and what can be made of the rest."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sortie.config.fields import fields_of, is_secret, lookup_of, sections_of
+from sortie.config.messages import describe, explain, nearest
+from sortie.config.references import Resolved, resolve, unset_warning
+from sortie.config.report import Report
+from sortie.config.schemas import Surroundings
+from sortie.config.tree import Node, Path
+from sortie.config.values import LARGEST
+
+
+def decode_block(
+    path: Path, model: type[BaseModel], around: Surroundings, report: Report
+) -> BaseModel | None:
+    """Decode the block at ``path`` and report every problem.
+
+    Settings with problems become their defaults; None where that cannot be done. Afterwards the
+    report's document holds the block with its references looked up.
+    """
+    node = report.document.at(path)
+    if node is None:
+        node = Node(value={}, place=report.nearest(path).where)
+    elif not isinstance(node.value, Mapping):
+        report.error(node, path, f"needs a mapping, not {describe(node.value)}")
+        node = Node(value={}, place=node.place, key=node.key)
+    decoding = _Decoding(path=path, model=model, around=around, report=report, node=node)
+    decoding.drop_unknown_keys()
+    decoding.look_up()
+    report.replace(path, decoding.node)
+    return decoding.validate()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Decoding:
+    path: Path
+    model: type[BaseModel]
+    around: Surroundings
+    report: Report
+    node: Node
+    unset: dict[Path, tuple[Node, str]] = field(default_factory=dict)
+
+    def drop_unknown_keys(self) -> None:
+        self.node = self._known(self.node, self.path, self.model)
+
+    def _known(self, node: Node, path: Path, model: type[BaseModel]) -> Node:
+        fields = fields_of(model)
+        for key, entry in node.entries().items():
+            if key not in fields:
+                at_key = Node(value=None, place=entry.key or entry.place)
+                message = f"unknown key; {nearest(key, fields)}"
+                self.report.error(at_key, (*path, key), message)
+                node = node.without_entry(key)
+                continue
+            if inner := sections_of(model).get(key):
+                node = node.with_entry(key, self._known(entry, (*path, key), inner))
+        return node
+
+    def look_up(self) -> None:
+        """Look up the references of every setting; what is unset or wrong is dropped."""
+        for key, info in fields_of(self.model).items():
+            entry, lookup = self.node.entries().get(key), lookup_of(info)
+            if entry is None or lookup is None:
+                continue
+            found = resolve(entry, lookup, self.around)
+            self._tell(found, entry, (*self.path, key))
+            if is_secret(info):
+                self.report.secret_variables += found.used
+            if found.node is None:
+                self.node = self.node.without_entry(key)
+            else:
+                self.node = self.node.with_entry(key, found.node)
+
+    def _tell(self, found: Resolved, entry: Node, path: Path) -> None:
+        for node, message in found.warnings:
+            self.report.warning(node, path if node is entry else (*path, node.index or 0), message)
+        for node, message in found.wrong:
+            self.report.error(node, path if node is entry else (*path, node.index or 0), message)
+        if found.unset:
+            self.unset[path] = (entry, found.unset[0])
+
+    def validate(self) -> BaseModel | None:
+        """Validate, drop what is wrong and validate again, until nothing more is found."""
+        plain, block = self.node.plain(), None
+        while True:
+            try:
+                block = self.model.model_validate_json(_to_json(plain), strict=True)
+            except ValidationError as exc:
+                wrong = {self._reported(error) for error in exc.errors(include_url=False)}
+                dropped = wrong & plain.keys()
+                if not dropped:
+                    break
+                plain = {key: value for key, value in plain.items() if key not in dropped}
+            else:
+                break
+        for path, (entry, name) in self.unset.items():
+            self.report.warning(entry, path, unset_warning(name))
+        return block
+
+    def _reported(self, error: ErrorDetails) -> str:
+        """Report an error of pydantic's and return the key in this block that it is about."""
+        loc = error["loc"]
+        if not loc:
+            self._about_block(explain(error, None, shown=False))
+            return ""
+        at = loc if error["type"] == "missing" else self._written(loc)
+        path = (*self.path, *self.node.as_written(at))
+        if self.report.is_blamed(path):
+            return str(loc[0])
+        if error["type"] == "missing" and path in self.unset:
+            entry, name = self.unset.pop(path)
+            self.report.error(entry, path, f"is required, but ${name} is not set or empty")
+            return str(loc[0])
+        node = self._empty(loc) or self.node.at(self._written(loc)) or self.node
+        shown = not is_secret(fields_of(self.model)[str(loc[0])])
+        self.report.error(node, path, explain(error, node.plain(), shown=shown))
+        return str(loc[0])
+
+    def _empty(self, loc: Path) -> Node | None:
+        """Return the node of a key that was written without a value."""
+        written = self.node.value if isinstance(self.node.value, Mapping) else {}
+        entry = written.get(str(loc[0]))
+        if entry is None or entry.value is not None or entry.key is None:
+            return None
+        return Node(value=None, place=entry.key)
+
+    def _written(self, loc: Path) -> Path:
+        """Return as much of a location as was written; the rest names a type, or is missing."""
+        return next(loc[:end] for end in range(len(loc), -1, -1) if self.node.at(loc[:end]))
+
+    def _about_block(self, message: str) -> None:
+        """Report what is wrong with several settings at the last of them that is mentioned."""
+        mentioned = [key for key in self.node.entries() if key in message]
+        at = mentioned[-1:] or []
+        path = (*self.path, *at)
+        self.report.error(self.report.nearest(path), path, message)
+
+
+def _to_json(plain: Any) -> str:
+    return json.dumps(_tamed(plain))
+
+
+def _tamed(value: Any) -> Any:
+    """Replace whole numbers that JSON cannot carry; no setting accepts what replaces them."""
+    match value:
+        case bool():
+            return value
+        case int() if abs(value) > LARGEST:
+            return math.inf
+        case list():
+            return [_tamed(item) for item in value]
+        case dict():
+            return {key: _tamed(item) for key, item in value.items()}
+        case _:
+            return value

@@ -1,0 +1,205 @@
+"""Decode the front matter of a WORKFLOW.md into settings, or say all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from sortie.config.blocks import decode_block
+from sortie.config.fields import sections_of
+from sortie.config.limits import drop_useless_limits
+from sortie.config.messages import describe, nearest
+from sortie.config.overrides import overlay
+from sortie.config.report import Report
+from sortie.config.rules import (
+    Finding,
+    agent_findings,
+    server_findings,
+    tracker_findings,
+    worker_findings,
+)
+from sortie.config.schemas import BlockSchema, Schemas, Surroundings
+from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
+from sortie.config.tree import Node
+from sortie.config.values import PathText
+from sortie.model import Problem
+
+_SECRETS = ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """The settings, None exactly where ``problems`` holds an error."""
+
+    settings: Settings | None
+    problems: tuple[Problem, ...]
+
+
+class _WrittenWorkspace(Block):
+    root: PathText | None = None
+
+
+class _WrittenPaths(Block):
+    db_path: PathText | None = None
+
+
+_SECTIONS = sections_of(Settings) | {"workspace": _WrittenWorkspace}
+
+
+def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded:
+    """Decode a front matter and its overrides; find every problem; never raise.
+
+    The problems are in the order of the file, those of overrides last.
+    """
+    if not isinstance(document.value, Mapping):
+        message = f"the front matter needs to be a mapping, not {describe(document.value)}"
+        return Decoded(settings=None, problems=(document.place.problem("", message),))
+    report = Report(document)
+    overlaid = overlay(report.document, around)
+    report.document = overlaid.document
+    report.problems += overlaid.problems
+    settings = _decoded(report, schemas, around)
+    problems = sorted(report.problems, key=lambda p: (p.path != around.path, p.line, p.column))
+    if settings is None or any(problem.severity == "error" for problem in problems):
+        return Decoded(settings=None, problems=tuple(problems))
+    return Decoded(settings=settings, problems=tuple(problems))
+
+
+def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings | None:
+    _warn_of_unknown_keys(report, schemas)
+    drop_useless_limits(report)
+    tracker = _chosen(report, "tracker", schemas.trackers, None)
+    agent = _chosen(report, "agent", schemas.agents, AgentSettings.model_fields["kind"].default)
+    parts: dict[str, Any] = {
+        name: decode_block((name,), model, around, report) for name, model in _SECTIONS.items()
+    }
+    blocks = dict(_blocks(report, schemas.trackers, tracker, around))
+    secrets = {*_SECRETS, *report.secret_variables}
+    blocks |= _blocks(report, schemas.agents, agent, around)
+    db_path = _db_path(report, around)
+    workspace = _workspace(report, parts["workspace"], around)
+    for finding in _findings(parts):
+        _tell(report, finding)
+    for schema in (tracker, agent):
+        _warn(report, schema, blocks)
+    if report.bad or tracker is None or agent is None or workspace is None:
+        return None
+    return Settings(
+        **parts | {"workspace": workspace},
+        db_path=db_path,
+        blocks=blocks,
+        tracker_block=tracker.block_name,
+        agent_block=agent.block_name,
+        secret_variables=tuple(sorted(secrets)),
+    )
+
+
+def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
+    known = {"db_path", *_SECTIONS, *(schema.block_name for schema in schemas.blocks())}
+    assert isinstance(report.document.value, Mapping)
+    for key, node in report.document.value.items():
+        if key not in known:
+            place = node.key or node.place
+            message = f"unknown key, ignored; {nearest(key, known)}"
+            report.problems.append(place.problem(key, message, "warning"))
+
+
+def _chosen(
+    report: Report, section: str, known: Mapping[str, BlockSchema], default: str | None
+) -> BlockSchema | None:
+    """Return the schema of the chosen adapter; a kind that is none is reported and replaced."""
+    block, path = report.document.at((section,)), (section, "kind")
+    if block is not None and not isinstance(block.value, Mapping):
+        return None
+    node = report.document.at(path) or Node(value=default, place=report.nearest(path).where)
+    if isinstance(node.value, str) and node.value in known:
+        return known[node.value]
+    report.error(node, path, _about_kind(node.value, known))
+    report.replace(path, Node(value="unknown", place=node.place))
+    return None
+
+
+def _about_kind(value: object, known: Collection[str]) -> str:
+    if value is None:
+        return f"is required; known: {', '.join(sorted(known))}"
+    hint = nearest(value if isinstance(value, str) else "", known)
+    return f"needs a known kind, not {describe(value)}; {hint}"
+
+
+def _blocks(
+    report: Report,
+    schemas: Mapping[str, BlockSchema],
+    chosen: BlockSchema | None,
+    around: Surroundings,
+) -> Iterator[tuple[str, BaseModel]]:
+    for schema in schemas.values():
+        path = (schema.block_name,)
+        if report.document.at(path) is None and schema is not chosen:
+            block = _defaults(schema.model)
+        else:
+            block = decode_block(path, schema.model, around, report)
+        if block is not None:
+            yield schema.block_name, block
+
+
+def _defaults(model: type[BaseModel]) -> BaseModel | None:
+    try:
+        return model()
+    except ValidationError:
+        return None
+
+
+def _db_path(report: Report, around: Surroundings) -> str:
+    written = report.document.entries().get("db_path")
+    entries = {} if written is None else {"db_path": written}
+    alone = Report(Node(value=entries, place=report.document.place))
+    paths = decode_block((), _WrittenPaths, around, alone)
+    report.problems += alone.problems
+    report.bad |= alone.bad
+    given = paths.db_path if isinstance(paths, _WrittenPaths) else None
+    return given or str(around.directory / ".sortie.db")
+
+
+def _workspace(
+    report: Report, written: BaseModel | None, around: Surroundings
+) -> WorkspaceSettings | None:
+    if isinstance(written, _WrittenWorkspace) and written.root is not None:
+        return WorkspaceSettings(root=written.root)
+    path, state = ("workspace", "root"), around.state_directory()
+    if state is None:
+        if not report.is_bad(path):
+            message = "has no default where HOME is not set; write the directory's whole path"
+            report.error(report.nearest(path), path, message)
+        return None
+    digest = sha256(around.identity.encode("utf-8", "surrogateescape")).hexdigest()
+    return WorkspaceSettings(root=str(state / "sortie" / "workspaces" / digest[:16]))
+
+
+def _findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
+    if (tracker := parts["tracker"]) is not None:
+        yield from tracker_findings(tracker)
+        yield from agent_findings(parts["agent"], tracker)
+    yield from worker_findings(parts["worker"])
+    yield from server_findings(parts["server"])
+
+
+def _tell(report: Report, finding: Finding) -> None:
+    if any(report.is_bad(path) for path in (finding.path, *finding.needs)):
+        return
+    node, path = report.nearest(finding.path), report.document.as_written(finding.path)
+    if finding.severity == "error":
+        report.error(node, path, finding.message)
+    else:
+        report.warning(node, path, finding.message)
+
+
+def _warn(report: Report, schema: BlockSchema | None, blocks: Mapping[str, BaseModel]) -> None:
+    if schema is None or schema.block_name not in blocks or report.is_bad((schema.block_name,)):
+        return
+    for dotted, message in schema.warn(blocks[schema.block_name]):
+        path = tuple(dotted.split("."))
+        report.warning(report.nearest(path), path, message)

@@ -1,0 +1,36 @@
+"""Limits by state: entries that limit nothing are ignored, with a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sortie.config.messages import describe
+from sortie.config.report import Report
+from sortie.config.tree import Node
+from sortie.config.values import LARGEST
+from sortie.model import state_key
+
+_PATH = ("agent", "max_concurrent_agents_by_state")
+
+
+def drop_useless_limits(report: Report) -> None:
+    """Bring the states into their compared form and drop entries that are no limit."""
+    node = report.document.at(_PATH)
+    if node is None or not isinstance(node.value, Mapping):
+        return
+    kept: dict[str, Node] = {}
+    for state, entry in node.value.items():
+        path = (*_PATH, state)
+        if not _is_limit(entry.value):
+            message = f"is ignored: a limit is a whole number above 0, not {describe(entry.value)}"
+            report.warning(entry, path, message)
+            continue
+        if state_key(state) in kept:
+            report.warning(entry, path, "replaces the limit of the same state above")
+        kept[state_key(state)] = entry
+    report.replace(_PATH, replace(node, value=kept))
+
+
+def _is_limit(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= LARGEST

@@ -1,0 +1,102 @@
+"""Look up ``$VAR``, expand ``~`` and make paths absolute, as each setting's ``Lookup`` says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from sortie.config.schemas import Surroundings
+from sortie.config.tree import Node
+from sortie.config.values import Lookup
+
+_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
+_UNUSABLE = re.compile("[\ud800-\udfff]")  # what the environment has for bytes of no UTF-8
+
+
+@dataclass(slots=True)
+class Resolved:
+    """A setting after its references were looked up.
+
+    ``node`` is None where it counts as missing. ``unset`` are variables that are not set or
+    empty, ``used`` all that were looked up, ``wrong`` is what is not accepted.
+    """
+
+    node: Node | None
+    unset: list[str] = field(default_factory=list)
+    used: list[str] = field(default_factory=list)
+    warnings: list[tuple[Node, str]] = field(default_factory=list)
+    wrong: list[tuple[Node, str]] = field(default_factory=list)
+
+
+def resolve(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
+    """Look up the references of a setting, or of each item of a list of settings."""
+    if not isinstance(node.value, tuple):
+        return _resolve_text(node, lookup, around)
+    result = Resolved(node)
+    kept = []
+    for item in node.value:
+        found = _resolve_text(item, lookup, around)
+        result.used += found.used
+        result.wrong += found.wrong
+        result.warnings += found.warnings
+        result.warnings += [(item, _missing(name, "item")) for name in found.unset]
+        if found.node is not None:
+            kept.append(found.node)
+    result.node = replace(node, value=tuple(kept))
+    return result
+
+
+def _missing(name: str, what: str) -> str:
+    return f"${name} is not set or empty, so the {what} counts as missing"
+
+
+def unset_warning(name: str) -> str:
+    """Return the warning about a key whose variable is not set."""
+    return _missing(name, "key")
+
+
+def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
+    if not isinstance(node.value, str):
+        return Resolved(node)
+    if node.place.is_override:
+        return _as_path(Resolved(node), around) if lookup is Lookup.PATH else Resolved(node)
+    text = node.value
+    names = [found[1] or found[2] for found in _REFERENCE.finditer(text)]
+    whole = _REFERENCE.fullmatch(text) is not None
+    if lookup is Lookup.ONLY and not whole:
+        message = "needs a reference such as $TOKEN; the token itself must not stand in the file"
+        return Resolved(None, wrong=[(node, message)])
+    result = Resolved(node)
+    if whole or (names and lookup is Lookup.ANYWHERE):
+        values = {name: around.lookup(name) for name in names}
+        result.used = names
+        result.unset = [name for name in values if not values[name]]
+        if result.unset:
+            return replace(result, node=None)
+        if any(_UNUSABLE.search(value) for value in values.values()):
+            message = f"{text} holds bytes that are no UTF-8"
+            return replace(result, node=None, wrong=[(node, message)])
+        text = _REFERENCE.sub(lambda found: values[found[1] or found[2]], text)
+        result.node = replace(node, value=text)
+    elif names:
+        message = f"${names[0]} is taken as it stands: only a whole value can be a reference"
+        result.warnings.append((node, message))
+    return _as_path(result, around) if lookup is Lookup.PATH else result
+
+
+def _as_path(result: Resolved, around: Surroundings) -> Resolved:
+    assert result.node is not None
+    text = str(result.node.value)
+    if not text.strip():
+        return replace(result, node=None, wrong=[(result.node, "must not be blank")])
+    if text.startswith("~"):
+        user, _, rest = text.partition("/")
+        if user != "~":
+            message = f"needs a path; only ~ is expanded, not {user}"
+            return replace(result, node=None, wrong=[(result.node, message)])
+        if not around.home:
+            message = "begins with ~, but HOME is not set; write the whole path"
+            return replace(result, node=None, wrong=[(result.node, message)])
+        text = str(PurePosixPath(around.home, rest.lstrip("/")))
+    return replace(result, node=replace(result.node, value=str(around.directory / text)))

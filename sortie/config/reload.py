@@ -1,0 +1,51 @@
+"""Which changes of the settings a running daemon cannot follow, and how to leave them out."""
+
+from __future__ import annotations
+
+from sortie.config.settings import Settings
+from sortie.config.values import Frozen
+
+_TRACKER = ("kind", "endpoint", "api_key", "project", "query_filter")
+_SECTIONS = ("workspace", "server", "logging")
+
+
+def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
+    """Return the dotted keys whose new values take effect at the next start only."""
+    changed = [
+        f"tracker.{name}"
+        for name in _TRACKER
+        if getattr(old.tracker, name) != getattr(new.tracker, name)
+    ]
+    if old.tracker.kind == new.tracker.kind:
+        block, other = old.block(old.tracker_block), new.block(new.tracker_block)
+        changed += [
+            f"{old.tracker_block}.{info.alias or name}"
+            for name, info in type(block).model_fields.items()
+            if getattr(block, name) != getattr(other, name)
+        ]
+    for section in _SECTIONS:
+        before, after = getattr(old, section), getattr(new, section)
+        changed += [
+            f"{section}.{info.alias or name}"
+            for name, info in type(before).model_fields.items()
+            if getattr(before, name) != getattr(after, name)
+        ]
+    if old.db_path != new.db_path:
+        changed.append("db_path")
+    return tuple(changed)
+
+
+def keep_restart_only(old: Settings, new: Settings) -> Settings:
+    """Return the new settings, but for what needs a restart: that stays as it was."""
+    kept = {name: getattr(old.tracker, name) for name in _TRACKER}
+    blocks = {**new.blocks, old.tracker_block: old.block(old.tracker_block)}
+    return new.model_copy(
+        update={
+            "tracker": new.tracker.model_copy(update=kept),
+            **{section: getattr(old, section) for section in _SECTIONS},
+            "db_path": old.db_path,
+            "blocks": Frozen(blocks),
+            "tracker_block": old.tracker_block,
+            "secret_variables": tuple(sorted({*old.secret_variables, *new.secret_variables})),
+        }
+    )

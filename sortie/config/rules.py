@@ -1,0 +1,92 @@
+"""Rules that several settings have to obey together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
+from sortie.config.tree import Path
+from sortie.model import state_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on."""
+
+    path: Path
+    message: str
+    severity: str = "error"
+    needs: tuple[Path, ...] = ()
+
+
+def _warning(path: Path, message: str, *needs: Path) -> Finding:
+    return Finding(path=path, message=message, severity="warning", needs=needs)
+
+
+_ACTIVE: Path = ("tracker", "active_states")
+_TERMINAL: Path = ("tracker", "terminal_states")
+_HANDOFF: Path = ("tracker", "handoff_state")
+_IN_PROGRESS: Path = ("tracker", "in_progress_state")
+
+
+def tracker_findings(tracker: TrackerSettings) -> Iterator[Finding]:
+    """Yield what is wrong with how states go together."""
+    active = {state_key(state) for state in tracker.active_states}
+    terminal = {state_key(state) for state in tracker.terminal_states}
+    if not active and not terminal:
+        message = "is empty, and so is terminal_states; name the states in which agents work"
+        yield Finding(path=_ACTIVE, message=message, needs=(_TERMINAL,))
+    elif not active:
+        yield _warning(_ACTIVE, "is empty, so no issue will be worked on", _TERMINAL)
+    for position, state in enumerate(tracker.terminal_states):
+        if state_key(state) in active:
+            message = f'"{state}" is in active_states too; a state is one or the other'
+            yield Finding(path=(*_TERMINAL, position), message=message, needs=(_ACTIVE,))
+    start, handoff = tracker.in_progress_state, tracker.handoff_state
+    if start is not None and state_key(start) not in active:
+        message = f'"{start}" is not in active_states; a run would stop itself'
+        yield Finding(path=_IN_PROGRESS, message=message, needs=(_ACTIVE,))
+    if handoff is not None and state_key(handoff) in active:
+        message = f'"{handoff}" is in active_states; an issue handed over would run again'
+        yield Finding(path=_HANDOFF, message=message, needs=(_ACTIVE,))
+    elif handoff is not None and state_key(handoff) in terminal:
+        message = f'"{handoff}" is in terminal_states; its workspace would be removed unseen'
+        yield Finding(path=_HANDOFF, message=message, needs=(_TERMINAL,))
+
+
+def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:
+    """Yield a warning where nothing ends the work on an issue."""
+    if tracker.handoff_state is None and agent.max_sessions == 0:
+        message = (
+            "is not set, and agent.max_sessions sets no limit: "
+            "an issue that stays active is run without end"
+        )
+        yield _warning(_HANDOFF, message, ("agent", "max_sessions"))
+
+
+def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
+    """Yield the hosts that are listed more than once."""
+    for position, host in enumerate(worker.ssh_hosts):
+        if host in worker.ssh_hosts[:position]:
+            yield Finding(path=("worker", "ssh_hosts", position), message=f'"{host}" stands twice')
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") in ("localhost", "ip6-localhost")
+
+
+def server_findings(server: ServerSettings) -> Iterator[Finding]:
+    """Yield an error where a server without a given token could be reached from outside."""
+    if server.port != 0 and server.auth_token is None and not is_loopback(server.host):
+        message = (
+            f'"{server.host}" can be reached from outside, which needs server.auth_token: '
+            "set it to a reference such as $TOKEN, or set SORTIE_SERVER_AUTH_TOKEN"
+        )
+        needs: tuple[Path, ...] = (("server", "auth_token"), ("server", "port"))
+        yield Finding(path=("server", "host"), message=message, needs=needs)

@@ -1,0 +1,79 @@
+"""What decoding needs to know besides the front matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel
+
+from sortie.config.tree import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSchema:
+    """The block of an adapter: its name, its model, and what to warn about.
+
+    ``warn`` takes the decoded block and returns ``(dotted key, message)``; it is asked only for
+    the chosen adapter.
+    """
+
+    block_name: str
+    model: type[BaseModel]
+    warn: Callable[[Any], Sequence[tuple[str, str]]] = lambda _settings: ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schemas:
+    """The blocks of all adapters, by kind."""
+
+    agents: Mapping[str, BlockSchema]
+    trackers: Mapping[str, BlockSchema]
+
+    def blocks(self) -> Iterator[BlockSchema]:
+        """Yield every adapter's block."""
+        yield from self.trackers.values()
+        yield from self.agents.values()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """A value from outside WORKFLOW.md."""
+
+    text: str = field(repr=False)
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where a WORKFLOW.md stands, and what is around it.
+
+    ``path`` is how the file is named in problems; ``directory`` is absolute; ``identity`` tells
+    the file from every other on this machine. ``home`` is "" where there is none. ``env_file``
+    holds the last ``SORTIE_*`` line of each name. ``flags`` are values of the command line by
+    dotted key, ``server.port``; they win over all else.
+    """
+
+    path: str
+    directory: PurePosixPath
+    identity: str
+    home: str
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env_file: Mapping[str, Override] = field(default_factory=dict)
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    def lookup(self, name: str) -> str:
+        """Return a variable's value, "" where it is unset; the environment comes first."""
+        if value := self.env.get(name):
+            return value
+        line = self.env_file.get(name)
+        return line.text if line else ""
+
+    def state_directory(self) -> PurePosixPath | None:
+        """Return where programs keep their state, None where nobody says."""
+        given = PurePosixPath(self.env.get("XDG_STATE_HOME", ""))
+        if given.is_absolute():
+            return given
+        return PurePosixPath(self.home, ".local/state") if self.home.startswith("/") else None

@@ -1,0 +1,167 @@
+"""The settings of a WORKFLOW.md, one frozen model for each block; times are seconds.
+
+A field's alias, where it has one, is its key in WORKFLOW.md: there times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sortie.config.values import (
+    Blocks,
+    Command,
+    Frozen,
+    Limits,
+    Line,
+    Lookup,
+    PathText,
+    Script,
+    Secret,
+    SshHost,
+    State,
+    VariableName,
+    choice,
+    milliseconds,
+    whole,
+)
+
+
+class Block(BaseModel):
+    """A mapping of WORKFLOW.md with known keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class CommentSettings(Block):
+    """At which moments Sortie comments on an issue."""
+
+    on_dispatch: bool = False
+    on_completion: bool = False
+    on_failure: bool = False
+
+
+class TrackerSettings(Block):
+    """Which issues there are and which states mean what; states are compared by ``state_key``."""
+
+    kind: Line
+    endpoint: Annotated[Line | None, Lookup.WHOLE] = None
+    api_key: Annotated[Secret | None, Lookup.ANYWHERE] = None
+    project: Annotated[Line | None, Lookup.WHOLE] = None
+    query_filter: Script | None = None
+    active_states: tuple[State, ...] = ()
+    terminal_states: tuple[State, ...] = ()
+    required_labels: tuple[Line, ...] = ()
+    in_progress_state: State | None = None
+    handoff_state: State | None = None
+    comments: CommentSettings = CommentSettings()
+
+
+class PollingSettings(Block):
+    """How often the tracker is asked."""
+
+    interval: Annotated[float, milliseconds(1)] = Field(30.0, alias="interval_ms")
+
+
+class WorkspaceSettings(Block):
+    """Where workspaces are."""
+
+    root: PathText
+
+
+class HookSettings(Block):
+    """Shell scripts that run in a workspace at points of its life."""
+
+    after_create: Script | None = None
+    before_run: Script | None = None
+    after_run: Script | None = None
+    before_remove: Script | None = None
+    timeout: Annotated[float, milliseconds(1)] = Field(60.0, alias="timeout_ms")
+    run_on: Annotated[str, choice("workspace", "orchestrator")] = "workspace"
+
+
+class AgentSettings(Block):
+    """Which agent works, how many at once and for how long.
+
+    ``max_sessions`` 0 is no limit. ``stall_timeout`` 0 or less is no limit.
+    """
+
+    kind: Line = "kiro"
+    command: Command = None
+    max_turns: Annotated[int, whole(1)] = 20
+    max_sessions: Annotated[int, whole(0)] = 0
+    max_concurrent_agents: Annotated[int, whole(1)] = 10
+    max_concurrent_agents_by_state: Limits = Frozen()
+    turn_timeout: Annotated[float, milliseconds(1)] = Field(3600.0, alias="turn_timeout_ms")
+    read_timeout: Annotated[float, milliseconds(1)] = Field(5.0, alias="read_timeout_ms")
+    stall_timeout: Annotated[float, milliseconds()] = Field(300.0, alias="stall_timeout_ms")
+    stop_grace: Annotated[float, milliseconds(0, 20_000)] = Field(5.0, alias="stop_grace_ms")
+    max_retry_backoff: Annotated[float, milliseconds(1)] = Field(
+        300.0, alias="max_retry_backoff_ms"
+    )
+    status_instructions: bool = True
+
+
+class WorkerSettings(Block):
+    """On which SSH hosts agents run, and how they are reached; no host is this machine."""
+
+    ssh_hosts: tuple[SshHost, ...] = ()
+    max_concurrent_agents_per_host: Annotated[int, whole(1)] | None = None
+    ssh_strict_host_key_checking: Annotated[str, choice("accept-new", "yes", "no")] = "accept-new"
+    ssh_config: PathText | None = None
+    ssh_known_hosts: PathText | None = None
+    ssh_identity_files: tuple[PathText, ...] = ()
+    ssh_pass_env: tuple[VariableName, ...] = ()
+    ssh_secret_delivery: Annotated[str, choice("stdin", "inline")] = "stdin"
+
+
+class ServerSettings(Block):
+    """Where the daemon answers HTTP; port 0 is no server, no token is one made at start."""
+
+    host: Line = "127.0.0.1"
+    port: Annotated[int, whole(0, 65535)] = 7678
+    auth_token: Annotated[Secret | None, Lookup.ONLY] = None
+
+    @property
+    def port_given(self) -> bool:
+        """Tell whether someone asked for this port."""
+        return "port" in self.model_fields_set
+
+
+class LoggingSettings(Block):
+    """How much is logged, and in which form."""
+
+    level: Annotated[str, choice("debug", "info", "warning", "error")] = "info"
+    format: Annotated[Literal["text", "json"], choice("text", "json")] = "text"
+
+
+class Settings(Block):
+    """All that a WORKFLOW.md and its overrides say, but for the prompt.
+
+    ``db_path`` and ``workspace.root`` are absolute. ``tracker_block`` and ``agent_block`` name
+    the blocks of the chosen adapters. ``secret_variables`` are the environment variables that
+    hold secrets of tracker and server; agents and hooks must not inherit them.
+    """
+
+    tracker: TrackerSettings
+    polling: PollingSettings = PollingSettings()
+    workspace: WorkspaceSettings
+    hooks: HookSettings = HookSettings()
+    agent: AgentSettings = AgentSettings()
+    worker: WorkerSettings = WorkerSettings()
+    server: ServerSettings = ServerSettings()
+    logging: LoggingSettings = LoggingSettings()
+    db_path: PathText
+    blocks: Blocks = Frozen()
+    tracker_block: str = ""
+    agent_block: str = ""
+    secret_variables: tuple[str, ...] = ()
+
+    def block(self, name: str) -> BaseModel:
+        """Return the block of an adapter, its defaults where WORKFLOW.md has none.
+
+        Raises KeyError for a name that belongs to no adapter, or to one that is not chosen, is
+        absent and has required keys.
+        """
+        return self.blocks[name]

@@ -1,0 +1,141 @@
+"""Compile a prompt, and find what is wrong with it before it is rendered."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from types import CodeType
+
+from jinja2 import TemplateSyntaxError, nodes
+
+from sortie.config import Place
+from sortie.config.messages import nearest
+from sortie.model import Problem
+from sortie.workflow.budget import RENDER_SECONDS, Budget
+from sortie.workflow.go_templates import go_actions
+from sortie.workflow.places import Lines
+from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
+from sortie.workflow.sandbox import PromptEnvironment
+
+_GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point
+
+MAX_TOKENS = 20_000
+"""Words and signs inside a prompt's braces; more take too long to compile."""
+
+CRASHES = (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError)
+"""What Jinja and Python raise, besides their own errors, for templates beyond all measure."""
+
+
+@lru_cache(maxsize=8)
+def compile_prompt(prompt: Prompt) -> CodeType:
+    """Return a prompt's code. Raises TemplateSyntaxError or one of CRASHES."""
+    environment = PromptEnvironment(Budget(time.monotonic() + RENDER_SECONDS))
+    tree = environment.guarded(environment.parse(prompt.template, filename=prompt.path))
+    code = environment.compile(tree, filename=prompt.path)
+    assert isinstance(code, CodeType)
+    return code
+
+
+def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
+    """Return every problem of a prompt, with its place in the file."""
+    places = _Places(prompt)
+    if not prompt.source.strip():
+        message = "there is no prompt below the front matter; a built-in one is used"
+        return (places.whole(message, "warning"),)
+    if actions := tuple(islice(go_actions(prompt.source), _GO_ACTIONS)):
+        return tuple(
+            places.at(a.index, f"{a.written} is Go's syntax; Jinja's is {a.jinja}") for a in actions
+        )
+    environment = PromptEnvironment(Budget(time.monotonic() + RENDER_SECONDS))
+    try:
+        if too_long := _too_long(environment, prompt.source):
+            return (places.on_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
+        tree = environment.parse(prompt.source)
+        problems = tuple(_problems(tree, environment, places))
+        if not problems:
+            compile_prompt(prompt)
+    except TemplateSyntaxError as exc:
+        return (places.on_line(exc.lineno, _syntax(exc)),)
+    except CRASHES:
+        message = "cannot be compiled: it nests too deeply or holds too large a number"
+        return (places.whole(message),)
+    return problems
+
+
+def _too_long(environment: PromptEnvironment, source: str) -> int:
+    """Return the line on which the template becomes too long, 0 if it does not."""
+    tokens = (
+        line for line, kind, _ in environment.lex(source) if kind not in ("data", "whitespace")
+    )
+    return next(islice(tokens, MAX_TOKENS, None), 0)
+
+
+def _syntax(exc: TemplateSyntaxError) -> str:
+    return f"not a valid template: {exc.message or 'syntax error'}"
+
+
+class _Places:
+    """Makes problems of a prompt from places in its template."""
+
+    def __init__(self, prompt: Prompt) -> None:
+        self._prompt = prompt
+        self._lines = Lines(prompt.path, prompt.source)
+        self._texts = prompt.source.split("\n")
+
+    def at(self, index: int, message: str) -> Problem:
+        place = self._lines.place(index)
+        return self._problem(place.line, place.column, message)
+
+    def on_line(self, line: int, message: str, word: str = "") -> Problem:
+        """Return a problem at a word on a line of the template."""
+        text = self._texts[line - 1] if 0 < line <= len(self._texts) else ""
+        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) if word else None
+        return self._problem(line, found.start() + 1 if found else 1, message)
+
+    def whole(self, message: str, severity: str = "error") -> Problem:
+        return self._problem(1, 1, message, severity)
+
+    def _problem(self, line: int, column: int, message: str, severity: str = "error") -> Problem:
+        place = Place(source=self._prompt.path, line=self._prompt.line + line - 1, column=column)
+        return place.problem("prompt", message, severity)
+
+
+def _problems(
+    tree: nodes.Template, environment: PromptEnvironment, places: _Places
+) -> Iterator[Problem]:
+    own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
+    own |= {node.name for node in tree.find_all(nodes.Macro)}
+    own |= {"loop", "caller", "varargs", "kwargs", "self"}
+    known = {*VARIABLES, *own, *environment.globals}
+    for node in tree.find_all(nodes.Node):
+        if found := _wrong(node, known, own, environment):
+            word, message = found
+            yield places.on_line(node.lineno, message, word)
+
+
+def _wrong(
+    node: nodes.Node, known: set[str], own: set[str], environment: PromptEnvironment
+) -> tuple[str, str] | None:
+    match node:
+        case nodes.Name(name=name, ctx="load") if name not in known:
+            return name, f'there is no "{name}"; {nearest(name, VARIABLES)}'
+        case nodes.Getattr(node=nodes.Name(name=owner), attr=field):
+            return _unknown_field(owner, field, own)
+        case nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as field)):
+            return _unknown_field(owner, field, own)
+        case nodes.Filter(name=str() as name) if name not in environment.known_filters:
+            return name, f'there is no filter "{name}"; {nearest(name, environment.known_filters)}'
+        case nodes.Test(name=name) if name not in environment.tests:
+            return name, f'there is no test "{name}"; {nearest(name, environment.tests)}'
+        case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
+            return "", "a prompt cannot load other templates; write it in one piece"
+    return None
+
+
+def _unknown_field(owner: str, field: str, own: set[str]) -> tuple[str, str] | None:
+    if owner in own or owner not in FIELDS or field in FIELDS[owner] or hasattr(dict, field):
+        return None
+    return field, f'{owner} has no "{field}"; {nearest(field, FIELDS[owner])}'

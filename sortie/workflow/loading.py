@@ -1,0 +1,88 @@
+"""Load a WORKFLOW.md: settings, prompt and warnings, or every error at once."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sortie.config import Schemas, Settings, Surroundings, decode
+from sortie.model import Problem, WorkflowError
+from sortie.workflow.compiling import check_prompt
+from sortie.workflow.env_file import EnvFile, read_env_file
+from sortie.workflow.files import FileRefused, read_text
+from sortie.workflow.front_matter import split_workflow
+from sortie.workflow.prompts import Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """A WORKFLOW.md that can be used; ``path`` is absolute."""
+
+    path: Path
+    settings: Settings
+    prompt: Prompt
+    warnings: tuple[Problem, ...] = ()
+
+
+def load(
+    path: Path,
+    *,
+    schemas: Schemas,
+    env: Mapping[str, str],
+    env_file: Path | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Workflow:
+    """Read and check a WORKFLOW.md; it may block. Raises WorkflowError with every problem.
+
+    ``env`` is the environment, ``env_file`` a file of further ``SORTIE_*`` lines, ``flags`` are
+    values of the command line by dotted key, such as ``server.port``; they win over all else.
+    """
+    source = str(path)
+    lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
+    around = _surroundings(path, env, lines, flags or {})
+    try:
+        parts = split_workflow(read_text(path, source), source)
+    except FileRefused as exc:
+        raise WorkflowError((exc.problem, *lines.problems)) from exc
+    prompt = Prompt(source=parts.prompt, line=parts.prompt_line, path=source)
+    problems = [*parts.problems, *lines.problems]
+    settings = None
+    if parts.document is not None:
+        decoded = decode(parts.document, schemas=schemas, around=around)
+        settings = decoded.settings
+        problems += decoded.problems
+    if parts.prompt_line:
+        problems += check_prompt(prompt)
+    problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
+    if settings is None or any(problem.severity == "error" for problem in problems):
+        raise WorkflowError(tuple(problems))
+    return Workflow(
+        path=path.absolute(), settings=settings, prompt=prompt, warnings=tuple(problems)
+    )
+
+
+def _surroundings(
+    path: Path, env: Mapping[str, str], lines: EnvFile, flags: Mapping[str, str]
+) -> Surroundings:
+    absolute = path.absolute()
+    # The link itself is not resolved: what a mounted configuration links to changes with it.
+    identity = os.path.join(os.path.realpath(absolute.parent), absolute.name)
+    return Surroundings(
+        path=str(path),
+        directory=PurePosixPath(absolute.parent),
+        identity=identity,
+        home=env.get("HOME") or _home(),
+        env=env,
+        env_file=lines.lines,
+        flags=flags,
+    )
+
+
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""

@@ -1,0 +1,157 @@
+"""Prompts: the template of a WORKFLOW.md, what it is rendered with, and the built-in texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sortie.model import Blocker, Comment, Issue, IssueId
+
+FIRST_PROMPT = """\
+{% if not run.is_continuation -%}
+Work on the issue {{ issue.identifier }}: {{ issue.title }}
+{% if issue.description %}
+{{ issue.description }}
+{% endif %}
+Your working directory is {{ workspace.path }}.
+{%- if attempt > 0 %}
+An earlier attempt failed. Look at what it left here before you go on.
+{%- endif %}
+{%- endif %}
+"""
+"""Stands in for a prompt that WORKFLOW.md does not have."""
+
+CONTINUATION_PROMPT = """\
+The issue is still open. Go on where you stopped, check what you have done so far, \
+and finish what is left of it."""
+
+_STATUS_INSTRUCTIONS = """\
+If you cannot go on without a person, write the word blocked to the file .sortie/status.
+If your work is done and a person should look at it, write needs-human-review to that file.
+Write nothing there otherwise; the file is read and removed after each of your turns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """A template; ``line`` is the line of ``path`` on which it begins. It may be empty."""
+
+    source: str
+    line: int = 1
+    path: str = "WORKFLOW.md"
+
+    @property
+    def template(self) -> str:
+        """Return the template to render: the built-in one where there is none."""
+        return self.source if self.source.strip() else FIRST_PROMPT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptContext:
+    """What a turn's prompt can speak of.
+
+    ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is
+    ``local`` or the name of an SSH host.
+    """
+
+    issue: Issue
+    attempt: int
+    turn_number: int
+    max_turns: int
+    is_continuation: bool
+    workspace_path: str
+    host: str
+
+
+class Fields(dict[str, Any]):
+    """A noun of the template, and what it is called there."""
+
+    __slots__ = ("_label",)
+
+    def __init__(self, label: str, **values: Any) -> None:
+        super().__init__(values)
+        self._label = label
+
+    def called(self) -> str:
+        """Return what people call this noun."""
+        return self._label
+
+
+def with_status_instructions(prompt_text: str) -> str:
+    """Append the three lines that explain how an agent says that it needs a person."""
+    return f"{prompt_text.rstrip()}\n\n{_STATUS_INSTRUCTIONS}"
+
+
+def variables_of(context: PromptContext) -> dict[str, Any]:
+    """Return the variables of the template; times are RFC 3339 in UTC, unknown is none."""
+    return {
+        "issue": _issue(context.issue),
+        "attempt": context.attempt,
+        "run": Fields(
+            "run",
+            turn_number=context.turn_number,
+            max_turns=context.max_turns,
+            is_continuation=context.is_continuation,
+        ),
+        "workspace": Fields("workspace", path=context.workspace_path, host=context.host),
+    }
+
+
+def _issue(issue: Issue) -> Fields:
+    return Fields(
+        "issue",
+        id=str(issue.id),
+        identifier=issue.identifier,
+        title=issue.title,
+        description=issue.description,
+        state=issue.state,
+        priority=issue.priority,
+        url=issue.url,
+        labels=list(issue.labels),
+        assignee=issue.assignee,
+        issue_type=issue.issue_type,
+        branch_name=issue.branch_name,
+        parent=issue.parent,
+        comments=[_comment(comment) for comment in issue.comments],
+        blocked_by=[_blocker(blocker) for blocker in issue.blocked_by],
+        created_at=_time(issue.created_at),
+        updated_at=_time(issue.updated_at),
+    )
+
+
+def _comment(comment: Comment) -> Fields:
+    return Fields(
+        "a comment",
+        author=comment.author,
+        body=comment.body,
+        created_at=_time(comment.created_at),
+    )
+
+
+def _blocker(blocker: Blocker) -> Fields:
+    return Fields("a blocker", identifier=blocker.identifier, id=blocker.id, state=blocker.state)
+
+
+def _time(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+_SAMPLE = variables_of(
+    PromptContext(
+        issue=Issue(id=IssueId(""), identifier="", title="", state=""),
+        attempt=0,
+        turn_number=1,
+        max_turns=1,
+        is_continuation=False,
+        workspace_path="",
+        host="",
+    )
+)
+
+VARIABLES = frozenset(_SAMPLE)
+"""The names that a template may use."""
+
+FIELDS = {name: frozenset(value) for name, value in _SAMPLE.items() if isinstance(value, Fields)}
+"""What each of those names has."""

@@ -1,0 +1,83 @@
+"""What a running daemon can follow of a changed WORKFLOW.md."""
+
+from __future__ import annotations
+
+from sortie.config import keep_restart_only, needs_restart
+from tests.config.sample import GOOD, Board, Files, around, settings_of
+
+EVERYTHING = """\
+tracker:
+  kind: file
+  endpoint: e2
+  api_key: k2
+  project: p2
+  query_filter: q2
+  active_states: [Doing]
+  handoff_state: Checked
+file: {path: elsewhere, others: [a]}
+workspace: {root: /elsewhere}
+server: {host: localhost, port: 1, auth_token: $T}
+logging: {level: debug, format: json}
+db_path: other.db
+polling: {interval_ms: 5}
+agent: {max_turns: 3}
+robot: {trust: [a]}
+"""
+
+
+def test_what_needs_a_restart_is_named() -> None:
+    """Every key that is used once at start is told, and none that is not."""
+    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "t"}))
+
+    assert needs_restart(old, old) == ()
+    assert needs_restart(old, new) == (
+        "tracker.endpoint",
+        "tracker.api_key",
+        "tracker.project",
+        "tracker.query_filter",
+        "file.path",
+        "file.others",
+        "workspace.root",
+        "server.host",
+        "server.port",
+        "server.auth_token",
+        "logging.level",
+        "logging.format",
+        "db_path",
+    )
+
+
+def test_the_rest_of_the_new_settings_applies() -> None:
+    """What needs a restart stays as it was; all else is new, and nothing needs a restart then."""
+    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "t"}))
+
+    kept = keep_restart_only(old, new)
+
+    assert needs_restart(old, kept) == ()
+    assert (kept.tracker.active_states, kept.tracker.handoff_state) == (("Doing",), "Checked")
+    assert (kept.polling, kept.agent, kept.block("robot")) == (
+        new.polling,
+        new.agent,
+        new.block("robot"),
+    )
+    assert (kept.tracker.endpoint, kept.tracker.api_key) == (None, None)
+    assert (kept.workspace, kept.server, kept.logging) == (
+        old.workspace,
+        old.server,
+        old.logging,
+    )
+    assert (kept.db_path, kept.block("file")) == (old.db_path, Files(path="/srv/issues"))
+    assert "T" not in old.secret_variables
+
+
+def test_another_kind_of_tracker_needs_a_restart() -> None:
+    """The old tracker's block stays in force beside the new one's."""
+    old = settings_of(GOOD)
+    new = settings_of(GOOD.replace("kind: file", "kind: board").replace("issues", "elsewhere"))
+
+    kept = keep_restart_only(old, new)
+
+    assert needs_restart(old, new) == ("tracker.kind",)
+    assert (kept.tracker.kind, kept.tracker_block) == ("file", "file")
+    assert kept.block("file") == Files(path="/srv/issues")
+    assert kept.block("board") == Board()

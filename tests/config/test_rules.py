@@ -1,0 +1,164 @@
+"""Rules about several settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.config.rules import is_loopback
+from tests.config.sample import GOOD, around, decoded, findings
+
+STATES = """\
+tracker:
+  kind: board
+  active_states: {active}
+  terminal_states: {terminal}
+  in_progress_state: {start}
+  handoff_state: {handoff}
+robot: {{trust_all: true}}
+"""
+
+
+def states(active: str, terminal: str, start: str = "", handoff: str = "Review") -> list[str]:
+    """Return what is found about these states."""
+    return findings(STATES.format(active=active, terminal=terminal, start=start, handoff=handoff))
+
+
+def test_states_that_go_together() -> None:
+    """Case and white space do not matter, and a state elsewhere is a handoff state."""
+    assert states("[Todo, Doing]", "[Done]", "' doing '", "Review") == []
+
+
+BAD_STATES = {
+    "both empty": (
+        ("[]", "[]"),
+        [
+            "W:3:3: tracker.active_states: is empty, and so is terminal_states; "
+            "name the states in which agents work"
+        ],
+    ),
+    "none active": (
+        ("[]", "[Done]"),
+        ["W:3:3: warning: tracker.active_states: is empty, so no issue will be worked on"],
+    ),
+    "overlap": (
+        ("[Todo, Done]", "[Closed, ' DONE ', todo]"),
+        [
+            'W:4:29: tracker.terminal_states[1]: "DONE" is in active_states too; '
+            "a state is one or the other",
+            'W:4:39: tracker.terminal_states[2]: "todo" is in active_states too; '
+            "a state is one or the other",
+        ],
+    ),
+    "start is not active": (
+        ("[Todo]", "[Done]", "Doing"),
+        [
+            'W:5:22: tracker.in_progress_state: "Doing" is not in active_states; '
+            "a run would stop itself"
+        ],
+    ),
+    "handoff is active": (
+        ("[Todo]", "[Done]", "", "todo"),
+        [
+            'W:6:18: tracker.handoff_state: "todo" is in active_states; '
+            "an issue handed over would run again"
+        ],
+    ),
+    "handoff is terminal": (
+        ("[Todo]", "[Done]", "", "done"),
+        [
+            'W:6:18: tracker.handoff_state: "done" is in terminal_states; '
+            "its workspace would be removed unseen"
+        ],
+    ),
+    "nothing ends it": (
+        ("[Todo]", "[Done]", "", ""),
+        [
+            "W:1:1: warning: tracker.handoff_state: is not set, and agent.max_sessions sets no "
+            "limit: an issue that stays active is run without end"
+        ],
+    ),
+    "a wrong list is not blamed for more": (
+        ("[Todo, 5]", "[todo]", "Doing", "todo"),
+        [
+            "W:3:25: tracker.active_states[1]: needs a text, not 5; put it in quotes",
+            'W:6:18: tracker.handoff_state: "todo" is in terminal_states; '
+            "its workspace would be removed unseen",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_STATES)
+def test_states_that_do_not_go_together(name: str) -> None:
+    """Each conflict is told at the setting that has to change."""
+    given, expected = BAD_STATES[name]
+
+    assert states(*given) == expected
+
+
+def test_a_place_in_a_list_is_that_in_the_file() -> None:
+    """Items that count as missing do not move the numbers of those after them."""
+    assert states("[Todo]", "[$NOPE, todo]")[1:] == [
+        'W:4:28: tracker.terminal_states[1]: "todo" is in active_states too; '
+        "a state is one or the other"
+    ]
+
+
+def test_a_limit_of_sessions_ends_it_too() -> None:
+    """With max_sessions no handoff state is missed."""
+    front_matter = GOOD.replace("  handoff_state: Review\n", "") + "agent: {max_sessions: 2}"
+
+    assert findings(front_matter) == []
+
+
+def test_hosts_stand_once() -> None:
+    """A host that is listed twice would get twice its share."""
+    assert findings(GOOD + "worker: {ssh_hosts: [a, b, a]}") == [
+        'W:9:28: worker.ssh_hosts[2]: "a" stands twice'
+    ]
+
+
+LOOPBACK = {
+    "127.0.0.1": True,
+    "127.9.9.9": True,
+    "::1": True,
+    "[::1]": True,
+    "localhost": True,
+    "LOCALHOST.": True,
+    "0.0.0.0": False,
+    "::": False,
+    "10.0.0.1": False,
+    "example.com": False,
+}
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_loopback_addresses_are_known(host: str) -> None:
+    """Only addresses that no other machine reaches are loopback."""
+    assert is_loopback(host) is LOOPBACK[host]
+
+
+def test_a_server_for_others_needs_a_token() -> None:
+    """A host that is not loopback is an error without a given token, unless there is no server."""
+    open_to_all = GOOD + "server: {host: 0.0.0.0}"
+    error = (
+        'W:9:16: server.host: "0.0.0.0" can be reached from outside, which needs '
+        "server.auth_token: set it to a reference such as $TOKEN, "
+        "or set SORTIE_SERVER_AUTH_TOKEN"
+    )
+
+    assert findings(open_to_all) == [error]
+    assert findings(open_to_all, around({"SORTIE_SERVER_AUTH_TOKEN": "t"})) == []
+    assert findings(GOOD + "server: {host: 0.0.0.0, port: 0}") == []
+    assert findings(GOOD + "server: {host: 0.0.0.0, auth_token: $T}", around({"T": "t"})) == []
+
+
+def test_only_the_chosen_agent_warns() -> None:
+    """An adapter's warnings stand at the key they are about, and only if its block is right."""
+    untrusting = GOOD.replace("trust_all: true", "trust: []")
+
+    assert findings(untrusting) == ["W:8:3: warning: robot.trust: trusts nothing"]
+    assert decoded(untrusting).settings is not None
+    assert findings(untrusting + "  model: 5") == [
+        "W:9:10: robot.model: needs a text, not 5; put it in quotes"
+    ]

@@ -1,0 +1,90 @@
+"""WORKFLOW.example.md is complete and right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from sortie import agents, trackers
+from sortie.config import BlockSchema, Schemas, Settings
+from sortie.config.fields import fields_of, leaves_of, sections_of
+from sortie.workflow import Workflow, load
+
+EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"
+
+SCHEMAS = Schemas(
+    agents={
+        adapter.kind: BlockSchema(
+            block_name=adapter.block_name, model=adapter.block, warn=adapter.warn
+        )
+        for adapter in map(agents.load, agents.kinds())
+    },
+    trackers={
+        adapter.kind: BlockSchema(block_name=adapter.block_name, model=adapter.block)
+        for adapter in map(trackers.load, trackers.kinds())
+    },
+)
+
+
+def loaded(path: Path) -> Workflow:
+    """Load a workflow with the adapters there are."""
+    return load(path, schemas=SCHEMAS, env={"HOME": "/home/me", "SORTIE_TOKEN": "t"})
+
+
+def models() -> Iterator[tuple[str, type[BaseModel]]]:
+    """Yield every block that a WORKFLOW.md can have."""
+    yield from sections_of(Settings).items()
+    for schema in SCHEMAS.blocks():
+        yield schema.block_name, schema.model
+
+
+def test_the_example_is_right() -> None:
+    """It can be run as it is, and there is nothing to warn about."""
+    assert loaded(EXAMPLE).warnings == ()
+
+
+KEYS = [(section, path) for section, model in models() for path, _ in leaves_of(model)]
+
+
+@pytest.mark.parametrize(("section", "path"), KEYS, ids=[".".join([s, *p]) for s, p in KEYS])
+def test_the_example_mentions_every_key(section: str, path: tuple[str, ...]) -> None:
+    """Every key of every block stands below its block, if only as a comment."""
+    block = re.search(rf"^{section}:.*\n((?:[ #].*\n|\n)*)", EXAMPLE.read_text(), re.MULTILINE)
+
+    assert block is not None
+    assert re.search(rf"^\s+(?:# )?{path[-1]}:", block[1], re.MULTILINE)
+
+
+def test_its_values_are_the_defaults() -> None:
+    """What is no choice of the example's author is what holds without it."""
+    chosen = {
+        "tracker": {"active_states", "terminal_states", "in_progress_state", "handoff_state"},
+        "agent": {"command"},
+    }
+    settings = loaded(EXAMPLE).settings
+
+    for section, model in sections_of(Settings).items():
+        for key, info in fields_of(model).items():
+            name = next(n for n, i in model.model_fields.items() if i is info)
+            if key in chosen.get(section, set()) or info.is_required():
+                continue
+            assert getattr(getattr(settings, section), name) == info.get_default(
+                call_default_factory=False
+            ), f"{section}.{key}"
+    assert settings.db_path == str(EXAMPLE.parent / ".sortie.db")
+
+
+def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
+    """With every key uncommented there is still no error."""
+    text = re.sub(r"^(\s+)# ([a-z_]+:.*)$", r"\1\2", EXAMPLE.read_text(), flags=re.MULTILINE)
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text(text)
+
+    settings = loaded(path).settings
+
+    assert settings.worker.ssh_hosts == ("build1", "me@build2:2222")
+    assert settings.hooks.before_run == "git pull --ff-only"

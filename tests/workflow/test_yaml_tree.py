@@ -1,0 +1,187 @@
+"""YAML 1.2, within limits."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sortie.config import Node, Place
+from sortie.workflow.front_matter import split_workflow
+from sortie.workflow.scalars import resolve_scalar
+
+
+def tree(text: str) -> Node:
+    """Return a front matter that can be read."""
+    parts = split_workflow(f"---\n{text}\n---\n", "W")
+    assert parts.problems == ()
+    assert parts.document is not None
+    return parts.document
+
+
+def refused(text: str) -> list[str]:
+    """Return why a front matter is refused."""
+    return [str(problem) for problem in split_workflow(f"---\n{text}\n---\n", "W").problems]
+
+
+SCALARS: dict[str, Any] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "true": True,
+    "FALSE": False,
+    "yes": "yes",
+    "off": "off",
+    "12": 12,
+    "-0": 0,
+    "+7": 7,
+    "010": 10,
+    "0o17": 15,
+    "0xFf": 255,
+    "0b1": "0b1",
+    "1_000": "1_000",
+    "1.5": 1.5,
+    "-.5e3": -500.0,
+    "1e3": 1000.0,
+    ".inf": math.inf,
+    "-.INF": -math.inf,
+    "2024-01-02": "2024-01-02",
+    "12:30": "12:30",
+    "٣": "٣",
+    "9" * 5000: math.inf,
+}
+
+
+@pytest.mark.parametrize("text", SCALARS)
+def test_plain_scalars_follow_the_core_schema(text: str) -> None:
+    """YAML 1.2 has fewer surprises: yes, dates, sexagesimals and octal zeros are gone."""
+    assert resolve_scalar(text) == SCALARS[text]
+    assert type(resolve_scalar(text)) is type(SCALARS[text])
+
+
+def test_not_a_number_is_one() -> None:
+    """``.nan`` is a float that equals nothing."""
+    value = resolve_scalar(".nan")
+
+    assert isinstance(value, float)
+    assert math.isnan(value)
+
+
+def test_values_and_keys_know_their_places() -> None:
+    """A value has its place and that of its key; an item its position; quoted text stays text."""
+    document = tree('a: "5"\nb:\n  - x\n  - |\n    two\n    lines\n5: 6')
+
+    def at(line: int, column: int) -> Place:
+        return Place(source="W", line=line, column=column)
+
+    items = (
+        Node(value="x", place=at(4, 5), index=0),
+        Node(value="two\nlines\n", place=at(5, 5), index=1),
+    )
+    assert document == Node(
+        value={
+            "a": Node(value="5", place=at(2, 4), key=at(2, 1)),
+            "b": Node(value=items, place=at(4, 3), key=at(3, 1)),
+            "5": Node(value=6, place=at(8, 4), key=at(8, 1)),
+        },
+        place=at(2, 1),
+    )
+
+
+def test_lines_are_counted_by_line_feeds_only() -> None:
+    """Characters that some programs take for line ends do not shift the places after them."""
+    document = tree("a: b\u2028c\nd: e")
+
+    assert document.entries()["d"].place.line == 3
+
+
+def test_an_alias_stands_where_it_is_used() -> None:
+    """The value is that of the anchor, and its place that of the alias."""
+    document = tree("a: &x [1, 2]\nb: *x")
+
+    assert document.plain() == {"a": [1, 2], "b": [1, 2]}
+    assert document.entries()["b"].place == Place(source="W", line=3, column=4)
+    assert document.entries()["b"].key == Place(source="W", line=3, column=1)
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 9)}]\n" for i in range(12)
+)
+DEEP = "a0: &a0 [x]\n" + "".join(f"a{i + 1}: &a{i + 1} [*a{i}]\n" for i in range(60))
+MANY = "more than 10,000 values, those behind aliases counted each time"
+
+REFUSED = {
+    "anchor bomb": (BOMB, [f"W:6:10: {MANY}"]),
+    "recursive alias": (
+        "a: &a\n  b: [*a]",
+        ["W:3:7: the alias *a stands inside its own value"],
+    ),
+    "unknown alias": ("a: *b", ["W:2:4: the alias *b has no anchor above it"]),
+    "depth through aliases": (DEEP, ["W:41:12: nested deeper than 40 levels"]),
+    "depth": ("a: " + "[" * 5000, ["W:2:43: nested deeper than 40 levels"]),
+    "many values": ("a: [" + "1," * 10_000 + "]", [f"W:2:19999: {MANY}"]),
+    "duplicates": (
+        "a: {b: 1, b: 2}\nc: [{d: 1,\n d: 2}]\na: 5",
+        [
+            "W:2:11: a.b: stands twice; first on line 2",
+            "W:4:2: c[0].d: stands twice; first on line 3",
+            "W:5:1: a: stands twice; first on line 2",
+        ],
+    ),
+    "tags": (
+        "a: !!python/object/apply:os.system [id]\nb: !!str 5\nc: [! x]",
+        [
+            "W:2:4: a: tags such as tag:yaml.org,2002:python/object/apply:os.system "
+            "are not accepted; write a plain value",
+            "W:3:4: b: tags such as tag:yaml.org,2002:str are not accepted; write a plain value",
+            "W:4:5: c[0]: tags such as ! are not accepted; write a plain value",
+        ],
+    ),
+    "merge key": (
+        "a: &a {b: 1}\nc:\n  <<: *a",
+        ["W:4:3: merge keys (<<) are not part of YAML 1.2; write the keys"],
+    ),
+    "key is a list": ("? [a]\n: b", ["W:2:3: a key must be a text, not a mapping or a list"]),
+    "key is an alias": ("a: &a b\n*a : c", ["W:3:1: a key must be a text, not an alias"]),
+    "two documents": ("a: b\n--- c", ["W:3:1: a second YAML document begins here"]),
+    "unusable escapes": (
+        'a: "\\0"\nb: ["\\ud800"]',
+        [
+            "W:2:4: a: holds an escape for a character that no text may hold",
+            "W:3:5: b[0]: holds an escape for a character that no text may hold",
+        ],
+    ),
+    "escape beyond Unicode": (
+        'a: "\\UFFFFFFFF"',
+        ["W:1:4: invalid YAML: Python int too large to convert to C int"],
+    ),
+    "directive": (
+        "%YAML 1.1\na: b",
+        ["W:3:1: invalid YAML: expected '<document start>', but found ('<scalar>',)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused(name: str) -> None:
+    """Each refusal is located, and none of them costs time, memory or the interpreter's stack."""
+    text, expected = REFUSED[name]
+    begin = time.monotonic()
+
+    found = refused(text)
+
+    assert found == expected
+    assert time.monotonic() - begin < 30
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.sampled_from("ab:-[]{}*&!|>'\"#%@,? \n\t\\0~<"), max_size=40))
+def test_reading_never_raises(text: str) -> None:
+    """Whatever stands between the dashes, there is a document or a problem."""
+    parts = split_workflow(f"---\n{text}\n---\n", "W")
+
+    assert parts.document is not None or parts.problems
