@@ -1,0 +1,28 @@
+"""The pure scheduler: events and a clock reading in, decisions out.
+
+Nothing in this package performs I/O, reads a clock, draws a random number or imports trio.
+"""
+
+from sortie.scheduler.book import Memory
+from sortie.scheduler.core import Scheduler, run_ids
+from sortie.scheduler.decisions import Decision, Effect, Note
+from sortie.scheduler.events import Event
+from sortie.scheduler.gates import Verdict
+from sortie.scheduler.policy import Policy, policy_of
+from sortie.scheduler.records import Record
+from sortie.scheduler.snapshot import Snapshot
+
+__all__ = [
+    "Decision",
+    "Effect",
+    "Event",
+    "Memory",
+    "Note",
+    "Policy",
+    "Record",
+    "Scheduler",
+    "Snapshot",
+    "Verdict",
+    "policy_of",
+    "run_ids",
+]

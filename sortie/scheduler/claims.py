@@ -1,0 +1,140 @@
+"""A claim is the scheduler's hold on one issue.
+
+Rule 1: an issue has at most one claim, so "running and also waiting to retry" cannot be written
+down; an issue without one is unclaimed.
+Rule 2: every claim has a way out. Starting, Running and Stopping end with WorkerExited; Rechecking
+with IssuesRefreshed; HandingOff and Cleaning with their answer, and are tried again at ``due_at``;
+Waiting comes due; Held ends with a change of the issue, an operator's word or a reload.
+Rule 3: ``asof`` is the newest question whose answer was unknown when the claim was last informed;
+answers to it and to older questions are stale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import (
+    HoldReason,
+    Issue,
+    KnownWorkspace,
+    RunId,
+    StopReason,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    issue: Issue
+    asof: int = 0
+    missing_since: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worked(_Base):
+    """A worker has the issue. ``began_in`` is the state that the run found or set first."""
+
+    run_id: RunId
+    streak: Streak
+    host: str
+    since: float
+    began_in: str
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting(_Worked):
+    """A worker has the issue, and no turn has started; ``bound_for`` is the state in which it
+    will need a slot, once it has moved the issue there."""
+
+    bound_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running(_Worked):
+    """A worker has the issue, and a turn has started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopping(_Worked):
+    """The worker was told to stop and has not exited yet."""
+
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandingOff(_Base):
+    """The run ended well and the issue is being moved to the handoff state.
+
+    ``token`` is that of the question under way; None while waiting for ``due_at``.
+    """
+
+    streak: Streak
+    tries: int
+    token: int | None
+    due_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(_Base):
+    """A run is to follow at ``due_at``.
+
+    Once ``due`` it competes for a slot; ``reason`` says what it waits for then. ``again_at`` is
+    when it may next be re-read, after a re-read that failed.
+    """
+
+    kind: WaitKind
+    trigger: Trigger
+    streak: Streak
+    due_at: float
+    due: bool = False
+    again_at: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rechecking(_Base):
+    """The issue was chosen; the tracker is being asked whether that still holds.
+
+    It counts as if it ran on ``host`` already. ``waited`` is the wait that came due, None for a
+    fresh candidate.
+    """
+
+    token: int
+    host: str
+    waited: Waiting | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaning(_Base):
+    """The issue is terminal and its workspaces are being removed.
+
+    ``error`` says why the last try failed; the next one is at ``due_at`` unless ``busy``.
+    """
+
+    workspaces: tuple[KnownWorkspace, ...]
+    tries: int = 0
+    busy: bool = True
+    due_at: float = 0.0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held(_Base):
+    """The issue is parked; ``issue`` is the baseline against which a change is seen.
+
+    Until ``settled``, what the run itself wrote last may not be in the baseline yet; the first
+    read after it is.
+    """
+
+    reason: HoldReason
+    detail: str
+    since: float
+    settled: bool = True
+
+
+Worked = Starting | Running | Stopping
+WORKED = (Starting, Running, Stopping)
+Claim = Starting | Running | Stopping | HandingOff | Waiting | Rechecking | Cleaning | Held

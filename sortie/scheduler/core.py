@@ -1,0 +1,197 @@
+"""The scheduler itself: one method per kind of event, and the deadlines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+from uuid import UUID, uuid5
+
+from sortie.model import Issue, RunId
+from sortie.scheduler import events as ev
+from sortie.scheduler.book import Book, Memory
+from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting
+from sortie.scheduler.decisions import CleanWorkspace, Decision, Poll
+from sortie.scheduler.dispatching import dispatch, note_candidates
+from sortie.scheduler.exits import cleaned, exited, handoff_answered
+from sortie.scheduler.gates import Verdict, explain
+from sortie.scheduler.operating import change_policy, pause, poll_now, retry, shut_down, stop
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.progress import progressed
+from sortie.scheduler.reconciling import (
+    confirm_missing,
+    confirm_missing_at,
+    reconcile,
+    refreshed,
+)
+from sortie.scheduler.snapshot import Snapshot, picture
+
+
+def run_ids(life: UUID) -> Callable[[], RunId]:
+    """Return a source of run ids that are unique as long as ``life`` is."""
+    count = 0
+
+    def new() -> RunId:
+        nonlocal count
+        count += 1
+        return RunId(str(uuid5(life, str(count))))
+
+    return new
+
+
+class Scheduler:
+    """Decides which issues run, wait, are handed off, held and cleaned up.
+
+    Call ``handle`` with one event at a time and perform what it returns. Give it TimePassed no
+    later than ``wakeup_at``. All times are monotonic seconds; ``epoch`` is the Unix time at which
+    they stood at 0.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        now: float,
+        new_run_id: Callable[[], RunId],
+        memory: Memory | None = None,
+        epoch: float = 0.0,
+    ) -> None:
+        memory = memory or Memory()
+        self._book = Book(
+            policy=policy,
+            new_run_id=new_run_id,
+            epoch=epoch,
+            poll_at=now,
+            reconcile_at=now,
+            check_workspaces_at=now,
+            claims={claim.issue.id: claim for claim in memory.claims},
+            sessions=dict(memory.sessions),
+            paused=memory.paused,
+        )
+        for known in memory.workspaces:
+            self._book.keep_workspace(known)
+
+    @property
+    def drained(self) -> bool:
+        """True once shutdown was requested and no worker is left."""
+        return self._book.draining and not any(self._book.worked())
+
+    @property
+    def idle_polls(self) -> int:
+        """How many good polls in a row found nothing to do or to wait for."""
+        return self._book.idle_polls
+
+    def wakeup_at(self) -> float:
+        """Return when ``handle(TimePassed())`` next has something to do; inf: no time will."""
+        book = self._book
+        if book.draining:
+            return math.inf
+        deadline = book.reconcile_at if book.polling else min(book.poll_at, book.reconcile_at)
+        for claim in book.claims.values():
+            match claim:
+                case Waiting(due=False):
+                    deadline = min(deadline, max(claim.due_at, claim.again_at))
+                case HandingOff(token=None) | Cleaning(busy=False):
+                    deadline = min(deadline, claim.due_at)
+                case _:
+                    pass
+        return min(deadline, confirm_missing_at(book))
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Return an immutable picture of all that is claimed, waiting and held."""
+        return picture(self._book, now)
+
+    def explain(self, issue: Issue) -> tuple[Verdict, ...]:
+        """Return every gate's verdict on an issue."""
+        return explain(issue, self._book)
+
+    def handle(self, event: ev.Event, now: float) -> list[Decision]:
+        """Apply one event and return what must happen because of it."""
+        book = self._book
+        book.out = []
+        self._apply(event, now)
+        dispatch(book, now)
+        if isinstance(event, ev.CandidatesFetched):
+            book.idle_polls = 0 if self._is_busy() else book.idle_polls + 1
+        return book.out
+
+    def _apply(self, event: ev.Event, now: float) -> None:
+        book = self._book
+        match event:
+            case ev.TimePassed():
+                self._on_time(now)
+            case ev.CandidatesFetched(issues, hindrance):
+                self._poll_answered(now)
+                book.skipped = book.poll_error = None
+                book.hindrance = hindrance
+                note_candidates(book, issues)
+            case ev.PollFailed(error, skipped):
+                self._poll_answered(now)
+                book.poll_error = error
+                book.skipped = error if skipped else None
+                book.idle_polls = 0
+            case ev.IssuesRefreshed():
+                refreshed(book, event, now)
+            case ev.IssueMoved() | ev.WorkspaceMade() | ev.TurnStarted() | ev.ProcessLaunched():
+                progressed(book, event)
+            case ev.WorkerExited():
+                exited(book, event, now)
+            case ev.TransitionAnswered():
+                handoff_answered(book, event, now)
+            case ev.WorkspaceCleaned():
+                cleaned(book, event, now)
+            case ev.PolicyChanged(policy):
+                change_policy(book, policy, now)
+            case ev.RefreshRequested():
+                poll_now(book, now)
+                self._on_time(now)
+            case ev.PauseAsked(paused):
+                pause(book, paused=paused)
+            case ev.StopAsked(issue_id):
+                stop(book, issue_id, now)
+            case ev.RetryAsked(issue_id):
+                retry(book, issue_id, now)
+                self._on_time(now)
+            case ev.ShutdownRequested():
+                shut_down(book)
+            case _:
+                assert_never(event)
+
+    def _poll_answered(self, now: float) -> None:
+        book = self._book
+        book.polling = False
+        book.poll_at = now if book.refresh_asked else now + book.policy.poll_interval
+        book.refresh_asked = False
+
+    def _is_busy(self) -> bool:
+        return any(
+            not isinstance(claim, Held) and not (isinstance(claim, Cleaning) and claim.error)
+            for claim in self._book.claims.values()
+        )
+
+    def _on_time(self, now: float) -> None:
+        book = self._book
+        if book.draining:
+            return
+        for claim in list(book.claims.values()):
+            match claim:
+                case Waiting(due=False) if max(claim.due_at, claim.again_at) <= now:
+                    book.claims[claim.issue.id] = replace(claim, due=True)
+                    book.unsettled = True
+                case HandingOff(token=None, due_at=due_at) if due_at <= now:
+                    book.try_handoff(claim)
+                case Cleaning(busy=False) if not book.policy.is_terminal(claim.issue):
+                    book.release(claim.issue.id)
+                case Cleaning(busy=False, due_at=due_at) if due_at <= now:
+                    book.claims[claim.issue.id] = replace(claim, busy=True)
+                    book.out.append(CleanWorkspace(claim.issue, claim.workspaces))
+                case _:
+                    pass
+        polls = book.poll_at <= now and not book.polling
+        if polls or book.reconcile_at <= now:
+            reconcile(book, now)
+        if polls:
+            book.polling = True
+            book.out.append(Poll())
+        confirm_missing(book, now)

@@ -1,0 +1,114 @@
+"""Everything the scheduler can ask for.
+
+The shell commits the records of all decisions it has in hand, then performs the other decisions
+in their order: what is on disk comes before what acts on it. Notes are for people and metrics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sortie.model import Issue, IssueId, KnownWorkspace, RunId, RunReport, StopReason, Streak
+from sortie.scheduler.records import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """Fetch candidates; answer with one CandidatesFetched or PollFailed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Re-read these issues; answer with one IssuesRefreshed of the same token."""
+
+    token: int
+    ids: frozenset[IssueId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartWorker:
+    """Start a worker; answer, sooner or later, with exactly one WorkerExited.
+
+    ``fetched_at`` is when the issue was re-read, in monotonic seconds.
+    """
+
+    run_id: RunId
+    issue: Issue
+    streak: Streak
+    host: str
+    fetched_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopWorker:
+    """Stop a worker. Its WorkerExited still follows."""
+
+    run_id: RunId
+    issue: Issue
+    reason: StopReason
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Hand an issue off; answer with one TransitionAnswered of the same token."""
+
+    token: int
+    issue: Issue
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class CleanWorkspace:
+    """Remove the workspaces of a terminal issue; answer with one WorkspaceCleaned."""
+
+    issue: Issue
+    workspaces: tuple[KnownWorkspace, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """Tell the issue's readers how a run ended; nobody waits for it."""
+
+    issue: Issue
+    lifecycle: Literal["completion", "failure"]
+    report: RunReport
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Note: a re-read issue was kept running, stopped or cleaned up."""
+
+    action: Literal["keep", "stop", "cleanup"]
+    issue: Issue
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Note: a chosen issue was not started; ``outcome`` is error where it could not be read."""
+
+    issue: Issue
+    outcome: Literal["dropped", "error"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOver:
+    """Note: an issue waits no longer and will not run because of it."""
+
+    issue: Issue
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldOver:
+    """Note: an issue is held no longer."""
+
+    issue: Issue
+    reason: str
+
+
+Note = Reconciled | Dropped | WaitOver | HoldOver
+Effect = Poll | Refresh | StartWorker | StopWorker | Transition | CleanWorkspace | Comment
+Decision = Record | Effect | Note

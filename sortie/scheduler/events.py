@@ -1,0 +1,168 @@
+"""Everything the outside world can tell the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import (
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunReport,
+    TrackerErrorKind,
+)
+from sortie.scheduler.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """The clock reached ``Scheduler.wakeup_at``, or passed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatesFetched:
+    """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so."""
+
+    issues: tuple[Issue, ...]
+    hindrance: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PollFailed:
+    """A poll failed; ``skipped`` is True where the tracker was not even asked."""
+
+    error: str
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IssuesRefreshed:
+    """Issues were re-read. One that was asked for and is in neither field is not there;
+    ``failed`` holds those that could not be read."""
+
+    token: int
+    asked: frozenset[IssueId]
+    issues: tuple[Issue, ...]
+    failed: frozenset[IssueId] = frozenset()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IssueMoved:
+    """A run's worker moved its issue, or read it anew; ``by_us`` tells which."""
+
+    run_id: RunId
+    issue: Issue
+    by_us: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceMade:
+    """A run's worker has its directory."""
+
+    run_id: RunId
+    workspace: KnownWorkspace
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """A run's worker is about to launch its agent for turn ``turn``, counted from 1."""
+
+    run_id: RunId
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLaunched:
+    """A run's agent has a root process."""
+
+    run_id: RunId
+    process: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerExited:
+    """A worker is gone: its processes are gone and its hooks have run."""
+
+    run_id: RunId
+    report: RunReport
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionAnswered:
+    """A handoff was tried; ``error_kind`` is None where it succeeded."""
+
+    issue_id: IssueId
+    token: int
+    error_kind: TrackerErrorKind | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceCleaned:
+    """Workspaces of an issue were removed, all of ``removed``; ``error`` says what stays."""
+
+    issue_id: IssueId
+    removed: tuple[KnownWorkspace, ...]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """WORKFLOW.md was reloaded and is valid."""
+
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshRequested:
+    """Someone wants a poll now."""
+
+
+@dataclass(frozen=True, slots=True)
+class PauseAsked:
+    """An operator pauses dispatch, or resumes it."""
+
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StopAsked:
+    """An operator ends an issue's run or wait, and parks it."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """An operator wants a waiting or held issue to run now."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownRequested:
+    """Finish: stop every worker and start none."""
+
+
+Event = (
+    TimePassed
+    | CandidatesFetched
+    | PollFailed
+    | IssuesRefreshed
+    | IssueMoved
+    | WorkspaceMade
+    | TurnStarted
+    | ProcessLaunched
+    | WorkerExited
+    | TransitionAnswered
+    | WorkspaceCleaned
+    | PolicyChanged
+    | RefreshRequested
+    | PauseAsked
+    | StopAsked
+    | RetryAsked
+    | ShutdownRequested
+)

@@ -1,0 +1,176 @@
+"""What follows when a worker is gone, or a handoff or a clean-up was answered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    HoldReason,
+    RunReport,
+    RunStatus,
+    Stopped,
+    StopReason,
+    TrackerErrorKind,
+    Trigger,
+    same_state,
+)
+from sortie.scheduler import records as rec
+from sortie.scheduler.book import Book
+from sortie.scheduler.claims import Cleaning, HandingOff, Stopping, Worked
+from sortie.scheduler.decisions import Comment, WaitOver
+from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
+from sortie.scheduler.rules import (
+    HANDOFF_TRIES,
+    after_continuation,
+    after_failure,
+    backoff,
+    continuation_delay,
+    held_at_once,
+    trigger_of,
+)
+
+_HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
+
+
+def exited(book: Book, event: WorkerExited, now: float) -> None:
+    """Record how the run ended and decide what its issue does next."""
+    claim = book.worked_by(event.run_id)
+    if claim is None:
+        return  # news of a run whose claim is over
+    reason = claim.reason if isinstance(claim, Stopping) else None
+    book.out.append(_record(event, reason))
+    _comment(book, claim, event.report)
+    book.release(claim.issue.id)
+    issue, policy = claim.issue, book.policy
+    if policy.is_terminal(issue):
+        book.finish(issue)
+    elif reason is StopReason.OPERATOR:
+        book.hold_after_run(issue, HoldReason.OPERATOR, "an operator stopped it", now)
+    elif _is_over(claim, event.report) or not policy.is_active(issue):
+        book.candidates.pop(issue.id, None)
+    else:
+        _follow(book, claim, event.report, now)
+
+
+def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
+    report = event.report
+    status, kind, error = RunStatus.SUCCEEDED, None, None
+    match report.end:
+        case Failed() as failed:
+            status, kind, error = failed.status, failed.kind, failed.message
+        case Stopped() if reason in (StopReason.SHUTDOWN, None):
+            status = RunStatus.INTERRUPTED
+        case Stopped():
+            status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
+            error = f"the run was stopped: {reason}"
+        case Finished():
+            pass
+    return rec.RecordExit(
+        run_id=event.run_id,
+        status=status,
+        error_kind=kind,
+        error=error,
+        turns=report.turns,
+        credits=report.credits,
+        tokens=report.tokens,
+    )
+
+
+def _comment(book: Book, claim: Worked, report: RunReport) -> None:
+    if isinstance(report.end, Finished) and book.policy.comment_on_completion:
+        book.out.append(Comment(claim.issue, "completion", report))
+    elif isinstance(report.end, Failed) and book.policy.comment_on_failure:
+        book.out.append(Comment(claim.issue, "failure", report))
+
+
+def _is_over(claim: Worked, report: RunReport) -> bool:
+    """Tell whether the run ended because its issue was no longer to be worked on."""
+    if isinstance(claim, Stopping) and claim.reason is not StopReason.SHUTDOWN:
+        return True
+    return isinstance(report.end, Finished) and report.end.finish is Finish.GONE
+
+
+def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
+    """Plan what a still active issue does after this run."""
+    issue, policy = claim.issue, book.policy
+    match report.end:
+        case Stopped():
+            book.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+        case Failed(kind=kind, message=message) if hold := held_at_once(kind):
+            book.hold_after_run(issue, hold, message, now)
+        case Finished(finish=Finish.BLOCKED):
+            book.hold_after_run(
+                issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now
+            )
+        case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
+            book.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            handing = book.claims[issue.id]
+            assert isinstance(handing, HandingOff)
+            if not book.draining:
+                book.try_handoff(handing)
+        case Finished(finish=Finish.REVIEW):
+            detail = "the agent asks for a review, and no handoff state is configured"
+            book.hold_after_run(issue, HoldReason.AGENT_BLOCKED, detail, now)
+        case _ if book.over_budget(issue.id):
+            book.hold_for_budget(issue, now)
+        case Failed(status=status):
+            streak = after_failure(claim.streak)
+            delay = backoff(streak.failures, policy)
+            book.wait(issue, streak, trigger_of(status), now, delay=delay)
+        case Finished():
+            changed = not same_state(claim.began_in, issue.state)
+            streak = after_continuation(claim.streak, state_changed=changed)
+            delay = continuation_delay(streak, policy)
+            book.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
+
+
+def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
+    """Release a handed-off issue, or plan the next try, or park it."""
+    claim = book.claims.get(event.issue_id)
+    if not isinstance(claim, HandingOff) or claim.token != event.token:
+        return  # the answer to a question that nobody waits for any more
+    issue, tries = claim.issue, claim.tries + 1
+    if event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
+        book.release(issue.id)
+        book.candidates.pop(issue.id, None)
+        book.out.append(rec.ForgetRetry(issue_id=issue.id))
+        if event.error_kind is not None:
+            book.out.append(WaitOver(issue, event.error))
+    elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
+        book.out.append(rec.ForgetRetry(issue_id=issue.id))
+        detail = f"it could not be moved to {book.policy.handoff_state}: {event.error}"
+        book.hold_after_run(issue, HoldReason.HANDOFF_FAILED, detail, now)
+    else:
+        delay = backoff(tries, book.policy)
+        book.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
+
+
+def cleaned(book: Book, event: WorkspaceCleaned, now: float) -> None:
+    """Forget removed workspaces; plan another try for what stays."""
+    for workspace in event.removed:
+        book.out.append(rec.ForgetWorkspace(issue_id=event.issue_id, host=workspace.host))
+    kept = tuple(w for w in book.workspaces.get(event.issue_id, ()) if w not in event.removed)
+    if kept:
+        book.workspaces[event.issue_id] = kept
+    else:
+        book.workspaces.pop(event.issue_id, None)
+    claim = book.claims.get(event.issue_id)
+    if not isinstance(claim, Cleaning):
+        return
+    if event.error is None:
+        book.release(event.issue_id)
+        return
+    tries = claim.tries + 1
+    book.claims[event.issue_id] = replace(
+        claim,
+        workspaces=kept,
+        tries=tries,
+        busy=False,
+        due_at=now + backoff(tries, book.policy),
+        error=event.error,
+        asof=book.token,
+    )

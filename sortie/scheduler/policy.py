@@ -1,0 +1,67 @@
+"""The part of the settings that the scheduler obeys; times are seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sortie.model import LOCAL, Issue, state_key
+
+if TYPE_CHECKING:
+    from sortie.config import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What to choose, how much at once and how long to wait.
+
+    States and labels in sets and mappings are in their compared form (``state_key``).
+    """
+
+    active_states: frozenset[str] = frozenset()
+    terminal_states: frozenset[str] = frozenset()
+    required_labels: frozenset[str] = frozenset()
+    in_progress_state: str | None = None
+    handoff_state: str | None = None
+    comment_on_completion: bool = False
+    comment_on_failure: bool = False
+    poll_interval: float = 30.0
+    max_sessions: int = 0
+    max_concurrent_agents: int = 10
+    max_by_state: Mapping[str, int] = field(default_factory=dict)
+    max_retry_backoff: float = 300.0
+    agent: str = "kiro"
+    hosts: tuple[str, ...] = (LOCAL,)
+    max_per_host: int | None = None
+
+    def is_active(self, issue: Issue) -> bool:
+        """Tell whether an issue is in a state in which it is worked on."""
+        key = state_key(issue.state)
+        return key in self.active_states and key not in self.terminal_states
+
+    def is_terminal(self, issue: Issue) -> bool:
+        """Tell whether an issue is finished."""
+        return state_key(issue.state) in self.terminal_states
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Return what the scheduler obeys of these settings."""
+    tracker, agent, worker = settings.tracker, settings.agent, settings.worker
+    return Policy(
+        active_states=frozenset(map(state_key, tracker.active_states)),
+        terminal_states=frozenset(map(state_key, tracker.terminal_states)),
+        required_labels=frozenset(map(state_key, tracker.required_labels)),
+        in_progress_state=tracker.in_progress_state,
+        handoff_state=tracker.handoff_state,
+        comment_on_completion=tracker.comments.on_completion,
+        comment_on_failure=tracker.comments.on_failure,
+        poll_interval=settings.polling.interval,
+        max_sessions=agent.max_sessions,
+        max_concurrent_agents=agent.max_concurrent_agents,
+        max_by_state=agent.max_concurrent_agents_by_state,
+        max_retry_backoff=agent.max_retry_backoff,
+        agent=agent.kind,
+        hosts=tuple(worker.ssh_hosts) or (LOCAL,),
+        max_per_host=worker.max_concurrent_agents_per_host,
+    )

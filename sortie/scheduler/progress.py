@@ -1,0 +1,65 @@
+"""What workers report while they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sortie.model import Issue
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.scheduler.book import Book
+from sortie.scheduler.claims import Running, Starting, Stopping, Worked
+
+
+def progressed(
+    book: Book, event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched
+) -> None:
+    """Note what a worker did; news of a run whose claim is over changes nothing."""
+    claim = book.worked_by(event.run_id)
+    if claim is None:
+        return
+    match event:
+        case ev.IssueMoved(_, issue, by_us):
+            _moved(book, claim, issue, by_us=by_us)
+        case ev.WorkspaceMade(run_id, workspace):
+            book.keep_workspace(workspace)
+            book.out.append(rec.RecordWorkspace(run_id=run_id, workspace=workspace))
+        case ev.TurnStarted(_, turn):
+            _turned(book, claim, turn)
+        case ev.ProcessLaunched(run_id, process):
+            book.out.append(rec.RecordProcess(run_id=run_id, process=process))
+
+
+def _moved(book: Book, claim: Worked, issue: Issue, *, by_us: bool) -> None:
+    fresh = replace(claim, issue=issue, asof=book.token, missing_since=None)
+    if by_us:
+        fresh = replace(fresh, began_in=issue.state)
+    if isinstance(fresh, Starting):
+        fresh = replace(fresh, bound_for=None)
+    book.claims[issue.id] = fresh
+    book.unsettled = True  # a slot of its former state may be free
+
+
+def _turned(book: Book, claim: Worked, turn: int) -> None:
+    issue_id = claim.issue.id
+    if turn == 1:
+        book.sessions[issue_id] = book.sessions.get(issue_id, 0) + 1
+    sessions = book.sessions.get(issue_id, 0)
+    book.out.append(
+        rec.RecordTurn(run_id=claim.run_id, issue_id=issue_id, turn=turn, sessions=sessions)
+    )
+    if isinstance(claim, Stopping):
+        book.claims[issue_id] = replace(claim, turns=turn)
+        return
+    book.claims[issue_id] = Running(
+        issue=claim.issue,
+        run_id=claim.run_id,
+        streak=claim.streak,
+        host=claim.host,
+        since=claim.since,
+        began_in=claim.began_in,
+        turns=turn,
+        asof=claim.asof,
+        missing_since=claim.missing_since,
+    )
+    book.unsettled = True  # it needs no slot any more in the state that it was bound for

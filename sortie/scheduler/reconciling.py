@@ -1,0 +1,215 @@
+"""Re-reading what is claimed and what has a workspace, and acting on the answers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from sortie.model import Issue, IssueId, StopReason, Streak, same_state
+from sortie.scheduler.book import Book, Candidate
+from sortie.scheduler.claims import (
+    Claim,
+    Cleaning,
+    HandingOff,
+    Held,
+    Rechecking,
+    Running,
+    Starting,
+    Stopping,
+    Waiting,
+)
+from sortie.scheduler.decisions import Reconciled, Refresh
+from sortie.scheduler.dispatching import rechecked
+from sortie.scheduler.events import IssuesRefreshed
+from sortie.scheduler.rules import (
+    MISSING_CONFIRMED_AFTER,
+    WORKSPACE_CHECK_INTERVAL,
+    hold_ended_by,
+    order_key,
+)
+
+
+def reconcile(book: Book, now: float) -> None:
+    """Ask for all running, waiting and held issues, and hourly for those with a workspace.
+
+    One such question is under way at a time: a slow tracker gets no pile of them.
+    """
+    book.reconcile_at = now + min(book.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
+    if book.reconciling is not None:
+        return
+    ids = {i for i, c in book.claims.items() if _wants_refresh(c)}
+    if book.check_workspaces_at <= now:
+        book.check_workspaces_at = now + WORKSPACE_CHECK_INTERVAL
+        ids |= {i for i in book.workspaces if i not in book.claims}
+    _ask(book, ids)
+
+
+def confirm_missing(book: Book, now: float) -> None:
+    """Ask again for issues that a first read did not find."""
+    if book.reconciling is None:
+        missed = {i for i, c in book.claims.items() if _confirm_at(c) <= now}
+        _ask(book, missed)
+
+
+def confirm_missing_at(book: Book) -> float:
+    """Return when ``confirm_missing`` next has something to do."""
+    if book.reconciling is not None:
+        return math.inf
+    return min(map(_confirm_at, book.claims.values()), default=math.inf)
+
+
+def _confirm_at(claim: Claim) -> float:
+    since = claim.missing_since
+    if since is None or not _wants_refresh(claim):
+        return math.inf
+    return since + MISSING_CONFIRMED_AFTER
+
+
+def _ask(book: Book, ids: set[IssueId]) -> None:
+    if ids:
+        book.reconciling = book.next_token()
+        book.out.append(Refresh(book.reconciling, frozenset(ids)))
+
+
+def _wants_refresh(claim: Claim) -> bool:
+    match claim:
+        case Rechecking():
+            return False  # its own question is under way
+        case HandingOff(token=token):
+            return token is None
+        case Cleaning(busy=busy):
+            return not busy
+        case _:
+            return True
+
+
+def refreshed(book: Book, event: IssuesRefreshed, now: float) -> None:
+    """Act on the answer to a question of this module or of a dispatch."""
+    if event.token == book.reconciling:
+        book.reconciling = None
+    if any(i in book.workspaces and i not in book.claims for i in event.failed):
+        book.check_workspaces_at = now  # they were not looked at: again with the next tick
+    found = {issue.id: issue for issue in event.issues}
+    # Claims stand in the order in which issues were chosen, and start in that order.
+    claimed = [i for i in book.claims if i in event.asked]
+    for issue_id in claimed + sorted(event.asked.difference(claimed)):
+        claim = book.claims.get(issue_id)
+        issue = found.get(issue_id)
+        match claim:
+            case Rechecking(token=token):
+                if token == event.token:
+                    rechecked(book, claim, event, now)
+            case None:
+                if issue is not None and book.policy.is_terminal(issue):
+                    book.finish(issue)
+            case _ if event.token <= claim.asof:
+                pass  # it knows better
+            case _ if issue_id in event.failed:
+                # It is not known to be missing any more; a later read may begin that anew.
+                book.claims[issue_id] = replace(claim, missing_since=None)
+            case _ if issue is None:
+                _missed(book, claim, now)
+            case _:
+                if claim.missing_since is not None:
+                    claim = replace(claim, missing_since=None)
+                    book.claims[issue_id] = claim
+                _update(book, claim, issue)
+
+
+def _missed(book: Book, claim: Claim, now: float) -> None:
+    since = claim.missing_since
+    if since is None:
+        book.claims[claim.issue.id] = replace(claim, missing_since=now)
+        return
+    if now < since + MISSING_CONFIRMED_AFTER:
+        return
+    reason = "the tracker no longer knows it"
+    match claim:
+        case Starting() | Running():
+            book.out.append(Reconciled("stop", claim.issue, reason))
+            book.stop(claim, StopReason.MISSING)
+        case Waiting() | HandingOff(token=None):
+            book.end_wait(claim, reason)
+        case Held():
+            book.end_hold(claim, reason)
+        case Cleaning(busy=False):
+            book.release(claim.issue.id)
+        case _:
+            book.claims[claim.issue.id] = replace(claim, missing_since=None)
+
+
+def _update(book: Book, claim: Claim, issue: Issue) -> None:
+    match claim:
+        case Starting() | Running():
+            _update_run(book, claim, issue)
+        case Stopping():
+            book.claims[issue.id] = replace(claim, issue=issue, missing_since=None)
+        case Waiting():
+            _update_wait(book, claim, issue)
+        case HandingOff(token=None):
+            if not same_state(claim.issue.state, issue.state):
+                book.end_wait(claim, f"it was moved to {issue.state}")
+                _settle(book, issue)
+        case Held():
+            _update_hold(book, claim, issue)
+        case Cleaning(busy=False):
+            if not book.policy.is_terminal(issue):
+                book.release(issue.id)
+                _settle(book, issue)
+        case _:
+            pass  # an answer of its own is on the way
+
+
+def _update_run(book: Book, claim: Starting | Running, issue: Issue) -> None:
+    fresh = replace(claim, issue=issue, missing_since=None)
+    book.claims[issue.id] = fresh
+    if book.policy.is_active(issue):
+        book.out.append(Reconciled("keep", issue))
+        return
+    terminal = book.policy.is_terminal(issue)
+    book.out.append(Reconciled("stop", issue, f"it was moved to {issue.state}"))
+    book.stop(fresh, StopReason.TERMINAL if terminal else StopReason.INACTIVE)
+
+
+def _update_wait(book: Book, claim: Waiting, issue: Issue) -> None:
+    if not book.policy.is_active(issue):
+        book.end_wait(claim, f"it was moved to {issue.state}")
+        _settle(book, issue)
+        return
+    streak = claim.streak
+    if not same_state(claim.issue.state, issue.state):
+        streak = Streak(failures=streak.failures, interruptions=streak.interruptions)
+    if claim.due and issue != claim.issue:
+        book.unsettled = True  # a gate may have opened
+    book.claims[issue.id] = replace(claim, issue=issue, streak=streak, missing_since=None)
+
+
+def _update_hold(book: Book, claim: Held, issue: Issue) -> None:
+    if not claim.settled and _is_aftermath(book, claim, issue):
+        book.settle_hold(claim, issue)
+        return
+    ended_by = hold_ended_by(claim.issue, claim.reason, issue)
+    if ended_by is None:
+        if claim.missing_since is not None:
+            book.claims[issue.id] = replace(claim, missing_since=None)
+        return
+    book.end_hold(claim, ended_by)
+    _settle(book, issue)
+
+
+def _is_aftermath(book: Book, claim: Held, issue: Issue) -> bool:
+    """Tell whether a hold's first read shows no change of state but one that the run made."""
+    if same_state(claim.issue.state, issue.state):
+        return True
+    moved_to = book.policy.in_progress_state
+    return moved_to is not None and same_state(moved_to, issue.state)
+
+
+def _settle(book: Book, issue: Issue) -> None:
+    """See to an issue that was just released: a candidate if active, put away if terminal."""
+    if book.policy.is_terminal(issue):
+        book.finish(issue)
+    elif book.policy.is_active(issue):
+        book.candidates[issue.id] = Candidate(order_key(issue), issue)
+    else:
+        book.candidates.pop(issue.id, None)

@@ -1,0 +1,149 @@
+"""What must be on disk before anything else happens because of it.
+
+Records carry no clock reading: a delay counts in seconds from the commit, and the store adds the
+wall-clock time of the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import (
+    ErrorKind,
+    HoldReason,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRun:
+    """A run begins; recorded before its worker starts. ``streak.failures`` is its attempt."""
+
+    run_id: RunId
+    issue: Issue
+    streak: Streak
+    host: str
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordWorkspace:
+    """A run has its workspace; it is known until ForgetWorkspace."""
+
+    run_id: RunId
+    workspace: KnownWorkspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetWorkspace:
+    """A workspace was removed."""
+
+    issue_id: IssueId
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordTurn:
+    """A turn begins; the run's number of turns becomes ``turn``, and ``sessions`` the issue's
+    number of runs in which a turn started."""
+
+    run_id: RunId
+    issue_id: IssueId
+    turn: int
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSessions:
+    """The issue's number of runs in which a turn started begins anew at 0."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordProcess:
+    """A run has a root process."""
+
+    run_id: RunId
+    process: ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordExit:
+    """A run is over. ``turns`` is what the worker counted; None keeps what is recorded."""
+
+    run_id: RunId
+    status: RunStatus
+    error_kind: ErrorKind | None = None
+    error: str | None = None
+    turns: int | None = None
+    credits: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRetry:
+    """An issue waits; replaces the issue's earlier retry. ``tries`` counts failed handoffs."""
+
+    issue: Issue
+    kind: WaitKind
+    trigger: Trigger
+    streak: Streak
+    delay: float
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetRetry:
+    """An issue waits no longer."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHold:
+    """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
+    which a change of content or state is seen; ``again``: only the baseline is another."""
+
+    issue: Issue
+    reason: HoldReason
+    detail: str
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetHold:
+    """An issue is held no longer."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordPause:
+    """Dispatch is paused, or no longer paused."""
+
+    paused: bool
+
+
+Record = (
+    RecordRun
+    | RecordWorkspace
+    | ForgetWorkspace
+    | RecordTurn
+    | ResetSessions
+    | RecordProcess
+    | RecordExit
+    | RecordRetry
+    | ForgetRetry
+    | RecordHold
+    | ForgetHold
+    | RecordPause
+)

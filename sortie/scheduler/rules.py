@@ -1,0 +1,117 @@
+"""Small pure rules, each of which fits on a screen."""
+
+from __future__ import annotations
+
+from sortie.model import (
+    ErrorKind,
+    HoldReason,
+    Issue,
+    RunStatus,
+    Streak,
+    Trigger,
+    content_of,
+    same_state,
+)
+from sortie.scheduler.policy import Policy
+
+RETRY_BASE = 10.0
+"""Seconds that the first retry after a failure waits."""
+
+CONTINUATION_DELAY = 1.0
+"""Seconds between a run that ended well and the next of a still active issue."""
+
+QUICK_CONTINUATIONS = 2
+"""Continuations in a row, without a change of state, that wait only CONTINUATION_DELAY."""
+
+HANDOFF_TRIES = 5
+"""Failed handoffs after which an issue is held."""
+
+MISSING_CONFIRMED_AFTER = 5.0
+"""Seconds between the two reads that must both miss an issue before it counts as gone."""
+
+WORKSPACE_CHECK_INTERVAL = 3600.0
+"""Seconds between two looks at the issues of all known workspaces."""
+
+NO_SLOT = "no available orchestrator slots"
+
+_UNRANKED = 5
+_HELD_AT_ONCE = {
+    ErrorKind.AGENT_NOT_FOUND: HoldReason.AGENT_NOT_FOUND,
+    ErrorKind.INVALID_WORKSPACE_CWD: HoldReason.INVALID_WORKSPACE_CWD,
+}
+_TRIGGERS = {RunStatus.TIMED_OUT: Trigger.TIMEOUT, RunStatus.STALLED: Trigger.STALL}
+CONFIGURATION_HOLDS = frozenset(
+    {HoldReason.AGENT_NOT_FOUND, HoldReason.INVALID_WORKSPACE_CWD, HoldReason.ADAPTER_SETTINGS}
+)
+
+OrderKey = tuple[int, float, str]
+
+
+def order_key(issue: Issue, continued_at: float | None = None) -> OrderKey:
+    """Return the place of an issue in the queue: smaller starts first.
+
+    Priorities 1 to 4 come first, then all else; then the older issue; then the identifier. A
+    continuation is as old as its due time ``continued_at``, in Unix seconds.
+    """
+    priority = issue.priority
+    rank = priority if priority is not None and 1 <= priority < _UNRANKED else _UNRANKED
+    if continued_at is not None:
+        return (rank, continued_at, issue.identifier)
+    age = issue.created_at.timestamp() if issue.created_at else float("inf")
+    return (rank, age, issue.identifier)
+
+
+def backoff(failures: int, policy: Policy) -> float:
+    """Return the seconds to wait after this many failures in a row, 1 or more."""
+    doublings = min(failures - 1, 32)  # keeps the power finite; the cap wins long before
+    return float(min(RETRY_BASE * 2.0**doublings, policy.max_retry_backoff))
+
+
+def continuation_delay(streak: Streak, policy: Policy) -> float:
+    """Return the seconds before the next run of an issue that is active after a good one."""
+    if streak.continuations <= QUICK_CONTINUATIONS:
+        return CONTINUATION_DELAY
+    return backoff(streak.continuations - QUICK_CONTINUATIONS, policy)
+
+
+def after_failure(streak: Streak) -> Streak:
+    """Return the streak after one more failure."""
+    return Streak(failures=streak.failures + 1)
+
+
+def after_continuation(streak: Streak, *, state_changed: bool) -> Streak:
+    """Return the streak after a good run of an issue that is still active."""
+    return Streak(continuations=1 if state_changed else streak.continuations + 1)
+
+
+def after_interruption(streak: Streak, policy: Policy) -> tuple[Streak, float]:
+    """Return the streak and delay after the daemon's death cut a run short.
+
+    The attempt stays, but a second interruption in a row counts as a failure.
+    """
+    if streak.interruptions == 0:
+        return Streak(failures=streak.failures, interruptions=1), 0.0
+    failed = after_failure(streak)
+    return failed, backoff(failed.failures, policy)
+
+
+def trigger_of(status: RunStatus) -> Trigger:
+    """Return what a retry after a run of this status is counted under."""
+    return _TRIGGERS.get(status, Trigger.ERROR)
+
+
+def held_at_once(kind: ErrorKind) -> HoldReason | None:
+    """Return why a failure of this kind parks the issue, or None where a retry may help."""
+    return _HELD_AT_ONCE.get(kind)
+
+
+def hold_ended_by(held: Issue, reason: HoldReason, issue: Issue) -> str | None:
+    """Return what ends the hold now that the issue reads so; None keeps it.
+
+    An operator's hold ends with a change of state only; any other with a change of content too.
+    """
+    if not same_state(held.state, issue.state):
+        return f"its state changed from {held.state} to {issue.state}"
+    if reason is not HoldReason.OPERATOR and content_of(held) != content_of(issue):
+        return "its content changed"
+    return None

@@ -1,0 +1,113 @@
+"""An immutable picture of the scheduler, for the API, metrics and the idle check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from sortie.model import Issue, IssueId
+from sortie.scheduler.book import Book
+from sortie.scheduler.claims import (
+    WORKED,
+    Claim,
+    Cleaning,
+    HandingOff,
+    Held,
+    Rechecking,
+    Waiting,
+    Worked,
+)
+from sortie.scheduler.gates import FITNESS, Load, Verdict, View, first_closed
+from sortie.scheduler.policy import Policy
+
+_C = TypeVar("_C")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The scheduler at ``now`` (monotonic seconds, as are all times in the claims).
+
+    ``unfit`` maps candidates that only a change of an issue can start to the closed gate.
+    ``poll_error`` is why the last poll failed.
+    ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
+    """
+
+    now: float
+    policy: Policy
+    claims: Mapping[IssueId, Claim]
+    candidates: tuple[Issue, ...]
+    unfit: Mapping[IssueId, Verdict]
+    paused: bool
+    draining: bool
+    poll_error: str | None
+    skipped: str | None
+    hindrance: str | None
+    by_state: Mapping[str, int]
+    by_host: Mapping[str, int]
+    used: int
+    idle_polls: int
+
+    @property
+    def worked(self) -> tuple[Worked, ...]:
+        """The claims that a worker stands behind."""
+        return tuple(c for c in self.claims.values() if isinstance(c, WORKED))
+
+    @property
+    def waiting(self) -> tuple[Waiting | HandingOff, ...]:
+        """The claims that wait for a run or a handoff."""
+        waits = (c.waited if isinstance(c, Rechecking) else c for c in self.claims.values())
+        return tuple(c for c in waits if isinstance(c, Waiting | HandingOff))
+
+    @property
+    def held(self) -> tuple[Held, ...]:
+        """The parked issues."""
+        return tuple(self._of(Held))
+
+    @property
+    def cleaning(self) -> tuple[Cleaning, ...]:
+        """The terminal issues whose workspaces are being removed."""
+        return tuple(self._of(Cleaning))
+
+    @property
+    def free(self) -> int:
+        """How many more runs may start."""
+        return max(0, self.policy.max_concurrent_agents - self.used)
+
+    @property
+    def status(self) -> Literal["running", "paused", "draining"]:
+        """``running``, ``paused`` or ``draining``."""
+        if self.draining:
+            return "draining"
+        return "paused" if self.paused else "running"
+
+    def _of(self, kind: type[_C]) -> Iterator[_C]:
+        return (c for c in self.claims.values() if isinstance(c, kind))
+
+
+def picture(book: Book, now: float) -> Snapshot:
+    """Return the book as it stands."""
+    load = Load(book)
+    view = View(book, load)
+    unfit = {
+        issue_id: verdict
+        for issue_id, candidate in book.candidates.items()
+        if issue_id not in book.claims
+        and (verdict := first_closed(FITNESS, candidate.issue, view)) is not None
+    }
+    return Snapshot(
+        now=now,
+        policy=book.policy,
+        claims=dict(book.claims),
+        candidates=tuple(c.issue for c in book.candidates.values()),
+        unfit=unfit,
+        paused=book.paused,
+        draining=book.draining,
+        poll_error=book.poll_error,
+        skipped=book.skipped,
+        hindrance=book.hindrance,
+        by_state=dict(load.by_state),
+        by_host=dict(load.by_host),
+        used=load.total,
+        idle_polls=book.idle_polls,
+    )

@@ -1,0 +1,295 @@
+"""Which issues are chosen, in which order, and which are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from sortie.model import Blocker, Finish, Finished, Issue, Streak, Trigger, WaitKind
+from sortie.scheduler import Memory
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler.claims import Waiting
+from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only, starts
+
+
+def waiting_retry() -> Waiting:
+    return Waiting(
+        issue=issue(),
+        kind=WaitKind.RETRY,
+        trigger=Trigger.ERROR,
+        streak=Streak(failures=1),
+        due_at=0.5,
+    )
+
+
+def names(runs: list[do.StartWorker]) -> list[str]:
+    return [run.issue.id for run in runs]
+
+
+def test_order_is_priority_then_age_then_identifier() -> None:
+    """Priorities 1 to 4 lead, in order; everything else is equal; then age, then identifier."""
+    old, young = datetime(2020, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
+    driver = Driver(replace(POLICY, max_concurrent_agents=9))
+
+    runs = driver.start(
+        issue("none", priority=None, created_at=young),
+        issue("zero", priority=0, created_at=old),
+        issue("four", priority=4),
+        issue("one", priority=1),
+        issue("nine", priority=9, created_at=datetime(2021, 1, 1, tzinfo=UTC)),
+        issue("b", priority=2, created_at=young),
+        issue("a", priority=2, created_at=young),
+        issue("c", priority=2, created_at=old),
+        issue("ageless", priority=2, created_at=None),
+    )
+
+    assert names(runs) == ["one", "c", "a", "b", "ageless", "four", "zero", "nine", "none"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (issue(state="Review"), "its state Review is not active"),
+        (issue(state="Done"), "its state Done is terminal"),
+        (issue(title=" "), "it has no title"),
+        (issue(labels=("other",)), "it lacks the label ready"),
+        (
+            issue(labels=("ready",), blocked_by=(Blocker(identifier="B-1", state="doing"),)),
+            "it is blocked by B-1 (doing)",
+        ),
+        (
+            issue(labels=("ready",), blocked_by=(Blocker(identifier="B-2"),)),
+            "it is blocked by B-2 (state unknown)",
+        ),
+    ],
+)
+def test_unfit_issues_are_not_started_and_say_why(bad: Issue, reason: str) -> None:
+    """An issue that is not fit is never started, and the first closed gate names the reason."""
+    driver = Driver(replace(POLICY, required_labels=frozenset({"ready"})))
+    driver.put(bad)
+
+    decisions = driver.settle(driver.tell(ev.RefreshRequested()))
+    decisions += driver.settle(driver.tell(ev.CandidatesFetched((bad,))))
+    reasons = [v.reason for v in driver.scheduler.explain(bad) if v.reason is not None]
+
+    assert starts(decisions) == []
+    assert reasons[0] == reason
+
+
+def test_states_and_labels_are_compared_trimmed_and_case_folded() -> None:
+    """Spelling differences in case and outer blanks do not matter."""
+    driver = Driver(replace(POLICY, required_labels=frozenset({"ready"})))
+
+    runs = driver.start(issue(state="  TODO ", labels=(" Ready",)))
+
+    assert names(runs) == ["a"]
+
+
+def test_no_more_than_the_global_limit_start() -> None:
+    """The global limit holds, and a freed slot is used at once from the last fetch."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=2, handoff_state="Review"))
+
+    first = driver.start(issue("a"), issue("b"), issue("c"))
+    later = driver.end(first[0].run_id)
+
+    assert names(first) == ["a", "b"]
+    assert names(starts(later)) == ["c"]
+
+
+def test_a_full_state_does_not_stop_other_states() -> None:
+    """A state limit holds for its state only."""
+    driver = Driver(replace(POLICY, max_by_state={"todo": 1}))
+
+    runs = driver.start(issue("a"), issue("b"), issue("c", state="Doing"))
+
+    assert names(runs) == ["a", "c"]
+
+
+def test_in_progress_state_needs_a_slot_too() -> None:
+    """With an in-progress state, an issue needs a slot in the state it will be moved to."""
+    policy = replace(POLICY, in_progress_state="Doing", max_by_state={"doing": 1})
+    driver = Driver(policy)
+
+    runs = driver.start(issue("a"), issue("b"))
+
+    assert names(runs) == ["a"]
+
+
+def test_a_chosen_issue_is_reread_and_dropped_if_it_changed() -> None:
+    """An answer to an old poll starts nothing: the re-read decides."""
+    driver = Driver()
+    driver.put(issue("a", state="Done"))
+    driver.tell(ev.TimePassed())
+
+    decisions = driver.settle(driver.tell(ev.CandidatesFetched((issue("a"),))))
+
+    assert starts(decisions) == []
+    assert only(decisions, do.Dropped) == [
+        do.Dropped(issue("a", state="Done"), "dropped", "its state Done is terminal")
+    ]
+
+
+def test_a_stale_answer_to_another_question_starts_nothing() -> None:
+    """Only the answer to the dispatch's own question counts for it."""
+    driver = Driver()
+    driver.tell(ev.TimePassed())
+    (question,) = only(driver.tell(ev.CandidatesFetched((issue("a"),))), do.Refresh)
+    assert isinstance(question, do.Refresh)
+
+    stale = driver.tell(ev.IssuesRefreshed(question.token - 1, question.ids, (issue("a"),)))
+    right = driver.tell(ev.IssuesRefreshed(question.token, question.ids, (issue("a"),)))
+
+    assert starts(stale) == []
+    assert names(starts(right)) == ["a"]
+
+
+def test_an_unreadable_candidate_is_dropped_as_an_error() -> None:
+    """A failed re-read of a fresh candidate starts nothing and is counted as an error."""
+    driver = Driver()
+    driver.tell(ev.TimePassed())
+    (question,) = only(driver.tell(ev.CandidatesFetched((issue("a"),))), do.Refresh)
+    assert isinstance(question, do.Refresh)
+
+    decisions = driver.tell(
+        ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down")
+    )
+
+    assert decisions == [do.Dropped(issue("a"), "error", "it could not be re-read: down")]
+
+
+def test_pause_starts_nothing_and_resume_starts_at_once() -> None:
+    """While dispatch is paused nothing starts, retries included; resuming uses the last fetch."""
+    driver = Driver()
+    driver.tell(ev.PauseAsked(True))
+
+    paused = driver.start(issue("a"))
+    resumed = driver.settle(driver.tell(ev.PauseAsked(False)))
+
+    assert paused == []
+    assert names(starts(resumed)) == ["a"]
+
+
+def test_continuations_queue_behind_older_issues_of_their_priority() -> None:
+    """A continuation takes its due time as its age, so a waiting issue goes first."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    (first,) = driver.start(issue("a"))
+    driver.put(issue("b"))
+    driver.settle(driver.tell(ev.RefreshRequested()))
+
+    driver.end(first.run_id, Finished(finish=Finish.TURNS_USED))
+    driver.now += 2
+    snapshot = driver.scheduler.snapshot(driver.now)
+
+    assert [c.issue.id for c in snapshot.worked] == ["b"]
+
+
+def test_a_missing_program_is_probed_once_and_stops_the_rest() -> None:
+    """With no agent to launch, one issue is tried so that the fault is on record."""
+    driver = Driver()
+    driver.tell(ev.TimePassed())
+    driver.put(issue("a"), issue("b"))
+
+    decisions = driver.settle(
+        driver.tell(ev.CandidatesFetched((issue("a"), issue("b")), "kiro-cli was not found"))
+    )
+    again = driver.settle(driver.tell(ev.TimePassed()))
+
+    assert names(starts(decisions)) == ["a"]
+    assert starts(again) == []
+
+
+def test_a_skipped_poll_dispatches_nothing_even_from_the_last_fetch() -> None:
+    """When preflight fails, due work waits with the reason, until a poll succeeds."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1, handoff_state="Review"))
+    (first,) = driver.start(issue("a"), issue("b"))
+    driver.now += 60
+    driver.tell(ev.TimePassed())
+    driver.tell(ev.PollFailed("the workspace root cannot be written", skipped=True))
+
+    skipped = driver.end(first.run_id)
+    mended = driver.settle(driver.tell(ev.RefreshRequested()))
+
+    assert starts(skipped) == []
+    assert names(starts(mended)) == ["b"]
+
+
+def test_no_more_issues_are_reread_than_there_are_slots() -> None:
+    """What was chosen keeps its slot while it is re-read, so the tracker is not asked in vain."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=2))
+    driver.tell(ev.TimePassed())
+
+    chosen = driver.tell(ev.CandidatesFetched((issue("a"), issue("b"), issue("c"))))
+    again = driver.tell(ev.PolicyChanged(replace(POLICY, max_concurrent_agents=2)))
+
+    assert [q.ids for q in chosen if isinstance(q, do.Refresh)] == [{"a", "b"}]
+    assert only(again, do.Refresh) == []
+
+
+def test_an_old_answer_does_not_stop_a_run_that_began_after_it_was_asked_for() -> None:
+    """A tracker may answer late: what it says of the time before the run does not count."""
+    driver = Driver(memory=Memory(claims=(waiting_retry(),)))
+    driver.put(issue())
+    (old, *_) = only(driver.tell(ev.TimePassed()), do.Refresh)
+    assert isinstance(old, do.Refresh)
+    driver.tell(ev.CandidatesFetched(()))
+    driver.now += 1
+    (run,) = starts(driver.settle(driver.tell(ev.TimePassed())))
+
+    late = driver.tell(ev.IssuesRefreshed(old.token, old.ids, (issue(state="Done"),)))
+
+    assert only(late, do.StopWorker) == []
+    assert [c.run_id for c in driver.scheduler.snapshot(driver.now).worked] == [run.run_id]
+
+
+def test_a_continuation_goes_before_an_issue_that_is_younger_than_its_wait() -> None:
+    """However many new issues come in, a continuation's turn comes too."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    (first,) = driver.start(issue("a"))
+    driver.put(issue("b"))
+    driver.settle(driver.tell(ev.RefreshRequested()))
+    driver.end(first.run_id, Finished(finish=Finish.TURNS_USED))
+    (second,) = driver.scheduler.snapshot(driver.now).worked
+    driver.pass_time(3600)
+    born = datetime.fromtimestamp(EPOCH + driver.now, UTC)
+    driver.put(issue("c", created_at=born))
+    driver.settle(driver.tell(ev.RefreshRequested()))
+
+    freed = driver.end(second.run_id, Finished(finish=Finish.GONE))
+
+    assert names(starts(freed)) == ["a"]
+
+
+def test_nothing_starts_before_the_first_preflight() -> None:
+    """A retry that an earlier life left waits until something was looked at."""
+    driver = Driver(memory=Memory(claims=(waiting_retry(),)))
+    driver.put(issue())
+    driver.now = 1.0
+
+    before = driver.tell(ev.TimePassed())
+    after = driver.settle(driver.tell(ev.CandidatesFetched(())))
+
+    assert [q.token for q in before if isinstance(q, do.Refresh)] == [1]  # the reconciliation
+    assert names(starts(after)) == ["a"]
+
+
+def test_reconciliation_goes_on_while_a_poll_hangs() -> None:
+    """A poll that is never answered keeps no finished issue running."""
+    driver = Driver()
+    driver.start(issue())
+    driver.put(issue(state="Done"))
+    driver.now += 30
+    hanging = driver.tell(ev.TimePassed())
+    (question,) = only(hanging, do.Refresh)
+    assert isinstance(question, do.Refresh)
+    driver.tell(ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down"))
+
+    driver.now = driver.scheduler.wakeup_at()
+    (again,) = only(driver.tell(ev.TimePassed()), do.Refresh)
+    assert isinstance(again, do.Refresh)
+    stopped = driver.tell(ev.IssuesRefreshed(again.token, again.ids, (issue(state="Done"),)))
+
+    assert only(hanging, do.Poll) == [do.Poll()]
+    assert len(only(stopped, do.StopWorker)) == 1

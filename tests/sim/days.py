@@ -1,0 +1,262 @@
+"""A plausible day, as a seed: what trackers, agents, people and machines really do, at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import accumulate
+from random import Random
+
+from sortie.model import (
+    Blocker,
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    Issue,
+    IssueId,
+    RunId,
+    RunReport,
+    RunStatus,
+    Stopped,
+    TrackerErrorKind,
+)
+from sortie.scheduler import Policy
+from sortie.scheduler import events as ev
+from tests.sim.world import World
+
+IDS = [IssueId(c) for c in "abcdefgh"]
+STATES = ["todo", "doing", "review", "done"]
+FAILURES = [
+    (ErrorKind.PORT_EXIT, RunStatus.FAILED, 10),
+    (ErrorKind.TURN_FAILED, RunStatus.FAILED, 4),
+    (ErrorKind.RESPONSE_ERROR, RunStatus.FAILED, 3),
+    (ErrorKind.HOOK_FAILED, RunStatus.FAILED, 2),
+    (ErrorKind.TURN_TIMEOUT, RunStatus.TIMED_OUT, 4),
+    (ErrorKind.TURN_STALLED, RunStatus.STALLED, 4),
+    (ErrorKind.TURN_CANCELLED, RunStatus.CANCELLED, 2),
+    (ErrorKind.AGENT_NOT_FOUND, RunStatus.FAILED, 2),
+    (ErrorKind.INVALID_WORKSPACE_CWD, RunStatus.FAILED, 1),
+]
+FINISHES = [
+    (Finish.TURNS_USED, 12),
+    (Finish.LEFT_ACTIVE, 3),
+    (Finish.GONE, 1),
+    (Finish.UNREADABLE, 2),
+    (Finish.REVIEW, 3),
+    (Finish.BLOCKED, 2),
+]
+
+
+def some_policy(dice: Random) -> Policy:
+    """Return settings that a team might have."""
+    terminal = dice.choice([{"done"}, {"done"}, {"done"}, {"shipped"}, {"done", "review"}])
+    return Policy(
+        active_states=frozenset({"todo", "doing"}),
+        terminal_states=frozenset(terminal),
+        required_labels=dice.choice([frozenset(), frozenset(), frozenset({"ready"})]),
+        in_progress_state=dice.choice([None, "doing"]),
+        handoff_state=None if "review" in terminal else dice.choice([None, "review", "review"]),
+        comment_on_completion=dice.random() < 0.5,
+        comment_on_failure=dice.random() < 0.5,
+        max_sessions=dice.choice([0, 0, 3, 6]),
+        max_concurrent_agents=dice.randint(1, 4),
+        max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
+        max_retry_backoff=dice.choice([60.0, 300.0]),
+    )
+
+
+class Day:
+    """One seed's worth of events."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = Random(seed)
+        self.world = World(some_policy(self.dice))
+        actions: list[tuple[Callable[[], None], int]] = [
+            (self.world.next_deadline, 25),
+            (self._hurry, 4),
+            (self._edit, 9),
+            (self._lose, 1),
+            (self._meddle, 3),
+            (self._work, 16),
+            (self._leave, 12),
+            (self._serve, 12),
+            (self._answer, 34),
+            (self._reload, 1),
+            (self._operate, 2),
+            (self._hinder, 1),
+            (self._crash, 1),
+            (self._restart, 1),
+        ]
+        self._actions = [action for action, _ in actions]
+        self._weights = list(accumulate(weight for _, weight in actions))
+
+    def step(self) -> None:
+        """Let one thing happen, and check the invariants."""
+        self.dice.choices(self._actions, cum_weights=self._weights)[0]()
+        self.world.check()
+
+    def _hurry(self) -> None:
+        self.world.advance(self.dice.choice([0.01, 1.0, 5.0, 60.0, 4000.0]))
+
+    def _edit(self) -> None:
+        issue_id, dice = self.dice.choice(IDS), self.dice
+        old = self.world.issues.get(issue_id)
+        if old is not None and dice.random() < 0.3:
+            self.world.edit(old, description=str(dice.random()))
+            return
+        blockers = []
+        if dice.random() < 0.2:
+            other = dice.choice(IDS)
+            known = self.world.issues.get(other)
+            blockers = [Blocker(identifier=other.upper(), state=known.state if known else None)]
+        state = dice.choices(STATES, [8, 2, 2, 3])[0]
+        self.world.issues[issue_id] = Issue(
+            id=issue_id,
+            identifier=issue_id.upper(),
+            title=f"Mend {issue_id}",
+            state=dice.choice([state, f" {state.title()} "]),
+            priority=dice.choice([None, 1, 2, 9]),
+            labels=dice.choice([(), ("Ready",), ("ready", "x")]),
+            blocked_by=tuple(blockers),
+            created_at=datetime.fromtimestamp(dice.randint(0, 10), UTC),
+        )
+
+    def _meddle(self) -> None:
+        """Move or lose an issue under its run."""
+        run_id = self._some_run()
+        issue = self.world.issues.get(self.world.workers[run_id].issue.id) if run_id else None
+        if issue is None:
+            return
+        if self.dice.random() < 0.3:
+            del self.world.issues[issue.id]
+        else:
+            self.world.edit(issue, state=self.dice.choice(["done", "review", "todo"]))
+        self.world.tell(ev.RefreshRequested())
+
+    def _lose(self) -> None:
+        self.world.issues.pop(self.dice.choice(IDS), None)
+
+    def _some_run(self) -> RunId | None:
+        runs = list(self.world.workers)
+        return self.dice.choice(runs) if runs else None
+
+    def _work(self) -> None:
+        run_id = self._some_run()
+        if run_id is None or self.world.workers[run_id].stopping:
+            return
+        if self.world.workers[run_id].turns and self.dice.random() < 0.5:
+            self.world.reread(run_id)
+        else:
+            self.world.take_turn(run_id)
+
+    def _leave(self) -> None:
+        run_id = self._some_run()
+        if run_id is not None:
+            self.world.leave(run_id, self._report(run_id))
+
+    def _report(self, run_id: RunId) -> RunReport:
+        worker, dice = self.world.workers[run_id], self.dice
+        if worker.stopping is not None and dice.random() < 0.7:
+            return RunReport(end=Stopped(), turns=worker.turns)
+        if dice.random() < 0.4:
+            kind, status, _ = dice.choices(FAILURES, [w for *_, w in FAILURES])[0]
+            failed = Failed(kind=kind, message="it broke", status=status)
+            return RunReport(end=failed, turns=worker.turns)
+        finish, _ = dice.choices(FINISHES, [w for _, w in FINISHES])[0]
+        return RunReport(end=Finished(finish=finish), turns=worker.turns, credits=0.1)
+
+    def _error(self) -> TrackerErrorKind | None:
+        return self.dice.choice(list(TrackerErrorKind)) if self.dice.random() < 0.15 else None
+
+    def _serve(self) -> None:
+        """Let the tracker make up an answer that will be old when it is delivered."""
+        waiting = [q for q in self.world.questions if q.answer is None]
+        if waiting:
+            self.world.serve(self.dice.choice(waiting), error=self._error())
+
+    def _answer(self) -> None:
+        if self.world.questions:
+            question = self.dice.choice(self.world.questions)
+            if question.answer is None:
+                self.world.serve(question, error=self._error())
+            self.world.deliver(question)
+
+    def _reload(self) -> None:
+        self.world.policy = some_policy(self.dice)
+        self.world.tell(ev.PolicyChanged(self.world.policy))
+
+    def _operate(self) -> None:
+        issue_id = self.dice.choice(IDS)
+        match self.dice.randrange(5):
+            case 0:
+                self.world.tell(ev.StopAsked(issue_id))
+            case 1 | 2:
+                self.world.retry(issue_id)
+            case 3:
+                self.world.tell(ev.PauseAsked(self.dice.random() < 0.3))
+            case _:
+                self.world.tell(ev.RefreshRequested())
+
+    def _hinder(self) -> None:
+        self.world.hindrance = self.dice.choice([None, None, "kiro-cli was not found"])
+
+    def _crash(self) -> None:
+        if self.dice.random() < 0.3:
+            self.world.replay()
+            self.world.crash()
+
+    def _restart(self) -> None:
+        """Shut down in good order, then start again."""
+        if self.dice.random() > 0.3:
+            return
+        self.world.tell(ev.ShutdownRequested())
+        for run_id in list(self.world.workers):
+            self.world.check()
+            self.world.leave(run_id, self._report(run_id))
+        assert self.world.scheduler.drained
+        self.world.replay()
+        self.world.questions.clear()
+        self.world.boot()
+
+    def go_home(self) -> None:
+        """Finish every issue; nothing may be left behind."""
+        world = self.world
+        world.hindrance = None
+        world.policy = replace(world.policy, terminal_states=frozenset({"done"}))
+        world.tell(ev.PolicyChanged(world.policy))
+        if world.disk.paused:
+            world.tell(ev.PauseAsked(False))
+        for issue_id in IDS:
+            issue = world.issues.get(issue_id)
+            if issue is not None:
+                world.edit(issue, state="done")
+        for round_ in range(60):
+            if round_ == 30:
+                world.advance(4000.0)  # so that every known workspace is looked at
+            if (at := world.scheduler.wakeup_at()) < math.inf:
+                world.advance(max(0.0, at - world.now))
+            for question in list(world.questions):
+                question.answer = None
+                world.deliver(question)
+            for run_id in list(world.workers):
+                world.leave(run_id, RunReport(end=Stopped()))
+            world.check()
+        assert world.claims() == {}
+        assert world.disk.retries == {}
+        assert world.disk.holds == {}
+        assert all(run.status is not RunStatus.RUNNING for run in world.disk.runs.values())
+        left = [i for i, _ in world.disk.workspaces if i in world.issues]
+        assert left == []
+        world.replay()
+
+
+def live_through(seed: int, steps: int = 1000) -> World:
+    """Simulate a day and return the world in the evening."""
+    day = Day(seed)
+    for _ in range(steps):
+        day.step()
+    day.go_home()
+    return day.world

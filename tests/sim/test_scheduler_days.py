@@ -1,0 +1,47 @@
+"""Days of the scheduler: every seed is one, and a failing one can be replayed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+import pytest
+
+from sortie.model import HoldReason, RunStatus, StopReason, Trigger
+from sortie.scheduler import Effect, Note, Record
+from tests.sim.days import live_through
+
+DAYS = 200
+CHUNK = 20
+REACHED: Counter[object] = Counter()
+UNREACHABLE = {
+    HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
+    HoldReason.INTERNAL_ERROR,  # decided at recovery
+    RunStatus.RUNNING,  # not an exit
+}
+
+
+@pytest.mark.parametrize("first", range(0, DAYS, CHUNK))
+def test_days_keep_the_invariants(first: int) -> None:
+    """Whatever trackers, agents, people and machines do, the invariants hold all day."""
+    for seed in range(first, first + CHUNK):
+        try:
+            world = live_through(seed)
+        except BaseException as exc:
+            exc.add_note(f"replay with: python -m tests.sim.replay {seed}")
+            raise
+        REACHED.update(world.reached)
+
+    assert REACHED["StartWorker"]
+
+
+def test_the_days_reach_everything() -> None:
+    """Every kind of decision, stop, hold, trigger and status was reached: no rule went untried."""
+    if not REACHED:
+        pytest.skip("needs the days of this module in the same process")
+    kinds = {kind.__name__ for kind in (*get_args(Effect), *get_args(Note), *get_args(Record))}
+    words = {*StopReason, *HoldReason, *Trigger, *RunStatus} - UNREACHABLE
+
+    missing = (kinds | words) - REACHED.keys()
+
+    assert missing == {"RecordProcess"} - REACHED.keys()

@@ -1,0 +1,392 @@
+"""A world for the scheduler to run in: tracker, workers, disk and time, all pretend.
+
+``World`` performs decisions the way the shell promises to, and checks on the way the invariants
+that no scheduler may break.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import assert_never
+from uuid import UUID
+
+from sortie.model import (
+    LOCAL,
+    Failed,
+    Finished,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    RunId,
+    RunReport,
+    StopReason,
+    TrackerErrorKind,
+    state_key,
+)
+from sortie.orchestrator.recovery import recall
+from sortie.scheduler import Decision, Event, Memory, Policy, Record, Scheduler, run_ids
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler.claims import (
+    Claim,
+    Cleaning,
+    HandingOff,
+    Held,
+    Rechecking,
+    Running,
+    Starting,
+    Stopping,
+    Waiting,
+)
+from sortie.scheduler.rules import backoff
+from tests.sim.disk import Disk
+
+EPOCH = 1_700_000_000.0
+
+
+@dataclass(slots=True)
+class Worker:
+    """A pretend worker; ``stopping`` is why it was told to stop."""
+
+    start: do.StartWorker
+    issue: Issue
+    turns: int = 0
+    stopping: StopReason | None = None
+
+
+@dataclass(slots=True)
+class Question:
+    """A question to the tracker or the file system; ``answer`` is what it will say."""
+
+    decision: do.Poll | do.Refresh | do.Transition | do.CleanWorkspace
+    answer: Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """What a life of the scheduler began with."""
+
+    policy: Policy
+    now: float
+    life: int
+    memory: Memory
+
+    def scheduler(self) -> Scheduler:
+        """Build the scheduler of this life."""
+        ids = run_ids(UUID(int=self.life))
+        return Scheduler(self.policy, now=self.now, new_run_id=ids, memory=self.memory, epoch=EPOCH)
+
+
+@dataclass(slots=True)
+class World:
+    """Everything outside the scheduler."""
+
+    policy: Policy
+    now: float = 0.0
+    issues: dict[IssueId, Issue] = field(default_factory=dict)
+    workers: dict[RunId, Worker] = field(default_factory=dict)
+    questions: list[Question] = field(default_factory=list)
+    disk: Disk = field(default_factory=Disk)
+    draining: bool = False
+    lives: int = 0
+    reached: Counter[object] = field(default_factory=Counter)
+    log: list[tuple[float, Event, list[Decision]]] = field(default_factory=list)
+    expected_attempt: dict[IssueId, int] = field(default_factory=dict)
+    not_before: dict[IssueId, float] = field(default_factory=dict)
+    hindrance: str | None = None
+    scheduler: Scheduler = field(init=False)
+    birth: Birth = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.boot()
+
+    def boot(self) -> None:
+        """Begin a life of the daemon from what is on disk."""
+        self.lives += 1
+        self.draining = False
+        self.log = []
+        memory, records = recall(self.disk.read(), self.policy, now=self.now, wall=EPOCH + self.now)
+        for record in records:
+            self.write(record)
+        self.birth = Birth(self.policy, self.now, self.lives, memory)
+        self.scheduler = self.birth.scheduler()
+
+    def crash(self) -> None:
+        """Kill the daemon: its workers die, nobody answers, and a new life begins."""
+        for worker in self.workers.values():
+            issue_id = worker.start.issue.id
+            streak = worker.start.streak
+            if streak.interruptions:
+                attempt = streak.failures + 1
+                self.expected_attempt[issue_id] = attempt
+                self.not_before[issue_id] = self.now + backoff(attempt, self.policy)
+        self.workers.clear()
+        self.questions.clear()
+        self.boot()
+
+    # The shell: events in, decisions performed.
+
+    def tell(self, event: Event) -> list[Decision]:
+        """Give the scheduler one event and perform what it decides, records first."""
+        self.draining |= isinstance(event, ev.ShutdownRequested)
+        decisions = self.scheduler.handle(event, self.now)
+        self.log.append((self.now, event, decisions))
+        for decision in decisions:
+            if isinstance(decision, Record):
+                self.write(decision)
+        for decision in decisions:
+            if not isinstance(decision, Record):
+                self.perform(decision)
+        return decisions
+
+    def write(self, record: Record) -> None:
+        """Put a record on disk."""
+        self.reached[type(record).__name__] += 1
+        for name in ("reason", "trigger", "status"):
+            if (value := getattr(record, name, None)) is not None:
+                self.reached[value] += 1
+        self.disk.write(record, EPOCH + self.now)
+
+    def perform(self, decision: Decision) -> None:
+        """Do what the shell would do."""
+        self.reached[type(decision).__name__] += 1
+        match decision:
+            case do.StartWorker():
+                self._start(decision)
+            case do.StopWorker(run_id, _, reason):
+                worker = self.workers[run_id]
+                assert worker.stopping is None, "stopped twice"
+                worker.stopping = reason
+                self.reached[reason] += 1
+            case do.Poll():
+                assert not any(isinstance(q.decision, do.Poll) for q in self.questions)
+                self.questions.append(Question(decision))
+            case do.Refresh(_, ids):
+                assert ids
+                self.questions.append(Question(decision))
+            case do.CleanWorkspace(issue, workspaces):
+                assert workspaces
+                assert not self.draining, "a clean-up that nobody would wait for"
+                self._assert_nobody_in(issue.id, "cleaned under a worker")
+                assert self.policy.is_terminal(issue), "cleaned an issue that is not terminal"
+                self.questions.append(Question(decision))
+            case do.Transition():
+                self._assert_nobody_in(decision.issue.id, "handed off under a worker")
+                self.questions.append(Question(decision))
+            case do.HoldOver(issue) | do.WaitOver(issue):
+                self.expected_attempt.pop(issue.id, None)
+                self.not_before.pop(issue.id, None)
+            case do.Dropped(issue):
+                if issue.id not in self.disk.retries:
+                    self.expected_attempt.pop(issue.id, None)
+                    self.not_before.pop(issue.id, None)
+            case do.Comment() | do.Reconciled():
+                pass
+            case _ if isinstance(decision, Record):
+                pass
+            case _:
+                assert_never(decision)
+
+    def _assert_nobody_in(self, issue_id: IssueId, what: str) -> None:
+        assert all(w.start.issue.id != issue_id for w in self.workers.values()), what
+
+    def _start(self, start: do.StartWorker) -> None:
+        issue, policy = start.issue, self.policy
+        self._assert_nobody_in(issue.id, "two workers, one issue")
+        assert not self.draining, "started while shutting down"
+        assert not self.disk.paused, "started while paused"
+        assert start.run_id in self.disk.runs, "started before it was recorded"
+        assert issue.id not in self.disk.holds, "started while held"
+        assert issue.id not in self.disk.retries, "started with its retry still on disk"
+        assert not any(
+            isinstance(q.decision, do.CleanWorkspace) and q.decision.issue.id == issue.id
+            for q in self.questions
+        ), "started in a directory that is being removed"
+        assert state_key(issue.state) in policy.active_states - policy.terminal_states
+        assert policy.required_labels <= set(map(state_key, issue.labels))
+        assert all(
+            b.state is not None and state_key(b.state) in policy.terminal_states
+            for b in issue.blocked_by
+        )
+        assert start.streak.failures == self.expected_attempt.get(issue.id, 0), "wrong attempt"
+        assert self.now >= self.not_before.get(issue.id, 0.0), "started before its wait was over"
+        self.workers[start.run_id] = Worker(start, issue)
+        self._check_limits(issue)
+
+    def _check_limits(self, issue: Issue) -> None:
+        policy = self.policy
+        assert len(self.workers) <= policy.max_concurrent_agents, "one too many"
+        states = Counter[str]()
+        for claim in self.scheduler.snapshot(self.now).worked:
+            states[state_key(claim.issue.state)] += 1
+        for state in {state_key(issue.state), state_key(policy.in_progress_state or "")}:
+            limit = policy.max_by_state.get(state, math.inf)
+            extra = 0 if state == state_key(issue.state) else 1
+            assert states[state] + extra <= limit, f"one too many in {state}"
+
+    # What the environment may do next.
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; the shell wakes the scheduler."""
+        self.now += seconds
+        self.tell(ev.TimePassed())
+        assert self.scheduler.wakeup_at() > self.now, "a deadline that time cannot satisfy"
+
+    def next_deadline(self) -> None:
+        """Sleep as long as the scheduler lets us."""
+        at = self.scheduler.wakeup_at()
+        self.advance(max(0.001, at - self.now) if at < math.inf else 1.0)
+
+    def serve(self, question: Question, *, error: TrackerErrorKind | None = None) -> None:
+        """Have the tracker or file system make up its answer; it may be delivered later."""
+        match question.decision:
+            case do.Poll():
+                question.answer = self._candidates() if error is None else ev.PollFailed("down")
+            case do.Refresh(token, ids):
+                found = tuple(self.issues[i] for i in sorted(ids) if i in self.issues)
+                question.answer = (
+                    ev.IssuesRefreshed(token, ids, found)
+                    if error is None
+                    else ev.IssuesRefreshed(token, ids, (), ids, "down")
+                )
+            case do.Transition(token, issue, state):
+                question.answer = self._transition(token, issue, state, error)
+            case do.CleanWorkspace(issue, workspaces):
+                question.answer = (
+                    ev.WorkspaceCleaned(issue.id, workspaces)
+                    if error is None
+                    else ev.WorkspaceCleaned(issue.id, (), "directory not empty")
+                )
+
+    def _candidates(self) -> Event:
+        active = self.policy.active_states
+        issues = (i for i in self.issues.values() if state_key(i.state) in active)
+        return ev.CandidatesFetched(tuple(issues), self.hindrance)
+
+    def _transition(
+        self, token: int, issue: Issue, state: str, error: TrackerErrorKind | None
+    ) -> Event:
+        present = self.issues.get(issue.id)
+        if error is None and present is None:
+            error = TrackerErrorKind.NOT_FOUND
+        elif error is None and present is not None and present.state != issue.state:
+            error = TrackerErrorKind.CONFLICT
+        if error is None and present is not None:
+            self.edit(present, state=state)
+        return ev.TransitionAnswered(issue.id, token, error, "no" if error else "")
+
+    def deliver(self, question: Question) -> None:
+        """Bring an answer to the scheduler; what nobody has served yet is served now."""
+        self.questions.remove(question)
+        if question.answer is None:
+            self.serve(question)
+        assert question.answer is not None
+        self.tell(question.answer)
+
+    def edit(self, issue: Issue, **changes: object) -> None:
+        """Change an issue in the tracker."""
+        fields = {name: getattr(issue, name) for name in issue.__slots__} | changes
+        self.issues[issue.id] = Issue(**fields)
+
+    def take_turn(self, run_id: RunId) -> None:
+        """Let a worker go one step on: transition and workspace, then turn after turn."""
+        worker = self.workers[run_id]
+        if worker.turns == 0:
+            self._prepare(worker)
+        worker.turns += 1
+        self.tell(ev.TurnStarted(run_id, worker.turns))
+
+    def _prepare(self, worker: Worker) -> None:
+        run_id, issue = worker.start.run_id, worker.issue
+        target, present = self.policy.in_progress_state, self.issues.get(issue.id)
+        if target and present and present.state == issue.state != target:
+            self.edit(present, state=target)
+            worker.issue = self.issues[issue.id]
+            self.tell(ev.IssueMoved(run_id, worker.issue, True))
+        known = KnownWorkspace(
+            issue_id=issue.id, identifier=issue.identifier, host=LOCAL, path=f"/w/{issue.id}"
+        )
+        self.tell(ev.WorkspaceMade(run_id, known))
+
+    def reread(self, run_id: RunId) -> None:
+        """Let a worker read its issue again, as after a turn."""
+        worker = self.workers[run_id]
+        present = self.issues.get(worker.issue.id)
+        if present is not None:
+            worker.issue = present
+            self.tell(ev.IssueMoved(run_id, present))
+
+    def leave(self, run_id: RunId, report: RunReport) -> None:
+        """Let a worker be gone."""
+        worker = self.workers.pop(run_id)
+        issue_id, streak = worker.start.issue.id, worker.start.streak
+        match report.end:
+            case Failed() if worker.stopping in (None, StopReason.SHUTDOWN):
+                attempt = streak.failures + 1
+                self.expected_attempt[issue_id] = attempt
+                self.not_before[issue_id] = self.now + backoff(attempt, self.policy)
+            case Finished() if worker.stopping in (None, StopReason.SHUTDOWN):
+                self.expected_attempt[issue_id] = 0
+                self.not_before.pop(issue_id, None)
+            case _:
+                self.not_before.pop(issue_id, None)
+        self.tell(ev.WorkerExited(run_id, report))
+        if issue_id not in self.disk.retries:
+            self.expected_attempt.pop(issue_id, None)
+            self.not_before.pop(issue_id, None)
+
+    def retry(self, issue_id: IssueId) -> None:
+        """Let an operator ask for a retry."""
+        if issue_id in self.disk.retries or issue_id in self.disk.holds:
+            claim = self.claims().get(issue_id)
+            if isinstance(claim, Waiting | Held):
+                self.expected_attempt.pop(issue_id, None)
+                self.not_before.pop(issue_id, None)
+        self.tell(ev.RetryAsked(issue_id))
+
+    def claims(self) -> dict[IssueId, Claim]:
+        """Return the scheduler's claims."""
+        return dict(self.scheduler.snapshot(self.now).claims)
+
+    def check(self) -> None:
+        """The invariants: what must hold after every event, whatever came before."""
+        book = self.scheduler._book
+        held, waits, runs = set(), set(), set()
+        asked = {q.decision.token for q in self.questions if isinstance(q.decision, do.Refresh)}
+        for issue_id, claim in book.claims.items():
+            match claim:
+                case Starting() | Running() | Stopping():
+                    runs.add(claim.run_id)
+                    worker = self.workers[claim.run_id]
+                    assert isinstance(claim, Stopping) == (worker.stopping is not None)
+                case Waiting() | HandingOff():
+                    waits.add(issue_id)
+                case Rechecking(token=token, waited=waited):
+                    assert token in asked, "a recheck that nobody answers"
+                    if waited is not None:
+                        waits.add(issue_id)
+                case Held():
+                    held.add(issue_id)
+                case Cleaning(busy=busy):
+                    assert not busy or any(
+                        isinstance(q.decision, do.CleanWorkspace)
+                        and q.decision.issue.id == issue_id
+                        for q in self.questions
+                    )
+        assert runs == self.workers.keys()
+        assert waits == self.disk.retries.keys(), "waits in memory and on disk differ"
+        assert held == self.disk.holds.keys(), "holds in memory and on disk differ"
+        assert book.sessions == self.disk.sessions
+        assert self.scheduler.drained == (self.draining and not self.workers)
+        if not self.draining:
+            polling = any(isinstance(q.decision, do.Poll) for q in self.questions)
+            assert polling == book.polling
+            assert polling or self.scheduler.wakeup_at() < math.inf
+
+    def replay(self) -> None:
+        """Assert that the same events at the same times give the same decisions."""
+        twin = self.birth.scheduler()
+        for now, event, decisions in self.log:
+            assert twin.handle(event, now) == decisions
