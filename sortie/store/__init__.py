@@ -1,0 +1,160 @@
+"""The port to what survives a restart: runs, retries, holds, pause, history, totals.
+
+Every implementation raises StoreError for a database that cannot be opened, read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from sortie.model import (
+    ErrorKind,
+    HoldReason,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    Sighting,
+    StoreError,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+from sortie.scheduler.records import Record
+
+
+class UnknownRun(StoreError):
+    """History was asked to go on from a run that is not recorded."""
+
+    def __init__(self, run_id: RunId) -> None:
+        super().__init__(f"no run {run_id} is recorded; leave it out to begin with the newest")
+        self.run_id = run_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedRun:
+    """A run that was recorded as begun and never as over."""
+
+    run_id: RunId
+    issue: Issue
+    streak: Streak
+    host: str
+    process: ProcessIdentity | None
+    workspace: str | None
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRetry:
+    """A wait; it was recorded with ``delay`` seconds and is due at ``due_at`` (Unix seconds)."""
+
+    issue: Issue
+    kind: WaitKind
+    trigger: Trigger
+    streak: Streak
+    delay: float
+    due_at: float
+    tries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredHold:
+    """A hold, in force since ``since`` (Unix seconds)."""
+
+    issue: Issue
+    reason: HoldReason
+    detail: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """All that a scheduler needs to go on where an earlier one stopped.
+
+    Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``.
+    """
+
+    unfinished: tuple[UnfinishedRun, ...] = ()
+    retries: tuple[StoredRetry, ...] = ()
+    holds: tuple[StoredHold, ...] = ()
+    paused: bool = False
+    sessions: Mapping[IssueId, int] = field(default_factory=dict)
+    workspaces: tuple[KnownWorkspace, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """One run as history shows it; unknown is None, never 0."""
+
+    run_id: RunId
+    issue: str
+    issue_id: IssueId
+    attempt: int
+    status: RunStatus
+    error_kind: ErrorKind | None
+    error: str | None
+    turns: int
+    credits: float | None
+    tokens: int | None
+    host: str
+    workspace: str | None
+    agent: str
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over all recorded runs; credits and tokens are None until an agent told some.
+
+    ``seconds_running`` counts runs that are over, and those of an earlier life that were cut short
+    only until they were last heard of.
+    """
+
+    runs: int
+    turns: int
+    credits: float | None
+    tokens: int | None
+    seconds_running: float
+
+
+class Store(Protocol):
+    """A database of one daemon."""
+
+    async def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records, or none, durably, in their order; ``at`` is Unix seconds.
+
+        Raises StoreError, too, for a record of a run that is not under way, and for a second run
+        of an issue that has one under way. Forgetting what is not there is fine.
+        """
+        ...
+
+    async def recover(self) -> Recovered:
+        """Read what an earlier life left; call it once, before the first commit."""
+        ...
+
+    async def history(
+        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+    ) -> Sequence[HistoryRow]:
+        """Return runs, newest first; ``issue`` is an identifier, ``before`` a run to go on from.
+
+        Raises UnknownRun where ``before`` is not recorded.
+        """
+        ...
+
+    async def totals(self) -> Totals:
+        """Sum up all runs, those under way included."""
+        ...
+
+    async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
+        """Note each issue's present digest, and return when it was first seen and last changed."""
+        ...
+
+    async def check(self) -> None:
+        """Raise StoreError where the database cannot be written now."""
+        ...

@@ -1,0 +1,146 @@
+-- Statements by name; each ends with a semicolon.
+
+-- name: journal_mode
+PRAGMA journal_mode = WAL;
+
+-- name: synchronous
+PRAGMA synchronous = FULL;
+
+-- name: fullfsync
+PRAGMA fullfsync = ON;
+
+-- name: foreign_keys
+PRAGMA foreign_keys = ON;
+
+-- name: journal_size_limit
+PRAGMA journal_size_limit = 16777216;
+
+-- name: identify
+SELECT
+  (SELECT user_version FROM pragma_user_version) AS version,
+  (SELECT application_id FROM pragma_application_id) AS owner,
+  (SELECT count(*) FROM sqlite_schema) AS tables;
+
+-- name: prove_writable
+UPDATE daemon SET checks = checks + 1;
+
+-- name: insert_run
+INSERT INTO runs (
+  run_id, issue_id, identifier, issue, failures, continuations, interruptions, host, agent,
+  started_at, seen_at
+) VALUES (
+  :run_id, :issue_id, :identifier, :issue, :failures, :continuations, :interruptions, :host, :agent,
+  :at, :at
+);
+
+-- name: set_run_workspace
+UPDATE runs SET workspace = :workspace, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: set_run_turns
+UPDATE runs SET turns = :turns, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: set_run_process
+UPDATE runs SET pid = :pid, process_started_at = :process_started_at, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: finish_run
+UPDATE runs SET
+  issue = NULL,
+  status = :status,
+  error_kind = :error_kind,
+  error = :error,
+  turns = coalesce(:turns, turns),
+  credits = :credits,
+  tokens = :tokens,
+  finished_at = :at,
+  seconds = max(0, CASE WHEN seq <= :inherited THEN seen_at ELSE :at END - started_at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- name: upsert_workspace
+INSERT INTO workspaces (issue_id, host, identifier, path)
+VALUES (:issue_id, :host, :identifier, :path)
+ON CONFLICT (issue_id, host) DO UPDATE SET identifier = excluded.identifier, path = excluded.path;
+
+-- name: delete_workspace
+DELETE FROM workspaces WHERE issue_id = :issue_id AND host = :host;
+
+-- name: upsert_sessions
+INSERT INTO sessions (issue_id, sessions) VALUES (:issue_id, :sessions)
+ON CONFLICT (issue_id) DO UPDATE SET sessions = excluded.sessions;
+
+-- name: delete_sessions
+DELETE FROM sessions WHERE issue_id = :issue_id;
+
+-- name: replace_retry
+INSERT OR REPLACE INTO retries (
+  issue_id, issue, kind, triggered_by, failures, continuations, interruptions, delay, due_at, tries
+) VALUES (
+  :issue_id, :issue, :kind, :triggered_by, :failures, :continuations, :interruptions, :delay,
+  :due_at, :tries
+);
+
+-- name: delete_retry
+DELETE FROM retries WHERE issue_id = :issue_id;
+
+-- name: replace_hold
+INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since)
+VALUES (:issue_id, :issue, :reason, :detail, :since);
+
+-- name: delete_hold
+DELETE FROM holds WHERE issue_id = :issue_id;
+
+-- name: set_paused
+UPDATE daemon SET paused = :paused;
+
+-- name: newest_seq
+SELECT coalesce(max(seq), 0) AS seq FROM runs;
+
+-- name: unfinished_runs
+SELECT run_id, issue, failures, continuations, interruptions, host, pid, process_started_at,
+  workspace, turns
+FROM runs INDEXED BY runs_under_way WHERE finished_at IS NULL ORDER BY seq;
+
+-- name: all_retries
+SELECT issue, kind, triggered_by, failures, continuations, interruptions, delay, due_at, tries
+FROM retries ORDER BY due_at, issue_id;
+
+-- name: all_holds
+SELECT issue, reason, detail, since FROM holds ORDER BY since, issue_id;
+
+-- name: all_sessions
+SELECT issue_id, sessions FROM sessions;
+
+-- name: all_workspaces
+SELECT issue_id, identifier, host, path FROM workspaces ORDER BY issue_id, host;
+
+-- name: paused
+SELECT paused FROM daemon;
+
+-- name: run_position
+SELECT started_at, seq FROM runs WHERE run_id = :run_id;
+
+-- name: history
+SELECT run_id, identifier, issue_id, failures, status, error_kind, error, turns, credits, tokens,
+  host, workspace, agent, started_at, finished_at
+FROM runs WHERE (started_at, seq) < (:started_at, :seq)
+ORDER BY started_at DESC, seq DESC LIMIT :limit;
+
+-- name: history_of_issue
+SELECT run_id, identifier, issue_id, failures, status, error_kind, error, turns, credits, tokens,
+  host, workspace, agent, started_at, finished_at
+FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)
+ORDER BY started_at DESC, seq DESC LIMIT :limit;
+
+-- name: totals
+SELECT runs, turns, credits, tokens, seconds FROM totals;
+
+-- name: note_sighting
+INSERT INTO sightings (issue_id, digest, first_seen, changed_at)
+VALUES (:issue_id, :digest, :at, :at)
+ON CONFLICT (issue_id) DO UPDATE SET digest = excluded.digest, changed_at = excluded.changed_at
+WHERE digest <> excluded.digest;
+
+-- name: sighting
+SELECT first_seen, changed_at FROM sightings WHERE issue_id = :issue_id;

@@ -1,0 +1,59 @@
+"""Read what is recorded: for recovery, for history, for the totals."""
+
+from __future__ import annotations
+
+import math
+
+from sortie.model import IssueId, RunId
+from sortie.store import HistoryRow, Recovered, Totals, UnknownRun
+from sortie.store.database import Database
+from sortie.store.rows import (
+    history_row,
+    known_workspace,
+    rows_of,
+    stored_hold,
+    stored_retry,
+    totals,
+    unfinished_run,
+)
+
+_LAST_SEQ = 2**63 - 1
+
+
+def read_recovered(database: Database) -> Recovered:
+    """Read what a scheduler needs to go on."""
+    with rows_of(database):
+        return Recovered(
+            unfinished=tuple(map(unfinished_run, database.rows("unfinished_runs"))),
+            retries=tuple(map(stored_retry, database.rows("all_retries"))),
+            holds=tuple(map(stored_hold, database.rows("all_holds"))),
+            paused=bool(database.row("paused")["paused"]),
+            sessions={
+                IssueId(row["issue_id"]): row["sessions"] for row in database.rows("all_sessions")
+            },
+            workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
+        )
+
+
+def read_runs(
+    database: Database, issue: str | None, limit: int, before: RunId | None
+) -> tuple[HistoryRow, ...]:
+    """Read a page of history, newest first. Raises UnknownRun."""
+    position = {"started_at": math.inf, "seq": _LAST_SEQ}
+    if before is not None:
+        found = database.rows("run_position", run_id=before)
+        if not found:
+            raise UnknownRun(before)
+        position = found[0]
+    page = {**position, "limit": max(0, limit)}
+    if issue is None:
+        rows = database.rows("history", **page)
+    else:
+        rows = database.rows("history_of_issue", identifier=issue, **page)
+    with rows_of(database):
+        return tuple(map(history_row, rows))
+
+
+def read_totals(database: Database) -> Totals:
+    """Read the totals."""
+    return totals(database.row("totals"))

@@ -1,0 +1,88 @@
+"""Read history beside a daemon that writes, or without one, and leave no trace."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote
+
+from sortie.model import RunId, StoreError
+from sortie.store import HistoryRow
+from sortie.store.database import Database
+from sortie.store.faults import explained
+from sortie.store.migrating import migrations, require_schema
+from sortie.store.opening import place_of
+from sortie.store.reading import read_runs
+
+_BUSY_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fingerprint:
+    """Differs where a writer has come or gone meanwhile; ``journal``: one is there, or was."""
+
+    journal: bool
+    inode: int
+    size: int
+    changed: int
+
+
+def read_history(
+    path: str, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+) -> Sequence[HistoryRow]:
+    """Return what ``Store.history`` returns, from a file that another process may be writing.
+
+    Blocks. Creates no file and migrates nothing. Raises StoreError, UnknownRun among them.
+    """
+    place = os.path.realpath(place_of(path))
+    read = partial(_read, place, issue=issue, limit=limit, before=before)
+    found = _fingerprint(place)
+    if found.journal:
+        return read("mode=ro")
+    # Without a -wal file nobody has it open, and SQLite would leave one behind, maybe another
+    # user's, if it were not told that the file does not change. That is verified afterwards.
+    try:
+        runs = read("immutable=1")
+    except StoreError:
+        if _fingerprint(place) == found:
+            raise
+    else:
+        if _fingerprint(place) == found:
+            return runs
+    return read("mode=ro")
+
+
+def _read(
+    path: str, access: str, *, issue: str | None, limit: int, before: RunId | None
+) -> Sequence[HistoryRow]:
+    uri = f"file:{quote(os.fsencode(path))}?{access}"
+    with (
+        explained("read", path),
+        closing(
+            sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT, isolation_level=None)
+        ) as connection,
+    ):
+        database = Database(connection, path)
+        require_schema(database, migrations())
+        return read_runs(database, issue, limit, before)
+
+
+def _fingerprint(path: str) -> _Fingerprint:
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise StoreError(
+            f"there is no database {path}: no daemon has run here yet, or db_path names another"
+        ) from error
+    except OSError as error:
+        raise StoreError(f"cannot read the database {path}: {error.strerror}") from error
+    return _Fingerprint(
+        journal=os.path.exists(path + "-wal"),
+        inode=found.st_ino,
+        size=found.st_size,
+        changed=found.st_mtime_ns,
+    )

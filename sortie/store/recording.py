@@ -1,0 +1,146 @@
+"""Write records: each becomes the statements that stand for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import assert_never
+
+from sortie.model import RunId, StoreError
+from sortie.scheduler.records import (
+    ForgetHold,
+    ForgetRetry,
+    ForgetWorkspace,
+    Record,
+    RecordExit,
+    RecordHold,
+    RecordPause,
+    RecordProcess,
+    RecordRetry,
+    RecordRun,
+    RecordTurn,
+    RecordWorkspace,
+    ResetSessions,
+)
+from sortie.store.database import Database, Value
+from sortie.store.rows import issue_to_json, streak_values
+
+
+def write(database: Database, records: Sequence[Record], at: float, inherited: int) -> None:
+    """Write all records in one transaction, or none.
+
+    Runs up to the seq ``inherited`` are an earlier life's: they ran until they were last heard of,
+    not until somebody found that out. Raises StoreError for a record that contradicts the rows.
+    """
+    with database.transaction():
+        for record in records:
+            _write_one(database, record, at, inherited)
+
+
+def _write_one(database: Database, record: Record, at: float, inherited: int) -> None:
+    match record:
+        case RecordRun():
+            _insert_run(database, record, at)
+        case RecordWorkspace(run_id=run_id, workspace=known):
+            _update_run(database, record, "set_run_workspace", run_id, workspace=known.path, at=at)
+            database.change(
+                "upsert_workspace",
+                issue_id=known.issue_id,
+                host=known.host,
+                identifier=known.identifier,
+                path=known.path,
+            )
+        case ForgetWorkspace(issue_id=issue_id, host=host):
+            database.change("delete_workspace", issue_id=issue_id, host=host)
+        case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
+            _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
+            database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
+        case ResetSessions(issue_id=issue_id):
+            database.change("delete_sessions", issue_id=issue_id)
+        case RecordProcess(run_id=run_id, process=process):
+            values: dict[str, Value] = {
+                "pid": process.pid,
+                "process_started_at": process.started_at,
+            }
+            _update_run(database, record, "set_run_process", run_id, **values, at=at)
+        case RecordExit():
+            _finish_run(database, record, at, inherited)
+        case RecordRetry():
+            _replace_retry(database, record, at)
+        case ForgetRetry(issue_id=issue_id):
+            database.change("delete_retry", issue_id=issue_id)
+        case RecordHold(issue=issue, reason=reason, detail=detail):
+            database.change(
+                "replace_hold",
+                issue_id=issue.id,
+                issue=issue_to_json(issue),
+                reason=reason.value,
+                detail=detail,
+                since=at,
+            )
+        case ForgetHold(issue_id=issue_id):
+            database.change("delete_hold", issue_id=issue_id)
+        case RecordPause(paused=paused):
+            database.change("set_paused", paused=int(paused))
+        case _:
+            assert_never(record)
+
+
+def _insert_run(database: Database, record: RecordRun, at: float) -> None:
+    try:
+        database.change(
+            "insert_run",
+            run_id=record.run_id,
+            issue_id=record.issue.id,
+            identifier=record.issue.identifier,
+            issue=issue_to_json(record.issue),
+            host=record.host,
+            agent=record.agent,
+            at=at,
+            **streak_values(record.streak),
+        )
+    except sqlite3.IntegrityError as error:
+        raise StoreError(
+            f"cannot record run {record.run_id}: it is recorded already, or its issue "
+            f"{record.issue.id} has another run under way"
+        ) from error
+
+
+def _finish_run(database: Database, record: RecordExit, at: float, inherited: int) -> None:
+    _update_run(
+        database,
+        record,
+        "finish_run",
+        record.run_id,
+        status=record.status.value,
+        error_kind=None if record.error_kind is None else record.error_kind.value,
+        error=record.error,
+        turns=record.turns,
+        credits=record.credits,
+        tokens=record.tokens,
+        at=at,
+        inherited=inherited,
+    )
+
+
+def _replace_retry(database: Database, record: RecordRetry, at: float) -> None:
+    database.change(
+        "replace_retry",
+        issue_id=record.issue.id,
+        issue=issue_to_json(record.issue),
+        kind=record.kind.value,
+        triggered_by=record.trigger.value,
+        delay=record.delay,
+        due_at=at + record.delay,
+        tries=record.tries,
+        **streak_values(record.streak),
+    )
+
+
+def _update_run(
+    database: Database, record: Record, query: str, run_id: RunId, **values: Value
+) -> None:
+    if not database.change(query, run_id=run_id, **values):
+        raise StoreError(
+            f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way"
+        )

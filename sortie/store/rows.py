@@ -1,0 +1,161 @@
+"""Rows become records here, and issues become JSON and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter
+
+from sortie.model import (
+    ErrorKind,
+    HoldReason,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    Sighting,
+    StoreError,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+from sortie.store import HistoryRow, StoredHold, StoredRetry, Totals, UnfinishedRun
+from sortie.store.database import Database, Row, Value
+
+_ISSUE: TypeAdapter[Issue] = TypeAdapter(Issue)
+
+
+def issue_to_json(issue: Issue) -> str:
+    """Return an issue as JSON in ASCII, which holds lone surrogates too."""
+    return json.dumps(_ISSUE.dump_python(issue, mode="json"))
+
+
+def issue_from_json(text: str) -> Issue:
+    """Read an issue back; fields of other versions are ignored. Raises ValueError."""
+    return _ISSUE.validate_python(json.loads(text))
+
+
+def streak_values(streak: Streak) -> dict[str, Value]:
+    """Return a streak's columns."""
+    return {
+        "failures": streak.failures,
+        "continuations": streak.continuations,
+        "interruptions": streak.interruptions,
+    }
+
+
+@contextmanager
+def rows_of(database: Database) -> Iterator[None]:
+    """Raise StoreError where a row holds what this version does not know."""
+    try:
+        yield
+    except ValueError as error:
+        raise StoreError(
+            f"cannot read the database {database.path}: a row holds what this version does not "
+            "know; install the version that wrote it"
+        ) from error
+
+
+def unfinished_run(row: Row) -> UnfinishedRun:
+    """Read a row of unfinished_runs."""
+    process = None
+    if row["pid"] is not None:
+        process = ProcessIdentity(pid=row["pid"], started_at=row["process_started_at"])
+    return UnfinishedRun(
+        run_id=RunId(row["run_id"]),
+        issue=issue_from_json(row["issue"]),
+        streak=_streak(row),
+        host=row["host"],
+        process=process,
+        workspace=row["workspace"],
+        turns=row["turns"],
+    )
+
+
+def stored_retry(row: Row) -> StoredRetry:
+    """Read a row of all_retries."""
+    return StoredRetry(
+        issue=issue_from_json(row["issue"]),
+        kind=WaitKind(row["kind"]),
+        trigger=Trigger(row["triggered_by"]),
+        streak=_streak(row),
+        delay=row["delay"],
+        due_at=row["due_at"],
+        tries=row["tries"],
+    )
+
+
+def stored_hold(row: Row) -> StoredHold:
+    """Read a row of all_holds."""
+    return StoredHold(
+        issue=issue_from_json(row["issue"]),
+        reason=HoldReason(row["reason"]),
+        detail=row["detail"],
+        since=row["since"],
+    )
+
+
+def known_workspace(row: Row) -> KnownWorkspace:
+    """Read a row of all_workspaces."""
+    return KnownWorkspace(
+        issue_id=IssueId(row["issue_id"]),
+        identifier=row["identifier"],
+        host=row["host"],
+        path=row["path"],
+    )
+
+
+def history_row(row: Row) -> HistoryRow:
+    """Read a row of history."""
+    error_kind, finished_at = row["error_kind"], row["finished_at"]
+    return HistoryRow(
+        run_id=RunId(row["run_id"]),
+        issue=row["identifier"],
+        issue_id=IssueId(row["issue_id"]),
+        attempt=row["failures"],
+        status=RunStatus(row["status"]),
+        error_kind=None if error_kind is None else ErrorKind(error_kind),
+        error=row["error"],
+        turns=row["turns"],
+        credits=row["credits"],
+        tokens=row["tokens"],
+        host=row["host"],
+        workspace=row["workspace"],
+        agent=row["agent"],
+        started_at=moment(row["started_at"]),
+        finished_at=None if finished_at is None else moment(finished_at),
+    )
+
+
+def totals(row: Row) -> Totals:
+    """Read the row of totals."""
+    return Totals(
+        runs=row["runs"],
+        turns=row["turns"],
+        credits=row["credits"],
+        tokens=row["tokens"],
+        seconds_running=row["seconds"],
+    )
+
+
+def sighting(row: Row) -> Sighting:
+    """Read a row of sighting."""
+    return Sighting(first_seen=moment(row["first_seen"]), changed_at=moment(row["changed_at"]))
+
+
+def moment(seconds: float) -> datetime:
+    """Return Unix seconds as an aware time in UTC."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _streak(row: Row) -> Streak:
+    return Streak(
+        failures=row["failures"],
+        continuations=row["continuations"],
+        interruptions=row["interruptions"],
+    )

@@ -1,0 +1,90 @@
+"""The store in a SQLite file: WAL, synchronous=FULL, one thread that owns the connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+from sortie.model import RunId, Sighting, StoreError
+from sortie.scheduler.records import Record
+from sortie.store import HistoryRow, Recovered, Store, Totals
+from sortie.store.database import Database, file_identity
+from sortie.store.opening import open_database, prove_writable
+from sortie.store.reading import read_recovered, read_runs, read_totals
+from sortie.store.recording import write
+from sortie.store.rows import sighting
+from sortie.store.writer import Writer, open_writer
+
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another process, such as a backup, that locks the database."""
+
+
+@asynccontextmanager
+async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncIterator[Store]:
+    """Open the database at ``path``, made with mode 0600 or migrated where needed.
+
+    Raises StoreError for a place or file that cannot serve, a network file system, and a database
+    of a newer version. Leaving waits until all that was handed over is written.
+    """
+    async with open_writer(partial(open_database, path, busy_timeout)) as writer:
+        yield SqliteStore(writer)
+
+
+class SqliteStore:
+    """A Store on a writer's database."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._inherited = 0  # the last seq of an earlier life
+
+    async def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records, or none; once handed over, also if the caller is cancelled."""
+        job = partial(write, records=tuple(records), at=at, inherited=self._inherited)
+        if records:
+            await self._writer.change(job)
+
+    async def recover(self) -> Recovered:
+        """Read what an earlier life left; what it had under way ended when last heard of."""
+        self._inherited, recovered = await self._writer.read(_inherit)
+        return recovered
+
+    async def history(
+        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+    ) -> Sequence[HistoryRow]:
+        """Return runs, newest first. Raises UnknownRun."""
+        return await self._writer.read(partial(read_runs, issue=issue, limit=limit, before=before))
+
+    async def totals(self) -> Totals:
+        """Return the sums, which are kept up to date by each commit."""
+        return await self._writer.read(read_totals)
+
+    async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
+        """Note digests; nothing is written where none changed."""
+        return await self._writer.change(partial(_sight, digests=dict(digests), at=at))
+
+    async def check(self) -> None:
+        """Commit a row, and see that the file is still the one at its path."""
+        await self._writer.change(_check)
+
+
+def _inherit(database: Database) -> tuple[int, Recovered]:
+    return int(database.row("newest_seq")["seq"]), read_recovered(database)
+
+
+def _sight(database: Database, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
+    seen = {}
+    with database.transaction():
+        for issue_id, digest in digests.items():
+            database.change("note_sighting", issue_id=issue_id, digest=digest, at=at)
+            seen[issue_id] = sighting(database.row("sighting", issue_id=issue_id))
+    return seen
+
+
+def _check(database: Database) -> None:
+    if file_identity(database.path) != database.identity:
+        raise StoreError(
+            f"the database {database.path} was replaced while in use, and what is recorded now "
+            "will be lost; restart the daemon"
+        )
+    prove_writable(database)

@@ -1,0 +1,164 @@
+"""The tables of the memory store, and what each record changes in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from sortie.model import (
+    ErrorKind,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    StoreError,
+)
+from sortie.scheduler.records import (
+    ForgetHold,
+    ForgetRetry,
+    ForgetWorkspace,
+    Record,
+    RecordExit,
+    RecordHold,
+    RecordPause,
+    RecordProcess,
+    RecordRetry,
+    RecordRun,
+    RecordTurn,
+    RecordWorkspace,
+    ResetSessions,
+)
+from sortie.store import StoredHold, StoredRetry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A recorded run; ``seen_at`` is its last sign of life before its end."""
+
+    begun: RecordRun
+    seq: int
+    started_at: float
+    seen_at: float
+    process: ProcessIdentity | None = None
+    workspace: str | None = None
+    turns: int = 0
+    status: RunStatus = RunStatus.RUNNING
+    error_kind: ErrorKind | None = None
+    error: str | None = None
+    credits: float | None = None
+    tokens: int | None = None
+    finished_at: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tables:
+    """All that was committed."""
+
+    runs: dict[RunId, Run] = field(default_factory=dict)
+    retries: dict[IssueId, StoredRetry] = field(default_factory=dict)
+    holds: dict[IssueId, StoredHold] = field(default_factory=dict)
+    sessions: dict[IssueId, int] = field(default_factory=dict)
+    under_way: dict[IssueId, RunId] = field(default_factory=dict)
+    workspaces: dict[tuple[IssueId, str], KnownWorkspace] = field(default_factory=dict)
+    paused: bool = False
+    inherited: int = 0  # how many runs were recorded when an earlier life was recovered
+
+    def copy(self) -> Tables:
+        """Return tables that change on their own; what is in them is frozen."""
+        return replace(
+            self,
+            runs=dict(self.runs),
+            retries=dict(self.retries),
+            holds=dict(self.holds),
+            sessions=dict(self.sessions),
+            workspaces=dict(self.workspaces),
+            under_way=dict(self.under_way),
+        )
+
+    def write(self, record: Record, at: float) -> None:
+        """Write a record. Raises StoreError, and is of no more use then."""
+        match record:
+            case RecordRun():
+                self._begin(record, at)
+            case RecordWorkspace(run_id=run_id, workspace=known):
+                self._hear_of(record, run_id, at, workspace=known.path)
+                self.workspaces[known.issue_id, known.host] = known
+            case ForgetWorkspace(issue_id=issue_id, host=host):
+                self.workspaces.pop((issue_id, host), None)
+            case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
+                self._hear_of(record, run_id, at, turns=turn)
+                self.sessions[issue_id] = sessions
+            case ResetSessions(issue_id=issue_id):
+                self.sessions.pop(issue_id, None)
+            case RecordProcess(run_id=run_id, process=process):
+                self._hear_of(record, run_id, at, process=process)
+            case RecordExit():
+                self._finish(record, at)
+            case RecordRetry(issue=issue):
+                self.retries[issue.id] = _stored_retry(record, at)
+            case ForgetRetry(issue_id=issue_id):
+                self.retries.pop(issue_id, None)
+            case RecordHold(issue=issue, reason=reason, detail=detail):
+                self.holds[issue.id] = StoredHold(
+                    issue=issue, reason=reason, detail=detail, since=at
+                )
+            case ForgetHold(issue_id=issue_id):
+                self.holds.pop(issue_id, None)
+            case RecordPause(paused=paused):
+                self.paused = paused
+            case _:
+                assert_never(record)
+
+    def _begin(self, record: RecordRun, at: float) -> None:
+        if record.run_id in self.runs or record.issue.id in self.under_way:
+            raise StoreError(
+                f"cannot record run {record.run_id}: it is recorded already, or its issue "
+                f"{record.issue.id} has another run under way"
+            )
+        self.under_way[record.issue.id] = record.run_id
+        self.runs[record.run_id] = Run(
+            begun=record, seq=len(self.runs) + 1, started_at=at, seen_at=at
+        )
+
+    def _hear_of(self, record: Record, run_id: RunId, at: float, **changes: object) -> None:
+        run = self._under_way(record, run_id)
+        seen_at = max(run.seen_at, at)
+        self.runs[run_id] = replace(run, seen_at=seen_at, **changes)  # type: ignore[arg-type]
+
+    def _finish(self, record: RecordExit, at: float) -> None:
+        run = self._under_way(record, record.run_id)
+        end = run.seen_at if run.seq <= self.inherited else at
+        del self.under_way[run.begun.issue.id]
+        self.runs[record.run_id] = replace(
+            run,
+            status=record.status,
+            error_kind=record.error_kind,
+            error=record.error,
+            turns=run.turns if record.turns is None else record.turns,
+            credits=record.credits,
+            tokens=record.tokens,
+            finished_at=at,
+            seconds=max(0.0, end - run.started_at),
+        )
+
+    def _under_way(self, record: Record, run_id: RunId) -> Run:
+        run = self.runs.get(run_id)
+        if run is None or run.finished_at is not None:
+            raise StoreError(
+                f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way"
+            )
+        return run
+
+
+def _stored_retry(record: RecordRetry, at: float) -> StoredRetry:
+    return StoredRetry(
+        issue=record.issue,
+        kind=record.kind,
+        trigger=record.trigger,
+        streak=record.streak,
+        delay=record.delay,
+        due_at=at + record.delay,
+        tries=record.tries,
+    )

@@ -1,0 +1,114 @@
+"""Issues and records to write into stores."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+from sortie.model import (
+    Blocker,
+    Comment,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    RunId,
+    RunStatus,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+from sortie.scheduler.records import (
+    RecordExit,
+    RecordRetry,
+    RecordRun,
+    RecordTurn,
+    RecordWorkspace,
+)
+
+T0 = 1_700_000_000.25
+"""A time of the wall clock, in Unix seconds."""
+
+
+def an_issue(name: str, **changes: object) -> Issue:
+    """An issue with little in it."""
+    values: dict[str, object] = {
+        "id": IssueId(f"id-{name}"),
+        "identifier": name,
+        "title": f"Title of {name}",
+        "state": "Todo",
+    }
+    return Issue(**(values | changes))  # type: ignore[arg-type]
+
+
+A, B, C = an_issue("A-1"), an_issue("B-2"), an_issue("C-3")
+
+FULL_ISSUE = an_issue(
+    "F-1",
+    title="{{ 7*7 }} ../x \x00\x1b[31m ünï 🧵 \ud800 '; DROP TABLE runs; --",
+    description="x" * 1_000_000,
+    priority=10**30,
+    url="https://tracker.example/F-1",
+    labels=("one", "Two"),
+    assignee="someone",
+    issue_type="Bug",
+    branch_name="f-1",
+    parent="E-1",
+    comments=(
+        Comment(author="a", body="b"),
+        Comment(author="c", body="", created_at=datetime(2024, 2, 29, 1, 2, 3, 4, UTC)),
+    ),
+    blocked_by=(
+        Blocker(identifier="A-1"),
+        Blocker(identifier="B-2", id=IssueId("id-B-2"), state="Done"),
+    ),
+    created_at=datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    updated_at=datetime(2024, 1, 1),
+)
+
+
+def begin(run_id: str, issue: Issue = A, **changes: object) -> RecordRun:
+    """The record of a run that begins."""
+    values: dict[str, object] = {
+        "run_id": RunId(run_id),
+        "issue": issue,
+        "streak": Streak(),
+        "host": "local",
+        "agent": "kiro",
+    }
+    return RecordRun(**(values | changes))  # type: ignore[arg-type]
+
+
+def end(run_id: str, status: RunStatus = RunStatus.SUCCEEDED, **changes: object) -> RecordExit:
+    """The record of a run that is over."""
+    return RecordExit(run_id=RunId(run_id), status=status, **changes)  # type: ignore[arg-type]
+
+
+def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> RecordTurn:
+    """The record of a turn that begins."""
+    return RecordTurn(run_id=RunId(run_id), issue_id=issue.id, turn=number, sessions=sessions)
+
+
+def workspace(run_id: str, issue: Issue = A, host: str = "local") -> RecordWorkspace:
+    """The record of a run's workspace."""
+    return RecordWorkspace(
+        run_id=RunId(run_id),
+        workspace=KnownWorkspace(
+            issue_id=issue.id, identifier=issue.identifier, host=host, path=f"/w/{issue.identifier}"
+        ),
+    )
+
+
+def retry(issue: Issue = A, **changes: object) -> RecordRetry:
+    """The record of a wait."""
+    values: dict[str, object] = {
+        "issue": issue,
+        "kind": WaitKind.RETRY,
+        "trigger": Trigger.ERROR,
+        "streak": Streak(failures=1),
+        "delay": 10.0,
+    }
+    return RecordRetry(**(values | changes))  # type: ignore[arg-type]
+
+
+def moment(seconds: float) -> datetime:
+    """Unix seconds as an aware time."""
+    return datetime.fromtimestamp(seconds, UTC)

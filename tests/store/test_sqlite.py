@@ -1,0 +1,478 @@
+"""What only a store on disk can prove: rows outlive processes, faults and full disks."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from sortie.model import HoldReason, RunStatus, StoreError
+from sortie.scheduler.records import Record, RecordHold, RecordPause
+from sortie.store import Recovered, Totals
+from sortie.store.database import Database
+from sortie.store.opening import open_database
+from sortie.store.sqlite import SqliteStore, open_store
+from sortie.store.writer import Writer, open_writer
+from tests.store.processes import output_line, python
+from tests.store.records import FULL_ISSUE, T0, A, B, an_issue, begin, end, retry, turn, workspace
+
+CRASHING = """
+import sys, trio
+from sortie.store.sqlite import open_store
+from tests.store.records import *
+
+async def main():
+    async with open_store(sys.argv[1]) as store:
+        await store.commit([begin("r1"), workspace("r1"), turn("r1", 2), retry(B)], T0)
+        print("committed", flush=True)
+        await trio.sleep_forever()
+
+trio.run(main)
+"""
+
+FILLING = """
+import os, resource, sys, trio
+from sortie.model import StoreError
+from sortie.store.sqlite import open_store
+from tests.store.records import *
+
+def allow(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+async def main():
+    path = sys.argv[1]
+    async with open_store(path) as store:
+        await store.commit([begin("r1")], T0)
+        allow(os.path.getsize(path + "-wal") + 5000)
+        try:
+            await store.commit([end("r1"), begin("r2", FULL_ISSUE), begin("r3", B)], T0)
+        except StoreError as error:
+            print(error, flush=True)
+        allow(os.path.getsize(path + "-wal"))
+        try:
+            for _ in range(20):
+                await store.check()
+        except StoreError as error:
+            print(error, flush=True)
+        allow(resource.RLIM_INFINITY)
+        print([row.run_id for row in await store.history()], flush=True)
+        await store.check()
+        await store.commit([end("r1"), begin("r2", FULL_ISSUE)], T0 + 1)
+        print([row.run_id for row in await store.history()], flush=True)
+
+trio.run(main)
+"""
+
+
+class Slow:
+    """A job that keeps the writer's thread busy until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def __call__(self, _database: Database) -> None:
+        """Wait; ten seconds at most, so that a failing test ends."""
+        self.go.wait(10)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where the database is."""
+    return tmp_path / "sortie.db"
+
+
+@pytest.fixture
+async def writer(place: Path) -> AsyncIterator[Writer]:
+    """A writer with an empty database."""
+    async with open_writer(partial(open_database, str(place), 5.0)) as opened:
+        yield opened
+
+
+def execute(statement: str) -> partial[None]:
+    """A job that runs a statement of the test's own."""
+    return partial(_execute, statement)
+
+
+def _execute(statement: str, database: Database) -> None:
+    database.execute(statement)
+
+
+async def test_rows_outlive_the_store(place: Path) -> None:
+    """All that was committed is there when the file is opened again."""
+    async with open_store(str(place)) as store:
+        await store.commit(
+            [begin("r1", FULL_ISSUE), workspace("r1", FULL_ISSUE), turn("r1", 1, FULL_ISSUE)], T0
+        )
+        await store.commit([retry(A), RecordPause(paused=True)], T0)
+        await store.commit([RecordHold(issue=B, reason=HoldReason.OPERATOR, detail="x")], T0)
+        before = (await store.recover(), await store.history(), await store.totals())
+        seen = await store.sight({"a": "1"}, T0)
+
+    async with open_store(str(place)) as store:
+        after = (await store.recover(), await store.history(), await store.totals())
+        seen_again = await store.sight({"a": "1"}, T0 + 1)
+
+    assert before[0] != Recovered()
+    assert after == before
+    assert seen_again == seen
+
+
+async def test_a_commit_that_returned_outlives_a_killed_process(place: Path) -> None:
+    """After SIGKILL the rows are there, and the run is unfinished."""
+    with trio.fail_after(30):
+        async with python(CRASHING, str(place)) as process:
+            assert await output_line(process) == "committed"
+            process.kill()
+            await process.wait()
+
+    async with open_store(str(place)) as store:
+        recovered = await store.recover()
+        await store.commit([end("r1", RunStatus.INTERRUPTED)], T0 + 1000)
+        totals = await store.totals()
+
+    assert [(run.run_id, run.turns) for run in recovered.unfinished] == [("r1", 2)]
+    assert [wait.issue for wait in recovered.retries] == [B]
+    assert recovered.sessions == {A.id: 1}
+    assert totals == Totals(runs=1, turns=2, credits=None, tokens=None, seconds_running=0.0)
+
+
+async def test_commits_are_synced_to_the_disk(writer: Writer) -> None:
+    """The connection runs with the settings that durability depends on."""
+
+    def settings(database: Database) -> dict[str, object]:
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "fullfsync")
+        connection = database._connection
+        return {
+            name: next(iter(connection.execute(f"PRAGMA {name}").fetchone().values()))
+            for name in names
+        }
+
+    assert await writer.read(settings) == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+        "fullfsync": 1,
+    }
+
+
+async def test_a_full_disk_fails_the_commit_and_nothing_else(place: Path) -> None:
+    """A write past the limit of file sizes is a StoreError that leaves the rows as they were;
+    with room again the same store goes on."""
+    with trio.fail_after(30):
+        async with python(FILLING, str(place)) as process:
+            lines = [await output_line(process) for _ in range(4)]
+
+    assert f"cannot write to the database {place}: reading or writing failed" in lines[0]
+    assert f"cannot write to the database {place}: reading or writing failed" in lines[1]
+    assert lines[2:] == ["['r1']", "['r2', 'r1']"]
+
+
+async def test_a_database_without_room_says_so_and_recovers(writer: Writer, place: Path) -> None:
+    """SQLite's word for a full disk becomes advice, and no restart is needed."""
+    store = SqliteStore(writer)
+    await store.commit([begin("r1")], T0)
+    await writer.change(execute("PRAGMA max_page_count = 1"))
+
+    with pytest.raises(StoreError, match=f"{place}: the disk is full; free some space") as caught:
+        await store.commit([RecordPause(paused=True), begin("r2", FULL_ISSUE)], T0)
+    await writer.change(execute("PRAGMA max_page_count = 1000000"))
+    paused = (await store.recover()).paused
+    await store.commit([begin("r2", FULL_ISSUE)], T0)
+
+    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
+    assert not paused
+    assert [row.run_id for row in await store.history()] == ["r2", "r1"]
+
+
+async def test_a_read_only_database_fails_the_check(writer: Writer, place: Path) -> None:
+    """A database that became read-only is found by the check, and is fine when writable again."""
+    store = SqliteStore(writer)
+    await writer.change(execute("PRAGMA query_only = ON"))
+
+    with pytest.raises(StoreError, match=f"{place}: it is read-only; make the file"):
+        await store.check()
+    await writer.change(execute("PRAGMA query_only = OFF"))
+
+    await store.check()
+
+
+async def test_a_locked_database_fails_the_check_after_the_busy_timeout(place: Path) -> None:
+    """Another process's lock is waited for, then told; when it is gone, all is well."""
+    async with open_store(str(place), busy_timeout=0.05) as store:
+        other = sqlite3.connect(place, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreError, match=f"{place}: another process keeps it locked"):
+            await store.check()
+        with pytest.raises(StoreError, match="another process keeps it locked"):
+            await store.commit([begin("r1")], T0)
+        other.execute("ROLLBACK")
+        await store.check()
+        other.close()
+        rows = await store.history()
+
+    assert list(rows) == []
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+async def test_a_database_that_was_moved_away_fails_the_check(place: Path, replaced: bool) -> None:
+    """Rows that go to a file nobody will find again are noticed."""
+    async with open_store(str(place)) as store:
+        await store.check()
+        place.rename(place.with_name("old.db"))
+        if replaced:
+            place.touch()
+
+        with pytest.raises(StoreError, match=f"the database {place}.*(replaced|No such file)"):
+            await store.check()
+
+
+async def test_a_commit_under_way_shields_its_caller(writer: Writer) -> None:
+    """Cancelled while it waits, a commit is made, and its caller goes on only then."""
+    store, slow = SqliteStore(writer), Slow()
+    finished = trio.Event()
+
+    async def commit(scope: trio.CancelScope) -> None:
+        with scope:
+            await store.commit([begin("r1")], T0)
+            finished.set()
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            scope = trio.CancelScope()
+            nursery.start_soon(writer.change, slow)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(commit, scope)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            early = finished.is_set()
+            slow.go.set()
+
+    assert not early
+    assert finished.is_set()
+    assert [row.run_id for row in await store.history()] == ["r1"]
+
+
+async def test_a_list_changed_while_it_waits_changes_nothing(writer: Writer) -> None:
+    """What is written is what was handed over, whatever its caller's neighbours do to the list."""
+    store, slow = SqliteStore(writer), Slow()
+    records: list[Record] = [begin("r1")]
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.change, slow)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(store.commit, records, T0)
+            await trio.testing.wait_all_tasks_blocked()
+            records[:] = [begin("r2", B), begin("r3", A)]
+            slow.go.set()
+
+    assert [row.run_id for row in await store.history()] == ["r1"]
+
+
+async def test_a_cancelled_reader_leaves_at_once(writer: Writer) -> None:
+    """Who only reads need not wait for a busy disk."""
+    store, slow = SqliteStore(writer), Slow()
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.change, slow)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.move_on_after(0.01) as scope:
+                await store.history()
+            still_busy = not slow.go.is_set()
+            slow.go.set()
+
+    assert scope.cancelled_caught
+    assert still_busy
+    assert list(await store.history()) == []
+
+
+async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
+    """A store closed while commits wait in line makes them first, and answers their callers."""
+    opening = partial(open_database, str(place), 5.0)
+    slow, answered = Slow(), []
+
+    async def commit(store: SqliteStore, number: int) -> None:
+        await store.commit([begin(f"r{number}", an_issue(f"N-{number}"))], T0)
+        answered.append(number)
+
+    async def let_go_when_all_wait() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        slow.go.set()
+
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery, open_writer(opening) as writer:
+            store = SqliteStore(writer)
+            nursery.start_soon(writer.change, slow)
+            await trio.testing.wait_all_tasks_blocked()
+            for number in range(5):
+                nursery.start_soon(commit, store, number)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(let_go_when_all_wait)
+    async with open_store(str(place)) as store_again:
+        rows = await store_again.history()
+
+    assert sorted(answered) == [0, 1, 2, 3, 4]
+    assert len(rows) == 5
+
+
+async def test_leaving_while_cancelled_closes_all_the_same(place: Path) -> None:
+    """A cancelled owner leaves a closed database and no thread behind."""
+    with trio.CancelScope() as scope:
+        async with open_store(str(place)) as store:
+            await store.commit([begin("r1")], T0)
+            scope.cancel()
+            await trio.sleep_forever()
+
+    assert [p.name for p in place.parent.iterdir()] == ["sortie.db"]
+    assert [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")] == []
+
+
+async def test_a_store_that_did_not_open_leaves_no_thread(tmp_path: Path) -> None:
+    """A refused place ends the thread that found out."""
+    with pytest.raises(StoreError):
+        async with open_store(str(tmp_path)):
+            pass
+
+    assert [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")] == []
+
+
+async def test_a_closed_store_answers_with_an_error(place: Path) -> None:
+    """Every method of a store that was left raises StoreError."""
+    async with open_store(str(place)) as store:
+        pass
+
+    for method in (
+        partial(store.commit, [begin("r1")], T0),
+        store.recover,
+        store.history,
+        store.totals,
+        partial(store.sight, {}, T0),
+        store.check,
+    ):
+        with pytest.raises(StoreError, match=f"{place}: it is closed"):
+            await method()
+
+
+async def test_a_thread_that_is_gone_is_an_error_for_every_caller(place: Path) -> None:
+    """Where no thread can work any more, callers get a StoreError and do not wait."""
+    thread = ThreadPoolExecutor(max_workers=1)
+    database = thread.submit(open_database, str(place), 5.0).result()
+    store = SqliteStore(Writer(database, thread))
+    thread.submit(database.close).result()
+    thread.shutdown()
+
+    with trio.fail_after(5), pytest.raises(StoreError, match="thread cannot work"):
+        await store.commit([begin("r1")], T0)
+    with trio.fail_after(5), pytest.raises(StoreError, match="thread cannot work"):
+        await store.history()
+
+
+async def test_a_defect_in_a_job_is_its_callers_alone(writer: Writer) -> None:
+    """An unexpected error reaches who asked, its transaction is undone, and the thread goes on."""
+    store = SqliteStore(writer)
+
+    def defective(database: Database) -> None:
+        with database.transaction():
+            database.change("set_paused", paused=1)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await writer.change(defective)
+    await store.commit([begin("r1")], T0)
+
+    assert not (await store.recover()).paused
+    assert len(await store.history()) == 1
+
+
+async def test_other_threads_do_not_keep_a_commit_waiting(place: Path) -> None:
+    """A commit needs none of the threads that trio lends out."""
+    gate = threading.Event()
+    trio.to_thread.current_default_thread_limiter().total_tokens = 1
+
+    with trio.fail_after(30):
+        async with open_store(str(place)) as store, trio.open_nursery() as nursery:
+            nursery.start_soon(trio.to_thread.run_sync, gate.wait, 10)
+            nursery.start_soon(trio.to_thread.run_sync, gate.wait, 10)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.move_on_after(10) as patience:
+                await store.commit([begin("r1")], T0)
+            gate.set()
+
+    assert not patience.cancelled_caught
+
+
+async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
+    """An absurd count of tokens fails its commit and leaves the run under way."""
+    async with open_store(str(place)) as store:
+        await store.commit([begin("r1")], T0)
+
+        with pytest.raises(StoreError, match=f"cannot write to the database {place}: .*too large"):
+            await store.commit([end("r1", tokens=2**63)], T0)
+        recovered = await store.recover()
+
+    assert [run.run_id for run in recovered.unfinished] == ["r1"]
+
+
+async def test_issues_of_other_versions_are_read(writer: Writer) -> None:
+    """Unknown fields are ignored, missing ones have their defaults."""
+    store = SqliteStore(writer)
+    await store.commit([retry(A)], T0)
+    text = '{"id": "id-A-1", "identifier": "A-1", "title": "t", "state": "s", "mood": ["good"]}'
+    await writer.change(execute(f"UPDATE retries SET issue = '{text}'"))
+
+    recovered = await store.recover()
+
+    assert [wait.issue for wait in recovered.retries] == [an_issue("A-1", title="t", state="s")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE retries SET kind = 'leap'",
+        "UPDATE retries SET issue = '{'",
+        "UPDATE retries SET issue = '{}'",
+    ],
+)
+async def test_a_row_that_this_version_does_not_know_is_an_error(
+    writer: Writer, place: Path, change: str
+) -> None:
+    """What cannot be understood is told, not guessed or dropped."""
+    store = SqliteStore(writer)
+    await store.commit([retry(A)], T0)
+    await writer.change(execute(change))
+
+    with pytest.raises(StoreError, match=f"{place}: a row holds what this version does not know"):
+        await store.recover()
+
+
+async def test_history_keeps_no_issue(place: Path) -> None:
+    """An issue's text is kept while its run is under way, so a long history stays small."""
+    async with open_store(str(place)) as store:
+        for number in range(20):
+            await store.commit([begin(f"r{number}", FULL_ISSUE)], T0 + number)
+            await store.commit([end(f"r{number}")], T0)
+
+    assert place.stat().st_size < 5_000_000
+
+
+async def test_an_unchanged_tracker_costs_no_write(place: Path) -> None:
+    """Noting digests that are known already writes nothing."""
+    digests = {f"id-{number}": "1" for number in range(50)}
+    async with open_store(str(place)) as store:
+        await store.sight(digests, T0)
+        before = place.with_name("sortie.db-wal").read_bytes()
+
+        await store.sight(digests, T0 + 30)
+
+        assert place.with_name("sortie.db-wal").read_bytes() == before
