@@ -1,0 +1,132 @@
+"""The port to the places where runs live: directories and processes, on one host.
+
+Rule 1: a process started here is gone, with everything it started, when its block is left.
+Rule 2: nothing above this package knows which kind of transport it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sortie.model import ProcessIdentity, RunId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A program to start.
+
+    ``argv[0]`` is an absolute path or is looked up on the PATH in ``env``; ``env`` is the whole
+    environment, and what no log may show. ``stdin`` is given to the program and closed;
+    None gives an empty stdin. ``grace`` is the time in seconds between SIGTERM and SIGKILL.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str] = field(repr=False)
+    stdin: bytes | None = field(default=None, repr=False)
+    grace: float = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a process ended: exactly one of ``status`` and ``signal`` is set, unless it was lost.
+
+    ``by_us`` is True where Sortie had begun to end the process before it exited.
+    """
+
+    status: int | None = None
+    signal: int | None = None
+    by_us: bool = False
+
+
+class Process(Protocol):
+    """A running program and all that descends from it."""
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The root process."""
+        ...
+
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield ``(1, chunk)`` for stdout and ``(2, chunk)`` for stderr, as they come.
+
+        Ends when both are closed, or shortly after the root process has exited, when only
+        processes that it left behind still hold them open. May be iterated once.
+        """
+        ...
+
+    async def wait(self) -> Exit:
+        """Wait until the root process has exited; its output must be read at the same time."""
+        ...
+
+    async def end(self) -> Exit:
+        """End the process and its whole tree for certain: SIGTERM, grace, SIGKILL, sweep, wait."""
+        ...
+
+
+class Transport(Protocol):
+    """One host's directories and processes; ``host`` is its name, ``local`` for this machine."""
+
+    @property
+    def host(self) -> str: ...
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program; leaving the block, for whatever reason, ends its whole tree.
+
+        Raises ProgramNotFound, or TransportError where it could not be started.
+        """
+        ...
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable; raise ProgramNotFound."""
+        ...
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """Make ``root/name`` (mode 0700) inside the real root; return its real path and whether
+        it is new.
+
+        Raises TransportError where it exists and is no directory, or lies outside the root.
+        """
+        ...
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """Remove ``root/name`` with all it holds, following no link; return whether it was there.
+
+        Raises TransportError where it lies outside the root or something in it stays.
+        """
+        ...
+
+    async def contained(self, root: str, path: str) -> bool:
+        """Tell whether ``path`` is a directory whose real path lies inside the real root."""
+        ...
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """Return at most ``limit`` bytes of a regular file below a directory; None if absent.
+
+        ``name`` may have several parts; none of them may be a link. Raises TransportError where
+        it is a link, a FIFO or anything else that is no regular file.
+        """
+        ...
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """Write a small file below a directory, making its parent directories; follows no link."""
+        ...
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """Remove a file (a link or FIFO too, never what it points to) below a directory, if any."""
+        ...
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        """End every process whose environment holds one of these run ids; return how many."""
+        ...
+
+    async def occupied(self, path: str) -> Sequence[int]:
+        """Return the pids of the processes whose working directory is ``path`` or below it."""
+        ...
+
+    def hurry(self) -> None:
+        """Give no process any more grace, from now on and whatever is being ended already."""
+        ...

@@ -1,0 +1,6 @@
+"""This machine: directories handled race-free, processes ended with all that descends from them."""
+
+from sortie.transports.local.subreaper import become_subreaper
+from sortie.transports.local.transport import LocalTransport
+
+__all__ = ["LocalTransport", "become_subreaper"]

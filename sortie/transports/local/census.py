@@ -1,0 +1,149 @@
+"""One look at the processes of this machine: who descends from whom, and who was adopted.
+
+A child of this process in a session that is not this process's own is either a root that we
+started (those are passed in) or was adopted: a run's process whose parent died. Nothing that
+descends from a root can be in our session, since each root begins a session of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+COOKIE = "SORTIE_RUN_ID"
+"""The environment variable by which a run's processes are known."""
+
+_LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
+_DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
+_TROUBLE = (psutil.Error, OSError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One process as it stood; ``handle`` never equals a later process with the same pid.
+
+    ``cookie`` and ``cwd`` are read only where somebody may ask, and None where unreadable.
+    """
+
+    handle: psutil.Process
+    pid: int
+    ppid: int
+    pgid: int
+    sid: int
+    dead: bool
+    stopped: bool
+    adopted: bool
+    cookie: str | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """All processes by pid. ``everyone`` tells whether the cookie of each of them was read."""
+
+    by_pid: Mapping[int, Seen]
+    children: Mapping[int, Sequence[int]]
+    everyone: bool
+
+    def tree(self, pids: Iterable[int]) -> dict[int, Seen]:
+        """Return the processes with these pids and all that descend from them."""
+        tree: dict[int, Seen] = {}
+        waiting = [pid for pid in pids if pid in self.by_pid]
+        while waiting:
+            pid = waiting.pop()
+            if pid not in tree:
+                tree[pid] = self.by_pid[pid]
+                waiting.extend(self.children.get(pid, ()))
+        return tree
+
+    def ancestry(self, pid: int) -> frozenset[int]:
+        """Return a pid and the pids of its ancestors."""
+        chain = set()
+        while pid not in chain:
+            chain.add(pid)
+            if pid in self.by_pid:
+                pid = self.by_pid[pid].ppid
+        return frozenset(chain)
+
+
+def take_census(roots: Collection[int], *, everyone: bool) -> Census:
+    """Look at every process; blocks for some 10 ms. ``roots`` are pids of our own.
+
+    What was started meanwhile is looked at too, or a process that replaces itself all the time
+    would always be gone when its turn comes.
+    """
+    me, my_session = os.getpid(), os.getsid(0)
+    by_pid: dict[int, Seen] = {}
+    looked_at: set[int] = set()
+    for _ in range(_LISTINGS):
+        fresh = set(psutil.pids()) - looked_at
+        if not fresh:
+            break
+        looked_at |= fresh
+        for pid in fresh:
+            seen = _look_at(pid, me, my_session, roots, everyone=everyone)
+            if seen is not None:
+                by_pid[pid] = seen
+    children: dict[int, list[int]] = {}
+    for seen in by_pid.values():
+        children.setdefault(seen.ppid, []).append(seen.pid)
+    return Census(by_pid=by_pid, children=children, everyone=everyone)
+
+
+def processes_in(directory: str) -> list[int]:
+    """Return the pids of the processes whose working directory is this one or below it."""
+    real = os.path.realpath(directory)
+    return [pid for pid in psutil.pids() if _lies_in(_cwd(pid), real)]
+
+
+def depth_in(cwd: str | None, directory: str) -> int:
+    """Return how long a directory's path is where ``cwd`` lies in it, else 0."""
+    return len(directory) if _lies_in(cwd, directory) else 0
+
+
+def _lies_in(cwd: str | None, directory: str) -> bool:
+    return cwd is not None and (cwd == directory or cwd.startswith(directory.rstrip("/") + "/"))
+
+
+def _look_at(
+    pid: int, me: int, my_session: int, roots: Collection[int], *, everyone: bool
+) -> Seen | None:
+    try:
+        handle = psutil.Process(pid)
+        with handle.oneshot():
+            ppid, status = handle.ppid(), handle.status()
+            # A zombie with further threads is a program whose main thread has left the others.
+            dead = status in _DEAD and handle.num_threads() <= 1
+        pgid, sid = os.getpgid(pid), os.getsid(pid)
+    except _TROUBLE:
+        return None
+    adopted = ppid == me and sid != my_session and pid not in roots
+    return Seen(
+        handle=handle,
+        pid=pid,
+        ppid=ppid,
+        pgid=pgid,
+        sid=sid,
+        dead=dead,
+        stopped=status == psutil.STATUS_STOPPED,
+        adopted=adopted,
+        cookie=_cookie(handle) if (adopted or everyone) and not dead else None,
+        cwd=_cwd(pid) if adopted and not dead else None,
+    )
+
+
+def _cookie(handle: psutil.Process) -> str | None:
+    try:
+        return handle.environ().get(COOKIE)
+    except _TROUBLE:
+        return None
+
+
+def _cwd(pid: int) -> str | None:
+    try:
+        return psutil.Process(pid).cwd()
+    except _TROUBLE:
+        return None

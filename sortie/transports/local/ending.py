@@ -1,0 +1,154 @@
+"""Ends processes for certain: SIGTERM, grace, SIGKILL, then looks until none is left.
+
+Rule 1: a process gets SIGTERM at most once, and what its handler starts gets none while the
+first process lives, so that an orderly shutdown is not disturbed.
+Rule 2: every wait has an end; what is alive then is named in a TransportError and given up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+
+import psutil
+import trio
+
+from sortie.model import TransportError
+from sortie.transports.local.census import Census, Seen
+from sortie.transports.local.families import Families, Members
+from sortie.transports.local.root import Root
+
+KILL_BOUND = 5.0
+"""Seconds after SIGKILL in which a process has to be gone."""
+HURRIED_KILL_BOUND = 1.0
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
+
+Look = Callable[[], Awaitable[Census]]
+Find = Callable[[Census], Members]
+
+
+class Ending:
+    """Ends the processes that ``find`` points out in a census, again and again if need be."""
+
+    def __init__(
+        self, *, families: Families, hurry: trio.Event, find: Find, root: Root | None = None
+    ) -> None:
+        self._families = families
+        self._hurry = hurry
+        self._find = find
+        self._root = root
+        self._deadline: float | None = None
+        self.ended: set[psutil.Process] = set()
+
+    async def end(self, grace: float, *looks: Look) -> bool:
+        """End what the first look shows, watching with the last; return whether it was any.
+
+        The grace time counts from the first call that found somebody. Raises TransportError
+        naming the pids that stay. May be called again after it was cancelled.
+        """
+        members = self._find(await looks[0]())
+        if not members.alive and not members.undecided:
+            return False
+        if self._deadline is None:
+            self._deadline = trio.current_time() + grace
+        self._terminate(members)
+        members = await self._wait(members, self._deadline, looks[-1])
+        if members.alive:
+            await self._kill(members, looks[-1])
+        return True
+
+    async def _wait(self, members: Members, deadline: float, look: Look) -> Members:
+        """Wait until all are gone, the grace time is over, or there is no time for grace."""
+        pause = _FIRST_PAUSE
+        root_lives = self._root is not None and self._root.pid in members.alive
+        while members.alive or members.undecided:
+            left = deadline - trio.current_time()
+            if left <= 0 or self._hurry.is_set():
+                break
+            with trio.move_on_after(min(pause, left)):
+                await self._hurry.wait()
+            pause = min(pause * 2, _LONGEST_PAUSE)
+            members = self._find(await look())
+            if root_lives and self._root is not None and self._root.pid not in members.alive:
+                root_lives = False
+                self._terminate(members)
+        return members
+
+    async def _kill(self, members: Members, look: Look) -> None:
+        bound = HURRIED_KILL_BOUND if self._hurry.is_set() else KILL_BOUND
+        deadline = trio.current_time() + bound
+        pause = _FIRST_PAUSE
+        while members.alive:
+            # The group in one stroke, which what forks as fast as it can does not escape.
+            group = self._group()
+            if group is not None:
+                _send_to_group(group, signal.SIGKILL)
+            self._signal(members.alive.values(), signal.SIGKILL)
+            if trio.current_time() >= deadline:
+                raise self._left_over(members)
+            await trio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+            members = self._find(await look())
+
+    def _terminate(self, members: Members) -> None:
+        fresh = [seen for seen in members.alive.values() if seen.handle not in self.ended]
+        group = self._group()
+        if group is not None and group in members.alive:
+            _send_to_group(group, signal.SIGTERM)
+            self._signal((seen for seen in fresh if seen.pgid != group), signal.SIGTERM)
+            self.ended.update(seen.handle for seen in fresh)
+        else:
+            self._signal(fresh, signal.SIGTERM)
+        # A stopped process takes the polite signal only when it is continued.
+        self._signal((seen for seen in fresh if seen.stopped), signal.SIGCONT)
+
+    def _group(self) -> int | None:
+        return self._root.pid if self._root is not None and self._root.pinned else None
+
+    def _signal(self, members: Iterable[Seen], signum: signal.Signals) -> None:
+        for seen in members:
+            self.ended.add(seen.handle)
+            try:
+                send(seen, signum)
+            except PermissionError:
+                # It runs as another user, which nothing here can end.
+                self._families.give_up(seen)
+
+    def _left_over(self, members: Members) -> TransportError:
+        for seen in members.alive.values():
+            self._families.give_up(seen)
+        pids = ", ".join(str(pid) for pid in sorted(members.alive))
+        return TransportError(
+            f"these processes are still there after SIGKILL: {pids};"
+            " look at them with ps (a state of D waits for a device or a network file system)"
+        )
+
+
+def send(seen: Seen, signum: signal.Signals) -> None:
+    """Signal a process, and never a later one with its pid. Raises PermissionError."""
+    with suppress(ProcessLookupError, psutil.NoSuchProcess):
+        try:
+            pidfd = os.pidfd_open(seen.pid)
+        except (AttributeError, OSError):
+            _send_by_pid(seen, signum)
+            return
+        try:
+            if psutil.Process(seen.pid) == seen.handle:
+                signal.pidfd_send_signal(pidfd, signum)
+        finally:
+            os.close(pidfd)
+
+
+def _send_to_group(group: int, signum: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signum)
+
+
+def _send_by_pid(seen: Seen, signum: signal.Signals) -> None:
+    try:
+        seen.handle.send_signal(signum)
+    except psutil.AccessDenied as exc:
+        raise PermissionError(str(exc)) from exc

@@ -1,0 +1,87 @@
+"""Opens directories so that no link on the way is followed, and translates what goes wrong.
+
+Everything below a directory is reached through file descriptors, one path part at a time, so
+that nobody who swaps a part for a link while we work can lead us elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from sortie.model import TransportError
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_REASONS = {
+    errno.ELOOP: "it is a link, or a part of its path is one",
+    errno.ENOTDIR: "it, or a part of its path, is no directory (or is a link)",
+    errno.EISDIR: "it is a directory",
+    errno.ENXIO: "it is no regular file",
+    errno.EBUSY: "it is in use (a mount point?)",
+}
+
+
+@contextmanager
+def translated(attempt: str) -> Iterator[None]:
+    """Turn an OSError into a TransportError that says what was attempted."""
+    try:
+        yield
+    except OSError as exc:
+        reason = _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
+        raise TransportError(f"could not {attempt}: {reason}") from exc
+    except ValueError as exc:  # a NUL character, or text that no file name can hold
+        raise TransportError(f"could not {attempt}: the name is not valid") from exc
+
+
+def parts_of(name: str) -> list[str]:
+    """Split a relative name into its parts. Raises TransportError for one that could escape."""
+    parts = name.split("/")
+    if any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise TransportError(f"{name!r} is no name of something below a directory")
+    return parts
+
+
+def single(name: str) -> str:
+    """Return a name that has one part. Raises TransportError."""
+    if len(parts_of(name)) != 1:
+        raise TransportError(f"{name!r} is no name of something directly in a directory")
+    return name
+
+
+def plain(path: str) -> str:
+    """Return an absolute path without the trailing slashes that would make a link be followed."""
+    if not os.path.isabs(path):
+        raise TransportError(f"{path!r} is not an absolute path")
+    while path.endswith(("/", "/.")) and path.strip("/"):
+        path = path[: path.rindex("/")]
+    return path or "/"
+
+
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """Open a directory that is no link itself; the path that leads to it may hold links."""
+    fd = os.open(plain(path), DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def opened_below(directory: int, parts: list[str], *, make: bool = False) -> Iterator[int]:
+    """Open a directory below another, following no link; ``make`` makes what is missing."""
+    fd = os.dup(directory)
+    try:
+        for part in parts:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, 0o700, dir_fd=fd)
+            below = os.open(part, DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        yield fd
+    finally:
+        os.close(fd)

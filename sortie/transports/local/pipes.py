@@ -1,0 +1,101 @@
+"""The pipes of a process: its input is given to it, its output read as fast as it is taken.
+
+Rule 1: one chunk a pipe is in memory; a slow reader slows the program down.
+Rule 2: what was in a pipe when its writer exited is read to the last byte, whoever else holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import AsyncIterator, Mapping
+
+import trio
+
+CHUNK = 65536
+"""Bytes read at once: what a pipe holds by default."""
+
+Chunk = tuple[int, bytes]
+
+
+class Output:
+    """The output of one process, chunks of bytes with the number of the pipe they came from."""
+
+    def __init__(self, streams: Mapping[int, trio.abc.ReceiveStream]) -> None:
+        self._streams = streams
+        self._receive: trio.MemoryReceiveChannel[Chunk] | None = None
+        self._waiting: set[trio.CancelScope] = set()
+        self._ending = False
+
+    def read(self, nursery: trio.Nursery) -> AsyncIterator[Chunk]:
+        """Begin to read, in tasks of this nursery. Raises RuntimeError the second time."""
+        if self._receive is not None:
+            raise RuntimeError("the output of a process can be iterated once")
+        # No capacity: the next chunk is read when this one was taken.
+        send, self._receive = trio.open_memory_channel[Chunk](0)
+        with send:
+            for number, stream in self._streams.items():
+                nursery.start_soon(self._pump, number, _fileno(stream), send.clone())
+        return self._receive
+
+    def end(self) -> None:
+        """Let the output end after what the pipes hold now, though somebody holds them open."""
+        self._ending = True
+        for scope in self._waiting:
+            scope.cancel()
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._receive is not None:
+            self._receive.close()
+
+    async def _pump(self, number: int, fd: int, send: trio.MemorySendChannel[Chunk]) -> None:
+        with send:
+            left: int | None = None
+            while left is None or left > 0:
+                if self._ending and left is None:
+                    left = _capacity(fd)
+                try:
+                    chunk = os.read(fd, CHUNK)
+                except BlockingIOError:
+                    if self._ending:
+                        return
+                    await self._readable(fd)
+                    continue
+                if not chunk:
+                    return
+                if left is not None:
+                    left -= len(chunk)
+                try:
+                    await send.send((number, chunk))
+                except trio.BrokenResourceError:
+                    return
+
+    async def _readable(self, fd: int) -> None:
+        """Wait until there is something to read, or ``end`` is called."""
+        with trio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                await trio.lowlevel.wait_readable(fd)
+            finally:
+                self._waiting.discard(scope)
+
+
+async def feed(stream: trio.abc.SendStream, content: bytes) -> None:
+    """Give a process all its input and close it; a process may well read none of it."""
+    try:
+        async with stream:
+            await stream.send_all(content)
+    except trio.BrokenResourceError:
+        return
+
+
+def _fileno(stream: trio.abc.ReceiveStream) -> int:
+    assert isinstance(stream, trio.lowlevel.FdStream)
+    return stream.fileno()
+
+
+def _capacity(fd: int) -> int:
+    """Return how many bytes a pipe can hold; that is the most that waits in it."""
+    command = getattr(fcntl, "F_GETPIPE_SZ", None)
+    return CHUNK if command is None else fcntl.fcntl(fd, command)

@@ -1,0 +1,134 @@
+"""Removes a directory tree of any depth and any mode, through file descriptors only.
+
+A tree deeper than LEVELS is taken apart by moving what is below up to its top, so that neither
+open files nor the stack grow with what somebody built there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+import trio
+
+from sortie.model import TransportError
+from sortie.transports.local.opening import DIRECTORY
+
+LEVELS = 32
+_PASSES = 3  # over one directory, while somebody still writes into it
+
+
+class Removal:
+    """The removal of one tree, in a worker thread."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._stays: list[str] = []
+        self._moved = 0
+
+    def remove(self, parent: int, name: str) -> None:
+        """Remove ``name`` in a directory. Raises TransportError saying what stays, and why.
+
+        Raises OSError, having touched nothing, where ``name`` is missing or is no directory.
+        """
+        top = _open(parent, name)
+        try:
+            while True:
+                moved = self._moved
+                self._stays.clear()
+                self._empty(top, top, 1)
+                if self._moved == moved:
+                    break
+        finally:
+            os.close(top)
+        if not self._stays:
+            self._rmdir(parent, name)
+        if self._stays:
+            raise TransportError(
+                f"could not remove {self._path}: {len(self._stays)} entries stay,"
+                f" the first is {self._stays[0]}"
+            )
+
+    def _empty(self, fd: int, top: int, level: int) -> None:
+        trio.from_thread.check_cancelled()
+        for _ in range(_PASSES):
+            with os.scandir(fd) as entries:
+                names = [entry.name for entry in entries]
+            if not names:
+                return
+            stayed = len(self._stays)
+            for name in names:
+                self._remove_entry(fd, name, top, level)
+            if len(self._stays) > stayed:
+                return
+
+    def _remove_entry(self, fd: int, name: str, top: int, level: int) -> None:
+        try:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode):
+                os.unlink(name, dir_fd=fd)
+            elif level < LEVELS:
+                self._remove_directory(fd, name, top, level)
+            else:
+                self._move_up(fd, name, top)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            self._stays.append(f"{name!r} ({exc.strerror})")
+
+    def _remove_directory(self, fd: int, name: str, top: int, level: int) -> None:
+        below = _open(fd, name)
+        try:
+            self._empty(below, top, level + 1)
+        finally:
+            os.close(below)
+        self._rmdir(fd, name)
+
+    def _rmdir(self, fd: int, name: str) -> None:
+        try:
+            os.rmdir(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass
+        except OSError as exc:
+            # Not empty because something in it stays: that was noted where it stays.
+            if not (exc.errno == errno.ENOTEMPTY and self._stays):
+                self._stays.append(f"{name!r} ({exc.strerror})")
+
+    def _move_up(self, fd: int, name: str, top: int) -> None:
+        os.close(_open(fd, name))  # gives it the mode that moving needs
+        while True:
+            self._moved += 1
+            with suppress(FileExistsError, NotADirectoryError):
+                try:
+                    os.rename(name, f"{self._moved}.removed", src_dir_fd=fd, dst_dir_fd=top)
+                    return
+                except OSError as exc:
+                    if exc.errno != errno.ENOTEMPTY:
+                        raise
+
+
+def _open(parent: int, name: str) -> int:
+    """Open a directory that may be unreadable or read-only, and make it removable."""
+    try:
+        fd = os.open(name, DIRECTORY, dir_fd=parent)
+    except PermissionError:
+        _allow(parent, name)
+        fd = os.open(name, DIRECTORY, dir_fd=parent)
+    if os.fstat(fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        with suppress(PermissionError):
+            os.fchmod(fd, stat.S_IRWXU)
+    return fd
+
+
+def _allow(parent: int, name: str) -> None:
+    """Make a directory of ours accessible, without following a link put in its place."""
+    if os.chmod in os.supports_follow_symlinks:
+        os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
+        return
+    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)
+    finally:
+        os.close(handle)

@@ -1,0 +1,186 @@
+"""This machine as a transport.
+
+Rule 1: there is one LocalTransport per process: it takes every child of this process in a
+foreign session for its own, and reaps those that it did not start itself.
+Rule 2: leaving a process's block takes at most the grace time and a few seconds, even where a
+process hangs in the kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+
+import trio
+
+from sortie.model import LOCAL, RunId, TransportError
+from sortie.transports import Command, Process
+from sortie.transports.local import directories, files
+from sortie.transports.local.census import COOKIE, Census
+from sortie.transports.local.ending import KILL_BOUND, Ending
+from sortie.transports.local.families import Families, Family, Members
+from sortie.transports.local.observer import Observer
+from sortie.transports.local.pipes import Output, feed
+from sortie.transports.local.process import LocalProcess, Means
+from sortie.transports.local.programs import resolve_program
+from sortie.transports.local.root import Root
+from sortie.transports.local.start import check_speakable, start
+
+_SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
+_SWEEP_ROUNDS = 5  # a sweep that still finds new processes after these gives up
+
+
+class LocalTransport:
+    """Directories and processes of this machine; ``search_path`` is the daemon's own PATH."""
+
+    def __init__(self, search_path: str = os.defpath) -> None:
+        self._search_path = search_path
+        self._families = Families()
+        self._observer = Observer(self._families)
+        self._hurry = trio.Event()
+
+    @property
+    def host(self) -> str:
+        """The name of this machine where a host is shown."""
+        return LOCAL
+
+    @property
+    def sweeps(self) -> int:
+        """How many times all processes were searched for cookies."""
+        return self._observer.sweeps
+
+    def hurry(self) -> None:
+        """Give no process any more grace, from now on and whatever is under way."""
+        self._hurry.set()
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program; leaving the block ends its whole tree. See the port."""
+        return self._process(command)
+
+    @asynccontextmanager
+    async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
+        check_speakable(command)
+        family = Family(run_id=command.env.get(COOKIE), cwd=os.path.realpath(command.cwd))
+        with self._families.registered(family):
+            started = await start(command)
+            root = family.root = Root(started)
+            # The nursery is handled by hand so that what the block raises leaves it as it is,
+            # not wrapped in a group.
+            manager = trio.open_nursery()
+            nursery = await manager.__aenter__()
+            assert started.stdout is not None
+            assert started.stderr is not None
+            output = Output({1: started.stdout, 2: started.stderr})
+            process = LocalProcess(root, family, self._means(command, family, nursery, output))
+            try:
+                if started.stdin is not None:
+                    nursery.start_soon(feed, started.stdin, command.stdin or b"")
+                nursery.start_soon(process.watch)
+                yield process
+            finally:
+                try:
+                    await self._leave(process, command.grace)
+                finally:
+                    nursery.cancel_scope.cancel()
+                    nursery.cancel_scope.shield = True
+                    await manager.__aexit__(None, None, None)
+                    await self._close(started, root, output)
+
+    def _means(
+        self, command: Command, family: Family, nursery: trio.Nursery, output: Output
+    ) -> Means:
+        find = partial(self._families.members, family)
+        return Means(
+            nursery=nursery,
+            observer=self._observer,
+            ending=Ending(families=self._families, hurry=self._hurry, find=find, root=family.root),
+            output=output,
+            grace=command.grace,
+        )
+
+    async def _leave(self, process: LocalProcess, grace: float) -> None:
+        with trio.move_on_after(grace + KILL_BOUND + _SLACK, shield=True) as bound:
+            await process.end()
+        if bound.cancelled_caught:
+            raise TransportError(
+                f"could not tell in {grace + KILL_BOUND + _SLACK:.0f} s whether process"
+                f" {process.identity.pid} and what it started are gone"
+            )
+
+    async def _close(self, started: trio.Process, root: Root, output: Output) -> None:
+        output.close()
+        with trio.CancelScope(shield=True):
+            await root.reap()
+            for stream in (started.stdin, started.stdout, started.stderr):
+                if stream is not None:
+                    await stream.aclose()
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        """End every process whose environment holds one of these run ids; return how many."""
+        wanted = frozenset[str](run_ids)
+        if not wanted:
+            return 0
+        hunt = _Hunt(wanted, self._families)
+        ending = Ending(families=self._families, hurry=self._hurry, find=hunt.members)
+        for _ in range(_SWEEP_ROUNDS):
+            if not await ending.end(grace, self._observer.sweep, self._observer.census):
+                return len(ending.ended)
+        raise TransportError("processes of earlier runs go on starting others; look with ps")
+
+    async def occupied(self, path: str) -> list[int]:
+        """Return the pids of the processes whose working directory is ``path`` or below it."""
+        return await self._observer.occupants(path)
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable; see the port."""
+        search_path = self._search_path if path is None else path
+        return await trio.to_thread.run_sync(resolve_program, name, search_path)
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """Make ``root/name`` inside the real root; see the port."""
+        return await trio.to_thread.run_sync(directories.make, root, name)
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """Remove ``root/name`` with all it holds; see the port."""
+        return await trio.to_thread.run_sync(directories.remove, root, name)
+
+    async def contained(self, root: str, path: str) -> bool:
+        """Tell whether ``path`` is a directory inside the real root; see the port."""
+        return await trio.to_thread.run_sync(directories.contained, root, path)
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """Return at most ``limit`` bytes of a regular file; see the port."""
+        return await trio.to_thread.run_sync(files.read, directory, name, limit)
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """Write a small file; see the port."""
+        await trio.to_thread.run_sync(files.write, directory, name, content)
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """Remove a file, if any; see the port."""
+        await trio.to_thread.run_sync(files.remove, directory, name)
+
+
+class _Hunt:
+    """Finds the processes of runs, whoever started them: by cookie, then by descent."""
+
+    def __init__(self, run_ids: frozenset[str], families: Families) -> None:
+        self._run_ids = run_ids
+        self._families = families
+        self._known: frozenset[object] = frozenset()
+
+    def members(self, census: Census) -> Members:
+        """Return who is alive of these runs; never this process or one it descends from."""
+        spared = census.ancestry(os.getpid())
+        seeds = [
+            seen.pid
+            for seen in census.by_pid.values()
+            if seen.pid not in spared
+            and (seen.handle in self._known or seen.cookie in self._run_ids)
+        ]
+        tree = census.tree(seeds).items()
+        alive = {pid: seen for pid, seen in tree if self._families.within_reach(seen)}
+        self._known = frozenset(seen.handle for seen in alive.values())
+        return Members(alive=alive)

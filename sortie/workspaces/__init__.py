@@ -1,0 +1,20 @@
+"""Workspaces: one directory per issue, its hooks and the environment of what runs in it."""
+
+from sortie.workspaces.environment import RunVariables, Secrets, agent_env, hook_env
+from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
+from sortie.workspaces.keys import workspace_key
+from sortie.workspaces.workspaces import STATUS_FILE, Workspace, Workspaces
+
+__all__ = [
+    "STATUS_FILE",
+    "HookOutcome",
+    "HookResult",
+    "RunVariables",
+    "Secrets",
+    "Workspace",
+    "Workspaces",
+    "agent_env",
+    "hook_env",
+    "run_hook",
+    "workspace_key",
+]

@@ -1,0 +1,111 @@
+"""What a run's hooks and agent find in their environment; pure.
+
+Rule 1: neither gets a secret of the tracker or the server, under whatever name it stands.
+Rule 2: run variables are the run's own; what an outer run left in the environment is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sortie.model import RunId
+
+INHERITED_BY_HOOKS = frozenset(
+    {
+        "PATH",
+        "HOME",
+        "SHELL",
+        "TMPDIR",
+        "USER",
+        "LOGNAME",
+        "TERM",
+        "LANG",
+        "LC_ALL",
+        "SSH_AUTH_SOCK",
+    }
+)
+"""What a hook gets of the daemon's environment, besides what begins with PREFIX."""
+
+PREFIX = "SORTIE_"
+SECRET_NAMES = frozenset({"SORTIE_TRACKER_API_KEY", "SORTIE_SERVER_AUTH_TOKEN"})
+"""Variables that hold a secret whatever the workflow says."""
+
+VALUE_LIMIT = 32768
+"""Bytes of a run variable. Linux refuses to start a program with a string over 128 KiB."""
+
+_RUN_NAMES = frozenset(
+    {
+        "SORTIE_ISSUE_ID",
+        "SORTIE_ISSUE_IDENTIFIER",
+        "SORTIE_WORKSPACE",
+        "SORTIE_ATTEMPT",
+        "SORTIE_RUN_ID",
+        "SORTIE_SSH_HOST",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secrets:
+    """What must not be passed on: variables by name, and every variable with such a value."""
+
+    names: frozenset[str] = frozenset()
+    values: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunVariables:
+    """What hooks and agents are told about their run; ``ssh_host`` is None on this machine."""
+
+    issue_id: str
+    issue_identifier: str
+    workspace: str
+    attempt: int
+    run_id: RunId
+    ssh_host: str | None = None
+
+
+def agent_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
+    """Return an agent's environment: the daemon's less the secrets, and the run's variables."""
+    return _without_secrets(parent, secrets) | _variables(run)
+
+
+def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
+    """Return a hook's environment: a few variables of the daemon's, and the run's variables."""
+    allowed = {
+        name: value
+        for name, value in parent.items()
+        if name in INHERITED_BY_HOOKS or name.startswith(PREFIX)
+    }
+    return _without_secrets(allowed, secrets) | _variables(run)
+
+
+def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
+    barred = SECRET_NAMES | secrets.names | _RUN_NAMES
+    # A secret that is also, say, the name of the user cannot be hidden by hiding the user.
+    return {
+        name: value
+        for name, value in parent.items()
+        if name not in barred
+        and (name in INHERITED_BY_HOOKS or not value or value not in secrets.values)
+    }
+
+
+def _variables(run: RunVariables) -> dict[str, str]:
+    variables = {
+        "SORTIE_ISSUE_ID": run.issue_id,
+        "SORTIE_ISSUE_IDENTIFIER": run.issue_identifier,
+        "SORTIE_WORKSPACE": run.workspace,
+        "SORTIE_ATTEMPT": str(run.attempt),
+        "SORTIE_RUN_ID": run.run_id,
+    }
+    if run.ssh_host is not None:
+        variables["SORTIE_SSH_HOST"] = run.ssh_host
+    return {name: _passable(value) for name, value in variables.items()}
+
+
+def _passable(value: str) -> str:
+    """Return text that a program can be given: valid, without NUL, not longer than the limit."""
+    encoded = value.replace("\0", "\ufffd").encode("utf-8", "replace")
+    return encoded[:VALUE_LIMIT].decode("utf-8", "ignore")

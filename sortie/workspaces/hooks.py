@@ -1,0 +1,106 @@
+"""Runs a hook: a shell script with a time limit, none of whose processes outlives it."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import trio
+
+from sortie.model import TransportError
+from sortie.transports import Command, Exit, Transport
+
+OUTPUT_LIMIT = 4096
+"""Bytes of a hook's output that are kept: the last ones, where the error stands."""
+
+_SHELL = "/bin/sh"
+
+
+class HookOutcome(StrEnum):
+    """How a hook ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookResult:
+    """How a hook ended, after how many seconds.
+
+    ``status`` says it in words ("exit 1", "signal 9"). ``output`` is the end of stdout and
+    stderr, with control characters escaped; or the reason why the hook could not be run.
+    """
+
+    result: HookOutcome
+    seconds: float
+    status: str
+    output: str
+
+
+async def run_hook(
+    transport: Transport,
+    script: str,
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    timeout: float,
+    grace: float = 5.0,
+) -> HookResult:
+    """Run ``sh -c script`` and return how it ended; a failure is a result, not an error.
+
+    When the time is over, and when the script leaves processes behind, its tree is ended with
+    ``grace`` seconds between SIGTERM and SIGKILL, which come on top of ``timeout``.
+    """
+    began = trio.current_time()
+    tail = _Tail()
+    exit_: Exit | None = None
+    command = Command(argv=(_SHELL, "-c", script), cwd=cwd, env=env, grace=grace)
+    try:
+        with trio.move_on_after(timeout):
+            async with transport.process(command) as process:
+                async for _, chunk in process.output():
+                    tail.add(chunk)
+                exit_ = await process.wait()
+    except TransportError as exc:
+        seconds = trio.current_time() - began
+        return HookResult(
+            result=HookOutcome.FAILED, seconds=seconds, status="not run", output=str(exc)
+        )
+    seconds = trio.current_time() - began
+    if exit_ is None:
+        status = f"ended after its limit of {timeout:g} s"
+        return HookResult(
+            result=HookOutcome.TIMEOUT, seconds=seconds, status=status, output=tail.text()
+        )
+    result = HookOutcome.OK if exit_.status == 0 else HookOutcome.FAILED
+    return HookResult(result=result, seconds=seconds, status=_words(exit_), output=tail.text())
+
+
+def _words(exit_: Exit) -> str:
+    if exit_.status is not None:
+        return f"exit {exit_.status}"
+    return "lost" if exit_.signal is None else f"signal {exit_.signal}"
+
+
+class _Tail:
+    """The last OUTPUT_LIMIT bytes of what was added."""
+
+    def __init__(self) -> None:
+        self._kept = b""
+
+    def add(self, chunk: bytes) -> None:
+        self._kept = (self._kept + chunk)[-OUTPUT_LIMIT:]
+
+    def text(self) -> str:
+        """Return what is kept as harmless text of no more bytes."""
+        text = "".join(_harmless(c) for c in self._kept.decode("utf-8", "replace"))
+        return text.encode("utf-8")[-OUTPUT_LIMIT:].decode("utf-8", "ignore")
+
+
+def _harmless(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character)[0] != "C":
+        return character
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,32 @@
+"""Which directory name an issue's identifier gets; pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from sortie.model import WorkspaceError
+
+NAME_LIMIT = 255
+"""Bytes that a file name may have on the file systems in use."""
+
+_FOREIGN = re.compile(r"[^A-Za-z0-9._-]")
+_DIGITS = 16
+
+
+def workspace_key(identifier: str) -> str:
+    """Return the directory name of an issue: ASCII, one path part, at most NAME_LIMIT bytes.
+
+    Foreign characters become ``_``. What was changed, or had to be cut, ends in a digest of the
+    whole identifier, so that two identifiers that look alike keep apart. Raises WorkspaceError
+    for an identifier that no directory can be named after.
+    """
+    if identifier in ("", ".", ".."):
+        raise WorkspaceError(
+            f"an issue with the identifier {identifier!r} can have no workspace; rename it"
+        )
+    key = _FOREIGN.sub("_", identifier)
+    if key == identifier and len(key) <= NAME_LIMIT:
+        return key
+    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{key[: NAME_LIMIT - _DIGITS - 1]}-{digest}"

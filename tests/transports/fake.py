@@ -1,0 +1,298 @@
+"""A transport in memory: directories and files as sets and dicts, shell scripts by table.
+
+It has no real processes, links, modes or real paths, so it cannot stand in for a real transport
+where those are what matters; ``test_fake`` says what it keeps of the port.
+Its verdicts are ``alive`` (processes that outlived their block) and ``ran``.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
+from sortie.transports import Command, Exit
+
+FIRST_PID = 1 << 25
+NAME_LIMIT = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Does:
+    """What a script does: it writes ``output``, and exits with ``status`` after ``seconds``.
+
+    inf seconds: it never ends by itself. It needs ``dies_after`` seconds to end after SIGTERM.
+    ``leaves`` are files that it makes in its working directory at the start.
+    """
+
+    seconds: float = 0.0
+    status: int = 0
+    output: bytes = b""
+    dies_after: float = 0.0
+    leaves: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A process that is gone."""
+
+    script: str
+    cwd: str
+    env: Mapping[str, str]
+    exit: Exit
+    seconds: float
+
+
+class FakeProcess:
+    """A process whose time of death is known, and moves when it is told to end."""
+
+    def __init__(self, pid: int, command: Command, does: Does, hurried: Callable[[], bool]) -> None:
+        self.command = command
+        self.began = trio.current_time()
+        self.identity = ProcessIdentity(pid=pid, started_at=self.began)
+        self.exit: Exit | None = None
+        self._does = does
+        self._hurried = hurried
+        self._dies_at = self.began + does.seconds
+        self._fate = Exit(status=does.status)
+        self._ending = False
+        self._moved = trio.Event()
+        self._read = False
+
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield the output at once, then nothing until the exit."""
+        if self._read:
+            raise RuntimeError("output may be iterated once")
+        self._read = True
+        return self._output()
+
+    async def _output(self) -> AsyncIterator[tuple[int, bytes]]:
+        await trio.lowlevel.checkpoint()
+        if self._does.output:
+            yield 1, self._does.output
+        await self.wait()
+
+    async def wait(self) -> Exit:
+        """Wait for the exit."""
+        await trio.lowlevel.checkpoint()
+        while self.exit is None:
+            moved = self._moved
+            with trio.move_on_at(self._dies_at):
+                await moved.wait()
+                continue
+            self.exit = self._fate
+        return self.exit
+
+    async def end(self) -> Exit:
+        """Send SIGTERM, and SIGKILL after the grace time."""
+        if self.exit is None and not self._ending:
+            self._ending = True
+            grace = 0.0 if self._hurried() else self.command.grace
+            polite = self._does.dies_after <= grace
+            self._fate = Exit(signal=15 if polite else 9, by_us=True)
+            self._die_at(trio.current_time() + min(self._does.dies_after, grace))
+        return await self.wait()
+
+    def hurry(self) -> None:
+        """Die now, if it is being ended."""
+        if self._ending and self.exit is None:
+            self._fate = Exit(signal=9, by_us=True)
+            self._die_at(trio.current_time())
+
+    def _die_at(self, time: float) -> None:
+        self._dies_at = min(self._dies_at, time)
+        self._moved.set()
+        self._moved = trio.Event()
+
+
+class FakeTransport:
+    """A host in memory.
+
+    ``scripts`` maps the text of ``sh -c`` to what it does; an unknown one exits with 127. Switches:
+    ``faults`` maps a method's name to what it raises, ``pauses`` to the seconds that it takes
+    first; ``odd`` holds paths of files that are links, FIFOs or the like; ``squatters`` maps a
+    directory to pids that live in it. ``note`` is told of each process.
+    """
+
+    def __init__(
+        self,
+        scripts: Mapping[str, Does] | None = None,
+        *,
+        host: str = LOCAL,
+        directories: Collection[str] = (),
+        note: Callable[[str], object] | None = None,
+    ) -> None:
+        self.scripts = dict(scripts or {})
+        self.programs: dict[str, str] = {}
+        self.directories = {"/", *directories}
+        self.files: dict[str, bytes] = {}
+        self.odd: set[str] = set()
+        self.faults: dict[str, Exception] = {}
+        self.pauses: dict[str, float] = {}
+        self.squatters: dict[str, list[int]] = {}
+        self.alive: list[FakeProcess] = []
+        self.ran: list[Ran] = []
+        self.swept: list[frozenset[RunId]] = []
+        self.hurried = False
+        self._host = host
+        self._pid = FIRST_PID
+        self._note = note or (lambda _text: None)
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self._host
+
+    def processes_of(self, script: str) -> list[Ran]:
+        """Return the processes of a script that are gone, oldest first."""
+        return [ran for ran in self.ran if ran.script == script]
+
+    # Processes
+
+    @asynccontextmanager
+    async def process(self, command: Command) -> AsyncIterator[FakeProcess]:
+        """Start a script; leaving the block ends it."""
+        await self._turn_up("process")
+        if command.argv[0] not in ("/bin/sh", "sh"):
+            raise ProgramNotFound(f"could not start {command.argv[0]}: there is no such program")
+        if command.cwd not in self.directories:
+            raise TransportError(f"could not start {command.argv[0]}: no directory {command.cwd}")
+        script = command.argv[2]
+        does = self.scripts.get(script, Does(status=127, output=b"not found\n"))
+        for name, content in does.leaves.items():
+            await self.write_file(command.cwd, name, content)
+        self._pid += 1
+        process = FakeProcess(self._pid, command, does, lambda: self.hurried)
+        self.alive.append(process)
+        self._note(f"runs {script}")
+        try:
+            yield process
+        finally:
+            with trio.CancelScope(shield=True):
+                exit_ = await process.end()
+            self.alive.remove(process)
+            seconds = trio.current_time() - process.began
+            self.ran.append(
+                Ran(script=script, cwd=command.cwd, env=command.env, exit=exit_, seconds=seconds)
+            )
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the path of a program of ``programs``."""
+        await self._turn_up("resolve_program")
+        if name not in self.programs:
+            raise ProgramNotFound(f"no program {name!r} on {path}")
+        return self.programs[name]
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        """End the processes of these runs."""
+        await self._turn_up("sweep")
+        self.swept.append(frozenset(run_ids))
+        found = [p for p in self.alive if p.command.env.get("SORTIE_RUN_ID") in run_ids]
+        for process in found:
+            await process.end()
+        return len(found)
+
+    async def occupied(self, path: str) -> list[int]:
+        """Return who lives in a directory."""
+        await self._turn_up("occupied")
+        homes = [(p.command.cwd, p.identity.pid) for p in self.alive]
+        homes += [(home, pid) for home, pids in self.squatters.items() for pid in pids]
+        return [pid for home, pid in homes if home == path or home.startswith(f"{path}/")]
+
+    def hurry(self) -> None:
+        """Give no process any more grace."""
+        self.hurried = True
+        for process in self.alive:
+            process.hurry()
+
+    # Directories and files
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """Make ``root/name``."""
+        await self._turn_up("make_directory")
+        path = _inside(root, name)
+        if path in self.files or path in self.odd:
+            raise TransportError(f"could not make {path}: it exists and is no directory")
+        is_new = path not in self.directories
+        self._make(path)
+        return path, is_new
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """Remove ``root/name`` with all it holds."""
+        await self._turn_up("remove_directory")
+        path = _inside(root, name)
+        if path in self.files or path in self.odd:
+            raise TransportError(f"could not remove {path}: it is no directory")
+        was_there = path in self.directories
+        below = f"{path}/"
+        self.directories = {d for d in self.directories if d != path and not d.startswith(below)}
+        self.files = {f: c for f, c in self.files.items() if not f.startswith(below)}
+        self.odd = {f for f in self.odd if not f.startswith(below)}
+        return was_there
+
+    async def contained(self, root: str, path: str) -> bool:
+        """Tell whether ``path`` is a directory inside ``root``."""
+        await self._turn_up("contained")
+        real = posixpath.normpath(path)
+        below = posixpath.normpath(root).rstrip("/") + "/"
+        return real in self.directories and real != "/" and real.startswith(below)
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """Return the beginning of a file."""
+        await self._turn_up("read_file")
+        path = _below(directory, name)
+        if path in self.odd or path in self.directories:
+            raise TransportError(f"could not read {path}: it is no regular file")
+        content = self.files.get(path)
+        return None if content is None else content[:limit]
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """Write a file, in the place of what is odd."""
+        await self._turn_up("write_file")
+        path = _below(directory, name)
+        if directory not in self.directories or path in self.directories:
+            raise TransportError(f"could not write {path}")
+        self._make(posixpath.dirname(path))
+        self.odd.discard(path)
+        self.files[path] = content
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """Remove a file, if any."""
+        await self._turn_up("remove_file")
+        path = _below(directory, name)
+        if path in self.directories:
+            raise TransportError(f"could not remove {path}: it is a directory")
+        self.odd.discard(path)
+        self.files.pop(path, None)
+
+    def _make(self, path: str) -> None:
+        while path not in self.directories:
+            self.directories.add(path)
+            path = posixpath.dirname(path)
+
+    async def _turn_up(self, method: str) -> None:
+        await trio.sleep(self.pauses.get(method, 0.0))
+        if method in self.faults:
+            raise self.faults[method]
+
+
+def _inside(root: str, name: str) -> str:
+    if name in ("", ".", "..") or "/" in name or "\0" in name or len(name) > NAME_LIMIT:
+        raise TransportError(f"{name!r} is no name of a directory")
+    return posixpath.join(posixpath.normpath(root), name)
+
+
+def _below(directory: str, name: str) -> str:
+    parts = name.split("/")
+    if any(p in ("", ".", "..") or "\0" in p or len(p) > NAME_LIMIT for p in parts):
+        raise TransportError(f"{name!r} is no name of a file below a directory")
+    return posixpath.join(directory, name)
+
+
+NEVER = Does(seconds=math.inf)
+"""A script that does not end by itself."""

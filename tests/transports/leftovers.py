@@ -1,0 +1,36 @@
+"""What a test leaves behind: processes that hold its cookie, and children nobody reaped."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import psutil
+
+
+def holders(cookie: str) -> list[int]:
+    """Return the pids of all processes whose environment holds this run id."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("SORTIE_RUN_ID") == cookie and process.pid != os.getpid():
+                found.append(process.pid)
+    return found
+
+
+def foreign_children() -> list[tuple[int, str]]:
+    """Return this process's children in other sessions, zombies too, with their states."""
+    found: list[tuple[int, str]] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error, OSError):
+            if os.getsid(child.pid) != os.getsid(0):
+                found.append((child.pid, child.status()))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,114 @@
+"""The steps of ending processes, where real processes cannot be made to misbehave enough."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import psutil
+import pytest
+import trio
+import trio.testing
+
+from sortie.model import TransportError
+from sortie.transports.local.census import Census, Seen, take_census
+from sortie.transports.local.ending import KILL_BOUND, Ending, send
+from sortie.transports.local.families import Families, Members
+
+EMPTY = Census(by_pid={}, children={}, everyone=False)
+
+
+def seen(process: psutil.Process) -> Seen:
+    """Return a process as a census would show it."""
+    return Seen(
+        handle=process,
+        pid=process.pid,
+        ppid=os.getpid(),
+        pgid=0,
+        sid=0,
+        dead=False,
+        stopped=False,
+        adopted=False,
+    )
+
+
+def gone() -> psutil.Process:
+    """Return the handle of a process that is over."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    handle = psutil.Process(child.pid)
+    child.communicate()
+    return handle
+
+
+async def look() -> Census:
+    await trio.lowlevel.checkpoint()
+    return EMPTY
+
+
+async def test_what_does_not_die_is_named_and_given_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A process that SIGKILL does not end costs the grace time and the bound, and an error."""
+    families = Families()
+    immortal = seen(gone())
+    ending = Ending(
+        families=families,
+        hurry=trio.Event(),
+        find=lambda _: Members(alive={immortal.pid: immortal}),
+    )
+
+    with pytest.raises(TransportError, match=rf"\b{immortal.pid}\b"):
+        await ending.end(3.0, look)
+
+    assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
+    assert not families.within_reach(immortal)
+
+
+async def test_the_undecided_are_waited_for_and_not_killed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """While somebody may still turn out to belong here, the end waits, up to the grace time."""
+    ending = Ending(families=Families(), hurry=trio.Event(), find=lambda _: Members(undecided=True))
+
+    await ending.end(3.0, look)
+
+    assert 3.0 <= trio.current_time() <= 3.2
+    assert ending.ended == set()
+
+
+def test_a_recycled_pid_is_not_signalled() -> None:
+    """A signal meant for a process that is over does not hit the one that has its pid now."""
+    with subprocess.Popen(["sleep", "1000"]) as child:
+        former = gone()
+        replaced = replace(seen(former), pid=child.pid)
+
+        send(replaced, signal.SIGKILL)
+
+        assert child.poll() is None
+        send(seen(psutil.Process(child.pid)), signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+
+
+def test_a_census_shows_descent_and_death() -> None:
+    """Children, their sessions and zombies are seen; only foreign sessions count as adopted."""
+    with (
+        subprocess.Popen(["sleep", "1000"]) as ours,
+        subprocess.Popen(["sleep", "1000"], start_new_session=True) as foreign,
+        subprocess.Popen(["sleep", "1000"], start_new_session=True) as root,
+        subprocess.Popen(["true"]) as zombie,
+    ):
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+
+        census = take_census({root.pid}, everyone=False)
+
+        pids = (ours.pid, foreign.pid, root.pid, zombie.pid)
+        facts = [census.by_pid[pid] for pid in pids]
+        assert [fact.adopted for fact in facts] == [False, True, False, False]
+        assert [fact.dead for fact in facts] == [False, False, False, True]
+        assert set(census.tree([os.getpid()])) >= set(pids)
+        assert os.getppid() in census.ancestry(os.getpid())
+        for child in (ours, foreign, root):
+            child.kill()

@@ -1,0 +1,409 @@
+"""What only this machine's transport has to keep: adoption, sweeps, and who belongs to whom."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import tracemalloc
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import trio
+import trio.testing
+
+from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.transports import Command, Exit
+from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local.process import OBSERVE_EVERY
+from tests.transports.leftovers import foreign_children, holders, is_alive
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+ESCAPE = (sys.executable, str(PROGRAMS / "escape.py"))
+PROJECT = Path(__file__).parent.parent.parent.parent
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="adoption of orphans and /proc are Linux's"
+)
+
+
+@pytest.fixture(autouse=True)
+async def bounded() -> AsyncIterator[None]:
+    """Bound each test in real time."""
+    with trio.fail_after(60):
+        yield
+
+
+@pytest.fixture
+def transport() -> LocalTransport:
+    assert become_subreaper()
+    return LocalTransport(os.environ["PATH"])
+
+
+@pytest.fixture
+def run_id() -> Iterator[RunId]:
+    """Give a run id, and check that nothing of the run and no zombie is left."""
+    cookie = RunId(str(uuid.uuid4()))
+    yield cookie
+    assert holders(cookie) == []
+    assert foreign_children() == []
+
+
+def command(run_id: str, cwd: Path, *argv: str, grace: float = 5.0) -> Command:
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    return Command(argv=argv, cwd=str(cwd), env=env, grace=grace)
+
+
+async def test_twenty_ends_at_once_share_their_sweeps(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """Twenty stubborn trees killed together are gone in about one grace time, in few sweeps."""
+    ready: list[int] = []
+    go = trio.Event()
+
+    async def run() -> None:
+        words = (*ESCAPE, "fork", "ignore", "tree")
+        async with transport.process(command(run_id, tmp_path, *words, grace=0.5)) as process:
+            _, said = await anext(process.output())
+            ready.extend(int(pid) for pid in said.split())
+            await go.wait()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(run)
+        while len(ready) < 60:
+            await trio.sleep(0.01)
+        go.set()
+
+    assert [pid for pid in ready if is_alive(pid)] == []
+    assert 1 <= transport.sweeps <= 6
+
+
+async def test_a_clean_exit_makes_no_sweep(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A program that exits and leaves nobody behind costs no search of all processes."""
+    async with transport.process(command(run_id, tmp_path, "true")) as process:
+        await process.wait()
+
+    assert transport.sweeps == 0
+
+
+async def test_what_left_the_tree_altogether_is_found_by_its_cookie(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A forced end searches all processes, so one that another parent started is ended too."""
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    stranger = await trio.lowlevel.open_process(["sleep", "1000"], env=env)
+    bystander = await trio.lowlevel.open_process(["sleep", "1000"])
+
+    async with transport.process(command(run_id, tmp_path, "sleep", "1000")):
+        pass
+    status = await stranger.wait()
+    spared = bystander.poll() is None
+    bystander.kill()
+    await bystander.wait()
+
+    assert (status, spared) == (-signal.SIGTERM, True)
+
+
+async def test_the_adopted_of_another_run_are_left_alone(
+    transport: LocalTransport, tmp_path: Path
+) -> None:
+    """A run's end does not touch what escaped from a run that goes on, cookie or no cookie."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    pids: list[int] = []
+
+    async with (
+        transport.process(command("going-on", here, *ESCAPE, "fork")) as one,
+        transport.process(command("going-on", here, *ESCAPE, "fork", "cleared")) as two,
+    ):
+        async with transport.process(command("ending", there, *ESCAPE, "fork", "cleared")) as three:
+            for process in (one, two, three):
+                _, said = await anext(process.output())
+                pids.append(int(said))
+        after = [is_alive(pid) for pid in pids]
+    gone = [is_alive(pid) for pid in pids]
+
+    assert after == [True, True, False]
+    assert gone == [False, False, False]
+    assert foreign_children() == []
+
+
+async def test_our_other_children_are_not_taken(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A child that somebody else started is neither ended nor reaped from under them."""
+    other = await trio.lowlevel.open_process(["sh", "-c", "read line; exit 7"], stdin=-1)
+    assert other.stdin is not None
+
+    async with transport.process(command(run_id, tmp_path, *ESCAPE, "fork")) as process:
+        await anext(process.output())
+
+    assert other.poll() is None
+    await other.stdin.aclose()
+    assert await other.wait() == 7
+
+
+async def test_the_adopted_are_reaped_while_a_run_goes_on(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """Orphans that end by themselves during a long run do not stay as zombies."""
+    script = "for i in 1 2 3 4 5; do (setsid true &); done; echo ready; exec sleep 1000"
+
+    async with transport.process(command(run_id, tmp_path, "sh", "-c", script)) as process:
+        await anext(process.output())
+        with trio.fail_after(3 * OBSERVE_EVERY):
+            while [c for c in foreign_children() if c[0] != process.identity.pid]:
+                await trio.sleep(0.05)
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_holder_out_of_reach_does_not_hold_the_output(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path, late: bool
+) -> None:
+    """The output ends though a stranger holds the pipe open, and the last words are read."""
+    script = "import sys; input(); sys.stdout.write('x' * 50000 + 'last words')"
+    started = Command(
+        argv=(sys.executable, "-c", script),
+        cwd=str(tmp_path),
+        env={"SORTIE_RUN_ID": run_id},
+        stdin=b"\n",
+    )
+
+    async with transport.process(started) as process:
+        held = os.open(f"/proc/{process.identity.pid}/fd/1", os.O_WRONLY)
+        try:
+            if late:
+                await process.wait()
+                await process.end()
+            read = b"".join([chunk async for _, chunk in process.output()])
+        finally:
+            os.close(held)
+        exit_ = await process.wait()
+
+    assert read == b"x" * 50000 + b"last words"
+    assert exit_ == Exit(status=0)
+
+
+async def test_a_hundred_megabytes_take_little_memory(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """However much a program writes, and however slowly it is read, little of it is in memory."""
+    size = 100 << 20
+    flood = command(run_id, tmp_path, "head", "-c", str(size), "/dev/zero")
+    read = 0
+
+    async with transport.process(flood) as process:
+        tracemalloc.start()
+        try:
+            async for _, chunk in process.output():
+                read += len(chunk)
+                await trio.lowlevel.checkpoint()
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert read == size
+    assert peak < (4 << 20)
+
+
+async def test_what_an_earlier_daemon_left_is_swept(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """After a kill -9 of the daemon, a sweep by run id ends what it left, tree and all."""
+    env = {**os.environ, "SORTIE_RUN_ID": run_id, "PYTHONPATH": str(PROJECT)}
+    argv = [sys.executable, str(PROGRAMS / "former_daemon.py"), *ESCAPE, "fork", "ignore", "tree"]
+    former = await trio.lowlevel.open_process(argv, env=env, stdout=-1)
+    assert former.stdout is not None
+    pids = [int(pid) for pid in (await former.stdout.receive_some()).split()]
+    former.kill()
+    await former.wait()
+    await former.stdout.aclose()
+    before = [is_alive(pid) for pid in pids]
+
+    ended = await transport.sweep([run_id], grace=0.1)
+
+    assert before == [True, True, True]
+    assert ended == 4  # those three and the root that was our grandchild
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_a_sweep_never_ends_its_own_process(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A daemon that runs inside a run of an outer daemon does not kill itself."""
+    script = (
+        "import os, trio\n"
+        "from sortie.transports.local import LocalTransport\n"
+        "run = os.environ['SORTIE_RUN_ID']\n"
+        "print(trio.run(lambda: LocalTransport().sweep([run], grace=0)))\n"
+    )
+    inner = Command(
+        argv=(sys.executable, "-c", script),
+        cwd=str(PROJECT),
+        env={**os.environ, "SORTIE_RUN_ID": run_id},
+    )
+
+    async with transport.process(inner) as process:
+        read = b"".join([chunk async for _, chunk in process.output()])
+        exit_ = await process.wait()
+
+    assert (read, exit_) == (b"0\n", Exit(status=0))
+
+
+async def test_a_process_that_replaces_itself_is_ended(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A process that hands over to a new one in a new session, again and again, is caught."""
+    script = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.write(1, b'ready')\n"
+        "while True:\n"
+        "    time.sleep(0.03)\n"
+        "    if os.fork() != 0:\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+    )
+
+    hopper = command(run_id, tmp_path, sys.executable, "-c", script, grace=0.3)
+    async with transport.process(hopper) as process:
+        await anext(process.output())
+
+
+async def test_a_fork_bomb_is_ended(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """Processes that multiply, ignore SIGTERM and stay in their group are killed in one go."""
+    script = (
+        "import os, signal\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "for n in range(7):\n"
+        "    os.fork()\n"
+        "os.write(1, b'x')\n"
+        "signal.pause()\n"
+    )
+
+    bomb = command(run_id, tmp_path, sys.executable, "-c", script, grace=0.1)
+    async with transport.process(bomb) as process:
+        await anext(process.output())
+
+
+async def test_a_program_beside_the_interpreter_is_found(transport: LocalTransport) -> None:
+    """An installation that is not on the PATH finds its own console scripts, PATH first."""
+    folder, name = os.path.split(sys.executable)
+
+    found = await transport.resolve_program(name, "/no/such/directory")
+
+    assert found == os.path.join(folder, name)
+    with pytest.raises(ProgramNotFound, match=folder):
+        await transport.resolve_program("no-such-program", "/no/such/directory")
+
+
+async def test_relative_entries_of_the_path_are_passed_over(
+    transport: LocalTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workspace cannot slip its own program in through an empty or relative PATH entry."""
+    planted = tmp_path / "planted"
+    planted.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ProgramNotFound):
+        await transport.resolve_program("planted", ":.:./")
+
+
+async def test_another_users_root_is_refused(transport: LocalTransport, tmp_path: Path) -> None:
+    """A root that belongs to somebody else is neither used nor emptied."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a directory of another user")
+    root = tmp_path / "root"
+    Path(root, "KEY-1").mkdir(parents=True)
+    os.chown(root, 12345, 12345)
+
+    with pytest.raises(TransportError, match="12345"):
+        await transport.make_directory(str(root), "KEY-1")
+    with pytest.raises(TransportError, match="12345"):
+        await transport.remove_directory(str(root), "KEY-1")
+
+    assert Path(root, "KEY-1").is_dir()
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """Give a directory that any user can reach, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        yield Path(place)
+
+
+async def test_unreadable_directories_are_removed_by_their_owner(open_place: Path) -> None:
+    """An ordinary user's read-only and unreadable directories do not stop a removal."""
+    root = open_place / "root"
+    deep = root / "KEY-1" / "a" / "b"
+    deep.mkdir(parents=True)
+    Path(deep, "file").touch()
+    owner = os.geteuid() or 65534
+    if os.geteuid() == 0:
+        for path in (root, root / "KEY-1", deep.parent, deep, deep / "file"):
+            os.chown(path, owner, owner)
+    deep.chmod(0o400)
+    deep.parent.chmod(0)
+    script = (
+        "import os, sys, trio\n"
+        "from sortie.transports.local import LocalTransport\n"
+        "os.setuid(int(sys.argv[2]))\n"
+        "trio.run(LocalTransport().remove_directory, sys.argv[1], 'KEY-1')\n"
+    )
+
+    argv = [sys.executable, "-c", script, str(root), str(owner)]
+    done = await trio.run_process(argv, cwd=PROJECT, capture_stderr=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert list(root.iterdir()) == []
+
+
+async def test_what_cannot_be_removed_is_told(transport: LocalTransport, tmp_path: Path) -> None:
+    """A directory in which somebody goes on making files is an error that names one."""
+    root = tmp_path / "root"
+    victim = root / "KEY-1"
+    victim.mkdir(parents=True)
+    busy = victim / "busy"
+    busy.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    mounted = await trio.run_process(
+        ["mount", "-t", "tmpfs", "none", str(busy)], check=False, capture_stderr=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here")
+    Path(victim, "file").touch()
+
+    try:
+        with pytest.raises(TransportError, match=r"1 entries stay.*'busy'"):
+            await transport.remove_directory(str(root), "KEY-1")
+    finally:
+        await trio.run_process(["umount", str(busy)])
+
+    assert [p.name for p in victim.iterdir()] == ["busy"]
+    assert await transport.remove_directory(str(root), "KEY-1")
+
+
+async def test_the_identity_of_a_root_is_what_psutil_says(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A process can be recognised after a restart by its pid and start time."""
+    async with transport.process(command(run_id, tmp_path, "sleep", "1000")) as process:
+        identity = process.identity
+        started_at = psutil.Process(identity.pid).create_time()
+        os.kill(identity.pid, signal.SIGKILL)
+        exit_ = await process.wait()
+
+    assert identity.started_at == started_at
+    assert exit_ == Exit(signal=9)
