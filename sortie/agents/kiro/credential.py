@@ -1,0 +1,126 @@
+"""Confirm Kiro's credential before a session: present, and accepted by ``kiro-cli whoami``.
+
+Without one ``chat`` starts a device login and never ends; with a bad one it exits 0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.agents import SessionParams
+from sortie.kiro.arguments import WHOAMI
+from sortie.kiro.credential import credential_problem
+from sortie.kiro.transcript import redact
+from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
+from sortie.transports import Command, Exit
+
+KEY_NAME = "KIRO_API_KEY"
+
+REMEMBERED = 60.0
+"""Seconds for which a credential that passed is not asked for again."""
+
+_OUTPUT_LIMIT = 64 * 1024
+
+_Asked = tuple[tuple[str, ...], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """What is wrong with a credential, or with asking about it."""
+
+    kind: ErrorKind
+    message: str
+    timed_out: bool = False
+
+
+@dataclass(slots=True)
+class _Asking:
+    """A canary under way; ``answered`` stays False where the task that ran it was cancelled."""
+
+    done: trio.Event = field(default_factory=trio.Event)
+    answered: bool = False
+    trouble: _Trouble | None = None
+
+
+class CredentialCheck:
+    """Runs canaries for all sessions of an adapter.
+
+    Rule 1: for one program and key at most one canary runs; whoever comes meanwhile shares its
+    answer, and takes over where it is cancelled. Rule 2: only a passing answer is remembered.
+    Rule 3: the key itself is not kept.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._passed: dict[_Asked, float] = {}
+        self._asking: dict[_Asked, _Asking] = {}
+
+    async def confirm(self, argv: tuple[str, ...], params: SessionParams) -> None:
+        """Raise AgentError RESPONSE_ERROR unless the credential in ``params.env`` is good."""
+        key = params.env.get(KEY_NAME, "").strip()
+        if not key:
+            raise AgentError(
+                ErrorKind.RESPONSE_ERROR,
+                f"{KEY_NAME} is not set; kiro-cli cannot run without a terminal unless it has one",
+            )
+        asked = (argv, hashlib.sha256(key.encode(errors="surrogateescape")).digest())
+        while not self._is_remembered(asked):
+            asking = self._asking.get(asked)
+            if asking is None:
+                await self._ask(asked, params)
+                return
+            await asking.done.wait()
+            if asking.answered:
+                _raise(asking.trouble)
+                return
+
+    def _is_remembered(self, asked: _Asked) -> bool:
+        passed_at = self._passed.get(asked)
+        return passed_at is not None and self._clock() - passed_at < REMEMBERED
+
+    async def _ask(self, asked: _Asked, params: SessionParams) -> None:
+        asking = self._asking[asked] = _Asking()
+        try:
+            asking.trouble = await _run_canary(asked[0], params)
+            asking.answered = True
+            if asking.trouble is None:
+                self._passed[asked] = self._clock()
+        finally:
+            del self._asking[asked]
+            asking.done.set()
+        _raise(asking.trouble)
+
+
+def _raise(trouble: _Trouble | None) -> None:
+    if trouble is not None:
+        raise AgentError(trouble.kind, trouble.message, timed_out=trouble.timed_out)
+
+
+async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble | None:
+    """Run ``whoami`` and return what is wrong, if anything."""
+    command = Command(
+        argv=(*argv, *WHOAMI), cwd=params.workspace, env=params.env, grace=params.stop_grace
+    )
+    output = bytearray()
+    end = Exit()
+    with trio.move_on_after(params.read_timeout) as limit:
+        try:
+            async with params.transport.process(command) as process:
+                async for _, chunk in process.output():
+                    output += chunk[: _OUTPUT_LIMIT - len(output)]
+                end = await process.wait()
+        except ProgramNotFound as error:
+            return _Trouble(ErrorKind.AGENT_NOT_FOUND, f"the agent's program is gone: {error}")
+        except TransportError as error:
+            return _Trouble(ErrorKind.RESPONSE_ERROR, f"could not run `kiro-cli whoami`: {error}")
+    if limit.cancelled_caught:
+        late = f"`kiro-cli whoami` did not answer within {params.read_timeout:g} s"
+        late = f"{late} (agent.read_timeout_ms)"
+        return _Trouble(ErrorKind.RESPONSE_ERROR, late, timed_out=True)
+    text = redact(output.decode(errors="replace"), [params.env[KEY_NAME].strip()])
+    problem = credential_problem(end, text)
+    return None if problem is None else _Trouble(ErrorKind.RESPONSE_ERROR, problem)

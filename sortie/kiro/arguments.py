@@ -1,0 +1,63 @@
+"""Build the command line of one headless Kiro turn."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+WHOAMI = ("whoami",)
+
+PROMPT_ARGUMENT_LIMIT = 96 * 1024
+"""Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
+
+_UNPASSABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOptions:
+    """What stays the same for all turns of a session.
+
+    An empty ``trust_tools`` trusts nothing. Raises ValueError where both trust modes are asked for.
+    """
+
+    model: str | None = None
+    agent: str | None = None
+    trust_all_tools: bool = False
+    trust_tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.trust_all_tools and self.trust_tools:
+            raise ValueError("trust_all_tools and trust_tools are mutually exclusive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """What follows the program's name, and what its stdin holds; None is an empty stdin."""
+
+    arguments: tuple[str, ...] = field(repr=False)
+    stdin: bytes | None = field(default=None, repr=False)
+
+
+def chat(options: ChatOptions, prompt: str, *, resume: bool) -> Invocation:
+    """Return how to run ``prompt`` as one turn; exactly one trust mode is always named.
+
+    A prompt over PROMPT_ARGUMENT_LIMIT goes through stdin, which Kiro reads only where no prompt
+    stands on the command line. What no argument can hold (NUL, lone surrogates) is replaced.
+    """
+    arguments = ["chat", "--no-interactive", "--wrap", "never"]
+    if resume:
+        arguments.append("--resume")
+    if options.model is not None:
+        arguments += ["--model", options.model]
+    if options.agent is not None:
+        arguments += ["--agent", options.agent]
+    if options.trust_all_tools:
+        arguments.append("--trust-all-tools")
+    else:
+        arguments.append("--trust-tools=" + ",".join(options.trust_tools))
+    encoded = _UNPASSABLE.sub("\ufffd", prompt).encode()
+    if len(encoded) > PROMPT_ARGUMENT_LIMIT:
+        return Invocation(arguments=tuple(arguments), stdin=encoded)
+    if encoded.startswith(b"-"):
+        arguments.append("--")
+    return Invocation(arguments=(*arguments, encoded.decode()))

@@ -1,0 +1,5 @@
+"""Runs the simulator as ``python -m sortie.kiro.simulator``."""
+
+from sortie.kiro.simulator import main
+
+main()

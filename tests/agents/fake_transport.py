@@ -1,0 +1,178 @@
+"""A transport whose processes follow a script, on trio's clock.
+
+Its verdict is ``left_running``: processes that outlived their block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
+from sortie.transports import Command, Exit
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """The process writes to stdout (1) or stderr (2)."""
+
+    source: int
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The process takes some seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The root process exits; what follows comes from processes that it left."""
+
+    exit: Exit
+
+
+@dataclass(frozen=True, slots=True)
+class Breaks:
+    """The connection to the process is lost."""
+
+    error: TransportError
+
+
+Step = Say | Pause | Ends | Breaks
+Script = Callable[[Command], Sequence[Step]]
+
+
+@dataclass(slots=True)
+class FakeProcess:
+    """A process that follows its script while its output is read."""
+
+    steps: Sequence[Step]
+    identity: ProcessIdentity
+    exit: Exit | None = None
+    _exited: trio.Event = field(default_factory=trio.Event)
+    _broken: TransportError | None = None
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        for step in self.steps:
+            match step:
+                case Say(source, text):
+                    yield source, text
+                case Pause(seconds):
+                    await trio.sleep(seconds)
+                case Ends(end):
+                    self._end_with(end)
+                case Breaks(error):
+                    self._broken = error
+                    self._exited.set()
+                    raise error
+        if self.exit is None:
+            await trio.sleep_forever()
+
+    async def wait(self) -> Exit:
+        await self._exited.wait()
+        if self.exit is None:
+            assert self._broken is not None
+            raise self._broken
+        return self.exit
+
+    async def end(self) -> Exit:
+        if self.exit is None:
+            self._end_with(Exit(signal=15, by_us=True))
+        return await self.wait()
+
+    def _end_with(self, end: Exit) -> None:
+        self.exit = end
+        self._exited.set()
+
+
+class FakeTransport:
+    """Knows some programs and directories, and runs scripts."""
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        programs: Mapping[str, str] | None = None,
+        directories: Collection[str] = ("/work",),
+        host: str = LOCAL,
+        ending: TransportError | None = None,
+        asking: TransportError | None = None,
+    ) -> None:
+        self._script = script
+        self._programs = {"kiro-cli": "/bin/kiro-cli"} if programs is None else programs
+        self._directories = directories
+        self._ending = ending
+        self._asking = asking
+        self._host = host
+        self.commands: list[Command] = []
+        self.left_running = 0
+
+    @property
+    def host(self) -> str:
+        return self._host
+
+    @asynccontextmanager
+    async def process(self, command: Command) -> AsyncIterator[FakeProcess]:
+        if command.argv[0] not in self._programs.values():
+            raise ProgramNotFound(f"{command.argv[0]} does not exist")
+        self.commands.append(command)
+        identity = ProcessIdentity(pid=len(self.commands), started_at=trio.current_time())
+        process = FakeProcess(self._script(command), identity)
+        self.left_running += 1
+        try:
+            await trio.lowlevel.checkpoint()
+            yield process
+        finally:
+            with trio.CancelScope(shield=True):
+                if process.exit is None:
+                    await trio.sleep(command.grace)
+                    await process.end()
+                await trio.sleep(0.5)
+            self.left_running -= 1
+            if self._ending:
+                raise self._ending
+            await trio.lowlevel.checkpoint()
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        await trio.lowlevel.checkpoint()
+        if self._asking:
+            raise self._asking
+        if name not in self._programs:
+            raise ProgramNotFound(f"{name} was not found on {path}")
+        return self._programs[name]
+
+    async def contained(self, root: str, path: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self._asking:
+            raise self._asking
+        return root == "/" and path in self._directories
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        raise NotImplementedError
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        raise NotImplementedError
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        raise NotImplementedError
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        raise NotImplementedError
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        raise NotImplementedError
+
+    async def occupied(self, path: str) -> list[int]:
+        raise NotImplementedError
+
+    def hurry(self) -> None:
+        raise NotImplementedError
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        raise NotImplementedError

@@ -1,0 +1,122 @@
+"""Programs that stand in for kiro-cli in tests with real processes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import trio
+
+import sortie
+from sortie.agents import Session, SessionParams
+from sortie.agents.kiro.agent import KiroAgent
+from sortie.agents.kiro.settings import KiroSettings
+from sortie.model import AgentEvent, Launched, Notification, RunId, TurnResult
+from sortie.transports import Transport
+
+_PROGRAM = """#!{python} -S
+import sys
+sys.path.insert(0, {root!r})
+from sortie.kiro.simulator import main
+main()
+"""
+
+
+class Bench:
+    """A directory with a workspace and a simulator, and an agent over a transport."""
+
+    def __init__(self, folder: Path, transport: Transport) -> None:
+        self.transport = transport
+        self.workspace = folder / "workspace"
+        self.workspace.mkdir()
+        self.log = folder / "log.jsonl"
+        self.command = folder / "kiro-cli"
+        self.script(_PROGRAM.format(python=sys.executable, root=_root()))
+        self.environment = {
+            "PATH": os.defpath,
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "KIRO_API_KEY": "sk-very-secret",
+            "SORTIE_RUN_ID": f"run-{folder.name}-{os.getpid()}",
+            "KIRO_SIM_LOG": str(self.log),
+        }
+
+    def script(self, text: str) -> None:
+        """Make another program of the command."""
+        self.command.write_text(text)
+        self.command.chmod(0o755)
+
+    def agent(self, settings: KiroSettings | None = None) -> KiroAgent:
+        return KiroAgent(
+            (str(self.command),),
+            settings or KiroSettings(trust_all_tools=True),
+            trio.current_time,
+        )
+
+    def params(self, read_timeout: float = 20.0) -> SessionParams:
+        return SessionParams(
+            run_id=RunId(self.environment["SORTIE_RUN_ID"]),
+            workspace=str(self.workspace),
+            transport=self.transport,
+            env=self.environment,
+            read_timeout=read_timeout,
+            stop_grace=0.5,
+        )
+
+    async def start(self) -> tuple[KiroAgent, Session]:
+        agent = self.agent()
+        return agent, await agent.start_session(self.params())
+
+    async def turn(self, prompt: str) -> tuple[TurnResult, Heard]:
+        """Run one turn in a session of its own."""
+        agent, session = await self.start()
+        heard = Heard()
+        return await agent.run_turn(session, prompt, heard), heard
+
+
+class Heard:
+    """What on_event got; ``spoke`` is set by the first notification."""
+
+    def __init__(self) -> None:
+        self.batches = 0
+        self._more = trio.Event()
+        self.events: list[AgentEvent] = []
+        self.spoke = trio.Event()
+        self.launched = trio.Event()
+
+    def __call__(self, events: Sequence[AgentEvent]) -> None:
+        self.batches += 1
+        self._more.set()
+        self._more = trio.Event()
+        self.events += events
+        for event in events:
+            (self.launched if isinstance(event, Launched) else self.spoke).set()
+
+    async def times(self, count: int) -> None:
+        """Wait until so many batches were heard."""
+        while self.batches < count:
+            await self._more.wait()
+
+    @property
+    def messages(self) -> list[str]:
+        return [event.message for event in self.events if isinstance(event, Notification)]
+
+    @property
+    def pid(self) -> int:
+        (launched,) = (event for event in self.events if isinstance(event, Launched))
+        return launched.process.pid
+
+
+def is_alive(pid: int) -> bool:
+    """Tell whether a process runs; a zombie does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _root() -> str:
+    return str(Path(sortie.__file__).parent.parent)

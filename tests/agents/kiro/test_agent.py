@@ -1,0 +1,401 @@
+"""The Kiro adapter over a scripted transport, on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import trio
+from pydantic import BaseModel
+from trio.testing import MockClock
+
+from sortie.agents import AgentContext, Session, SessionParams
+from sortie.agents.kiro import ADAPTER
+from sortie.agents.kiro.agent import KiroAgent
+from sortie.agents.kiro.settings import KiroSettings
+from sortie.model import (
+    AgentError,
+    AgentEvent,
+    ErrorKind,
+    Launched,
+    Notification,
+    ProcessIdentity,
+    RunId,
+    TransportError,
+    TurnOutcome,
+    TurnResult,
+)
+from sortie.transports import Command, Exit
+from tests.agents.fake_transport import Breaks, Ends, FakeTransport, Pause, Say, Script, Step
+
+KEY = "sk-very-secret"
+ANSWER = Say(1, b"\x1b[38;5;141m> \x1b[0mPONG")
+TRAILER = Say(2, " ▸ Credits: 0.07 • Time: 4s\n".encode())
+DONE = Ends(Exit(status=0))
+GOOD_KEY = (Say(1, b"Authenticated with API key\n"), DONE)
+HEADLESS = ("--no-interactive", "--wrap", "never")
+COMPLETED = TurnResult(outcome=TurnOutcome.COMPLETED, credits=0.07)
+
+
+def turns(*scripts: Sequence[Step], whoami: Sequence[Step] = GOOD_KEY) -> Script:
+    """Return a script whose turns follow one another; whoami has its own."""
+    waiting = list(scripts)
+
+    def script(command: Command) -> Sequence[Step]:
+        return whoami if command.argv[-1] == "whoami" else waiting.pop(0)
+
+    return script
+
+
+def agent(settings: KiroSettings | None = None) -> KiroAgent:
+    return KiroAgent(None, settings or KiroSettings(), trio.current_time)
+
+
+def params(transport: FakeTransport) -> SessionParams:
+    return SessionParams(
+        run_id=RunId("run-1"),
+        workspace="/work",
+        transport=transport,
+        env={"PATH": "/bin", "KIRO_API_KEY": KEY},
+        stop_grace=2.0,
+    )
+
+
+class Heard:
+    """Every batch that on_event got, and an event for the first."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[AgentEvent]] = []
+        self.launched = trio.Event()
+
+    def __call__(self, events: Sequence[AgentEvent]) -> None:
+        self.batches.append(list(events))
+        self.launched.set()
+
+
+async def run(transport: FakeTransport, prompt: str = "ping") -> tuple[TurnResult, Heard]:
+    kiro, heard = agent(), Heard()
+    session = await kiro.start_session(params(transport))
+    result = await kiro.run_turn(session, prompt, heard)
+    assert transport.left_running == 0
+    return result, heard
+
+
+async def test_a_turn_that_completes(autojump_clock: MockClock) -> None:
+    """One batch a chunk: the launch, a line's part, stderr, and the unterminated last line."""
+    transport = FakeTransport(turns([Say(1, b"one\ntwo\nth"), ANSWER, TRAILER, DONE]))
+
+    result, heard = await run(transport)
+
+    assert result == COMPLETED
+    assert heard.batches == [
+        [Launched(process=ProcessIdentity(pid=2, started_at=0.5))],
+        [Notification(message="one"), Notification(message="two")],
+        [],
+        [],
+        [Notification(message="th> PONG")],
+    ]
+
+
+async def test_what_is_launched(autojump_clock: MockClock) -> None:
+    """The turn runs in the workspace, with the session's environment and grace, and no stdin."""
+    transport = FakeTransport(turns([DONE]))
+
+    await run(transport)
+
+    assert transport.commands[1] == Command(
+        argv=("/bin/kiro-cli", "chat", *HEADLESS, "--trust-tools=", "ping"),
+        cwd="/work",
+        env={"PATH": "/bin", "KIRO_API_KEY": KEY},
+        grace=2.0,
+    )
+
+
+async def test_a_long_prompt_goes_through_stdin(autojump_clock: MockClock) -> None:
+    """Over 96 KiB the prompt is the process's stdin and no argument."""
+    transport = FakeTransport(turns([DONE]))
+    prompt = "p" * 100_000
+
+    await run(transport, prompt)
+
+    assert transport.commands[1].stdin == prompt.encode()
+    assert transport.commands[1].argv[-1] == "--trust-tools="
+
+
+async def test_resume_from_the_first_success_on(autojump_clock: MockClock) -> None:
+    """A session resumes after a turn of its own completed, and goes on doing so."""
+    failed: list[Step] = [Ends(Exit(status=1))]
+    good: list[Step] = [ANSWER, TRAILER, DONE]
+    transport = FakeTransport(turns(failed, good, failed, good))
+    kiro = agent()
+    session = await kiro.start_session(replace(params(transport), resume_session_id="older"))
+
+    for _ in range(4):
+        await kiro.run_turn(session, "ping", Heard())
+
+    resumed = ["--resume" in c.argv for c in transport.commands if "chat" in c.argv]
+    assert resumed == [False, False, True, True]
+    assert session.id == "older"
+
+
+async def test_a_new_session_does_not_resume(autojump_clock: MockClock) -> None:
+    """What one session did says nothing about the next one of the same adapter."""
+    transport = FakeTransport(turns([TRAILER, DONE], [TRAILER, DONE]))
+    kiro = agent()
+
+    for _ in range(2):
+        session = await kiro.start_session(params(transport))
+        await kiro.run_turn(session, "ping", Heard())
+
+    assert all("--resume" not in command.argv for command in transport.commands)
+
+
+@pytest.mark.parametrize("where", ["stdout", "stderr", "whoami"])
+async def test_the_key_never_leaves(where: str, autojump_clock: MockClock) -> None:
+    """A program that prints its key leaks it into no event, warning, message or error."""
+    leak = f"env: KIRO_API_KEY={KEY}\n".encode()
+    script = turns(
+        [Say(1 if where == "stdout" else 2, leak), Ends(Exit(status=1))],
+        whoami=(Say(1, leak), Ends(Exit(status=1))) if where == "whoami" else GOOD_KEY,
+    )
+
+    try:
+        result, heard = await run(FakeTransport(script))
+    except AgentError as error:
+        seen = str(error)
+    else:
+        seen = f"{result} {heard.batches}"
+
+    assert "KIRO_API_KEY=***" in seen
+    assert KEY not in seen
+
+
+async def test_a_line_that_is_too_long_ends_the_turn(autojump_clock: MockClock) -> None:
+    """The process is ended although it goes on, and the turn has failed with ``port_exit``."""
+    blocks = [Say(1, b"x" * 1024 * 1024)] * 11
+    transport = FakeTransport(turns([*blocks, Pause(1000), TRAILER, DONE]))
+
+    with trio.fail_after(10):
+        result, _ = await run(transport)
+
+    assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
+
+
+async def test_cancelling_ends_the_process_first(autojump_clock: MockClock) -> None:
+    """A deadline before the exit ends the tree, and no result comes."""
+    transport = FakeTransport(turns([ANSWER, Pause(100), TRAILER, DONE]))
+
+    with trio.move_on_after(10) as scope:
+        await run(transport)
+
+    assert scope.cancelled_caught
+    assert transport.left_running == 0
+
+
+async def test_a_success_stands_against_a_later_deadline(autojump_clock: MockClock) -> None:
+    """Once the exit was seen, what is still to read is read, and the result returned."""
+    script: list[Step] = [ANSWER, Ends(Exit(status=0)), Pause(3), TRAILER, Pause(1)]
+    kiro, heard = agent(), Heard()
+    transport = FakeTransport(turns(script))
+    session = await kiro.start_session(params(transport))
+
+    with trio.move_on_after(1) as scope:
+        result = await kiro.run_turn(session, "ping", heard)
+
+    assert result == COMPLETED
+    assert heard.batches[-1] == [Notification(message="> PONG")]
+    assert scope.cancel_called
+    assert transport.left_running == 0
+
+
+async def test_a_deadline_in_the_instant_of_the_exit(autojump_clock: MockClock) -> None:
+    """A cancellation that comes when the exit is known, but not yet seen, loses no trailer."""
+    script: list[Step] = [Ends(Exit(status=0)), Say(1, b"late\n"), Pause(1), TRAILER]
+    kiro = agent()
+    session = await kiro.start_session(params(FakeTransport(turns(script))))
+
+    with trio.CancelScope() as scope:
+
+        def cancel_at_a_line(events: Sequence[AgentEvent]) -> None:
+            if Notification(message="late") in events:
+                scope.cancel()
+
+        result = await kiro.run_turn(session, "ping", cancel_at_a_line)
+
+    assert result == COMPLETED
+    assert scope.cancel_called
+
+
+async def test_finishing_is_bounded(autojump_clock: MockClock) -> None:
+    """Where the output never ends after the exit, the turn ends all the same."""
+    transport = FakeTransport(turns([TRAILER, Ends(Exit(status=0)), Pause(10_000)]))
+
+    result, _ = await run(transport)
+
+    assert result == COMPLETED
+    assert trio.current_time() < 20
+
+
+async def test_stop_ends_a_running_turn(autojump_clock: MockClock) -> None:
+    """The turn returns ``turn_cancelled``, and stop returns after the process is gone."""
+    kiro, heard, results = agent(), Heard(), list[TurnResult]()
+    transport = FakeTransport(turns([ANSWER, Pause(1000)]))
+    session = await kiro.start_session(params(transport))
+
+    async def turn() -> None:
+        results.append(await kiro.run_turn(session, "ping", heard))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turn)
+        await heard.launched.wait()
+        await kiro.stop_session(session)
+        left_running = transport.left_running
+        await kiro.stop_session(session)
+
+    assert left_running == 0
+    (result,) = results
+    assert (result.outcome, result.error_kind) == (
+        TurnOutcome.CANCELLED,
+        ErrorKind.TURN_CANCELLED,
+    )
+
+
+async def test_stop_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
+    """A success that was seen stands against a stop too, and its last line is heard."""
+    kiro, results, heard = agent(), list[TurnResult](), Heard()
+    script: list[Step] = [Ends(Exit(status=0)), Pause(3), ANSWER, TRAILER]
+    session = await kiro.start_session(params(FakeTransport(turns(script))))
+
+    async def turn() -> None:
+        results.append(await kiro.run_turn(session, "ping", heard))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(turn)
+        await trio.sleep(1)
+        await kiro.stop_session(session)
+
+    assert results == [COMPLETED]
+    assert heard.batches[-1] == [Notification(message="> PONG")]
+
+
+async def test_a_stopped_session_starts_nothing(autojump_clock: MockClock) -> None:
+    """A stop overtakes a turn that has not begun."""
+    kiro, heard = agent(), Heard()
+    transport = FakeTransport(turns())
+    session = await kiro.start_session(params(transport))
+
+    await kiro.stop_session(session)
+    result = await kiro.run_turn(session, "ping", heard)
+
+    assert (result.outcome, result.error_kind) == (
+        TurnOutcome.CANCELLED,
+        ErrorKind.TURN_CANCELLED,
+    )
+    assert heard.batches == []
+    assert len(transport.commands) == 1
+
+
+async def test_a_program_that_vanished(autojump_clock: MockClock) -> None:
+    """A launch that finds no program is a failed turn, ``agent_not_found``."""
+    programs = {"kiro-cli": "/bin/kiro-cli"}
+    transport = FakeTransport(turns(), programs=programs)
+    kiro = agent()
+    session = await kiro.start_session(params(transport))
+    programs.clear()
+
+    result = await kiro.run_turn(session, "ping", Heard())
+
+    assert (result.outcome, result.error_kind) == (
+        TurnOutcome.FAILED,
+        ErrorKind.AGENT_NOT_FOUND,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "ending", "message"),
+    [
+        ([ANSWER, Breaks(TransportError("no route"))], None, "kiro's process was lost: no route"),
+        ([TRAILER, DONE], TransportError("pid 7 stays"), "could not be run or ended: pid 7 stays"),
+        ([Pause(1)], TransportError("pid 7 stays"), "could not be run or ended: pid 7 stays"),
+    ],
+)
+async def test_a_transport_that_fails(
+    script: Sequence[Step],
+    ending: TransportError | None,
+    message: str,
+    autojump_clock: MockClock,
+) -> None:
+    """A lost connection or a process that cannot be ended is ``port_exit``, never a success."""
+    kiro = agent()
+    transport = FakeTransport(turns(script), ending=ending, host="far")
+    session = await kiro.start_session(params(transport))
+
+    with trio.move_on_after(10):
+        result = await kiro.run_turn(session, "ping", Heard())
+
+    assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
+    assert message in (result.message or "")
+
+
+async def test_a_turn_that_left_processes_keeps_its_credits(autojump_clock: MockClock) -> None:
+    """What was spent is told although the tree could not be ended."""
+    kiro = agent()
+    ending = TransportError("pid 7 stays")
+    transport = FakeTransport(turns([TRAILER, DONE]), ending=ending, host="far")
+    session = await kiro.start_session(params(transport))
+
+    result = await kiro.run_turn(session, "ping", Heard())
+
+    assert result.credits == 0.07
+
+
+async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
+    """Once exit and trailer were seen, a broken pipe is no failure."""
+    script: list[Step] = [TRAILER, Ends(Exit(status=0)), Pause(1), Breaks(TransportError("gone"))]
+
+    result, _ = await run(FakeTransport(turns(script)))
+
+    assert result == COMPLETED
+
+
+async def test_misuse_is_told(autojump_clock: MockClock) -> None:
+    """No on_event, a foreign session and two turns at once are refused, as the port says."""
+    kiro = agent()
+    transport = FakeTransport(turns([Pause(10), DONE]))
+    session = await kiro.start_session(params(transport))
+    foreign = Session("x", object())
+
+    with pytest.raises(TypeError, match="on_event"):
+        await kiro.run_turn(session, "ping", None)
+    with pytest.raises(AgentError) as caught:
+        await kiro.run_turn(foreign, "ping", Heard())
+    assert caught.value.kind is ErrorKind.RESPONSE_ERROR
+    with pytest.raises(AgentError):
+        await kiro.stop_session(foreign)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kiro.run_turn, session, "ping", Heard())
+        await trio.sleep(1)
+        with pytest.raises(RuntimeError, match="still running"):
+            await kiro.run_turn(session, "ping", Heard())
+
+
+def test_settings_of_another_adapter_are_refused() -> None:
+    """The adapter is made from its own block only."""
+
+    class OtherSettings(BaseModel):
+        pass
+
+    context = AgentContext(command=None, settings=OtherSettings(), clock=trio.current_time)
+
+    with pytest.raises(TypeError, match="KiroSettings"):
+        ADAPTER.create(context)
+
+
+async def test_a_session_shows_no_key(autojump_clock: MockClock) -> None:
+    """Neither the session nor what it was made from has the key in its repr."""
+    wanted = params(FakeTransport(turns()))
+
+    session = await agent().start_session(wanted)
+
+    assert KEY not in repr((session, session.internal, wanted))

@@ -1,0 +1,150 @@
+"""Where the simulator keeps conversations."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sortie.kiro.simulator.exchange import new_id
+from sortie.kiro.simulator.store import v1_path
+from tests.kiro.simulator.conftest import Simulator
+
+
+def rows(simulator: Simulator) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(simulator.database)) as connection:
+        return connection.execute(
+            "SELECT key, conversation_id, value, created_at, updated_at"
+            " FROM conversations_v2 ORDER BY rowid"
+        ).fetchall()
+
+
+def test_a_v1_row(simulator: Simulator) -> None:
+    """The row has the physical directory as key, times in milliseconds, and Kiro's document."""
+    simulator.chat("Add a file\nsim: credits=0.25", "--model", "m-1")
+
+    ((key, identity, value, created, updated),) = rows(simulator)
+    document = json.loads(value)
+    first, second = document["history"]
+    (use,) = first["assistant"]["ToolUse"]["tool_uses"]
+    (result,) = second["user"]["content"]["ToolUseResults"]["tool_use_results"]
+    assert key == os.getcwd()
+    assert document["conversation_id"] == identity
+    assert created == updated > 1_600_000_000_000
+    assert first["user"]["content"] == {"Prompt": {"prompt": "Add a file\nsim: credits=0.25"}}
+    assert (use["name"], use["args"]["path"]) == ("fs_write", "SORTIE_DEMO.md")
+    assert (result["tool_use_id"], result["status"]) == (use["id"], "Success")
+    assert "**Add a file**" in second["assistant"]["Response"]["content"]
+    assert second["request_metadata"]["model_id"] == "m-1"
+    assert document["model_info"] == {"model_id": "m-1"}
+    assert document["user_turn_metadata"]["usage_info"] == [{"value": 0.25, "unit": "credit"}]
+
+
+def test_the_database_is_private(simulator: Simulator) -> None:
+    """The file has mode 0600 and a rollback journal, as Kiro's."""
+    simulator.chat("Hello")
+
+    assert simulator.database.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(simulator.database)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_resume_goes_on_with_the_newest_conversation(simulator: Simulator) -> None:
+    """Without --resume a turn begins a conversation; with it the newest one of here grows."""
+    for prompt, options in (("one", ()), ("two", ()), ("three", ("--resume",))):
+        simulator.chat(f"{prompt}\nsim: note=0", *options)
+
+    histories = [
+        [
+            entry["user"]["content"]["Prompt"]["prompt"][:5]
+            for entry in json.loads(row[2])["history"]
+        ]
+        for row in rows(simulator)
+    ]
+    assert histories == [["one\ns"], ["two\ns", "three"]]
+
+
+def test_resume_without_a_conversation_begins_one(simulator: Simulator) -> None:
+    """The first turn may resume nothing."""
+    assert simulator.chat("Hello", "--resume").status == 0
+    assert len(rows(simulator)) == 1
+
+
+def test_a_real_store_is_left_alone(simulator: Simulator) -> None:
+    """A database with Kiro's other tables gets no row; the turn says so and succeeds."""
+    simulator.database.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(simulator.database)) as connection:
+        connection.execute("CREATE TABLE migrations (id INTEGER)")
+
+    ran = simulator.chat("Hello")
+
+    assert ran.status == 0
+    assert "belongs to a real Kiro (it has migrations)" in ran.stderr
+    assert "Credits" in ran.stderr
+    with closing(sqlite3.connect(simulator.database)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("migrations",)]
+
+
+def test_a_store_that_cannot_be_written_fails_no_turn(simulator: Simulator) -> None:
+    """A file where a folder should be is a warning."""
+    Path(simulator.environment["XDG_DATA_HOME"]).write_text("in the way")
+
+    ran = simulator.chat("Hello")
+
+    assert ran.status == 0
+    assert "warning: the conversation could not be kept" in ran.stderr
+
+
+def test_the_engine_can_be_none(simulator: Simulator) -> None:
+    """Nothing is kept on demand."""
+    simulator.chat("sim: store=none")
+
+    assert not simulator.database.exists()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the place differs on macOS")
+def test_where_the_v1_store_is() -> None:
+    """XDG_DATA_HOME moves it; else it lies below the home."""
+    assert v1_path({"HOME": "/h"}) == "/h/.local/share/kiro-cli/data.sqlite3"
+    assert v1_path({"HOME": "/h", "XDG_DATA_HOME": "/d"}) == "/d/kiro-cli/data.sqlite3"
+
+
+def test_a_v2_session(simulator: Simulator) -> None:
+    """The session's summary and messages lie in two files, and --resume adds to them."""
+    simulator.environment["KIRO_SIM_STORE"] = "v2"
+    for prompt, options in (("one", ()), ("two", ("--resume",)), ("three", ())):
+        simulator.chat(prompt, *options)
+
+    folder = Path(simulator.environment["HOME"]) / ".kiro" / "sessions" / "cli"
+    sessions = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    by_title = {session["title"]: session for session in sessions}
+    messages = (folder / f"{by_title['one']['session_id']}.jsonl").read_text().splitlines()
+    assert set(by_title) == {"one", "three"}
+    assert by_title["one"]["cwd"] == os.getcwd()
+    turns = by_title["one"]["session_state"]["conversation_metadata"]["user_turn_metadatas"]
+    assert [turn["metering_usage"] for turn in turns] == [
+        [{"value": 0.05, "unit": "credit"}],
+        [{"value": 0.05, "unit": "credit"}],
+    ]
+    assert [json.loads(line)["kind"] for line in messages] == [
+        "Prompt",
+        "AssistantMessage",
+        "ToolResults",
+        "AssistantMessage",
+    ] * 2
+
+
+def test_ids_are_random_uuids() -> None:
+    """Version and variant bits are those of a UUID 4."""
+    identity = new_id()
+
+    assert len(identity) == 36
+    assert identity[14] == "4"
+    assert identity[19] in "89ab"
+    assert identity != new_id()
