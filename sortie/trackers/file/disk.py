@@ -1,0 +1,160 @@
+"""Files of issues on disk: read whole, replaced whole, under a lock between processes.
+
+Rule 1: an issue's file is its old or its new content, never a part, whatever fails.
+Rule 2: temporary files are made under the lock only, so one that is found there is left over.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from sortie.model import TrackerError, TrackerErrorKind
+
+LOCK_NAME = ".sortie-tracker-lock"
+"""The lock file, beside the issues' files; it stays there, empty."""
+
+_TEMPORARY_PREFIX, _TEMPORARY_SUFFIX = ".sortie-tracker-", ".tmp"
+
+_PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+
+
+class LockTaken(Exception):
+    """Another process holds the lock now."""
+
+
+class NotAFile(Exception):
+    """What stands there is a link, a directory, a FIFO or the like, or is too large."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syscalls:
+    """What can fail where a file is written; others put their own functions in its place."""
+
+    write: Callable[[int, bytes], int] = os.write
+    fsync: Callable[[int], object] = os.fsync
+    replace: Callable[[Path, Path], object] = os.replace
+
+
+def stamp(status: os.stat_result) -> tuple[int, ...]:
+    """Return what changes whenever a file does, as far as its file system's clock can tell."""
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
+
+
+def read(path: Path, limit: int) -> tuple[bytes, os.stat_result]:
+    """Return a regular file's content, and its status from before it was read.
+
+    Never follows a link and never waits for a FIFO. Raises OSError and NotAFile.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as exc:
+        if exc.errno in (errno.ELOOP, errno.ENXIO):
+            raise NotAFile("not a regular file; links are not followed") from exc
+        raise
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotAFile("not a regular file; links are not followed")
+        if status.st_size > limit:
+            raise NotAFile(f"larger than {limit} bytes, which is the limit")
+        with open(fd, "rb", closefd=False) as file:
+            raw = file.read(limit + 1)
+    finally:
+        os.close(fd)
+    if len(raw) > limit:
+        raise NotAFile(f"larger than {limit} bytes, which is the limit")
+    return raw, status
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold a directory's lock. Raises LockTaken at once where another process has it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = os.open(directory / LOCK_NAME, flags, 0o666)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise LockTaken from exc
+        yield
+    finally:
+        os.close(fd)
+
+
+def replace_if_same(path: Path, old: bytes, new: bytes, calls: Syscalls) -> bool:
+    """Put new content in a file's place unless it no longer holds the old; under the lock.
+
+    Keeps mode and, where permitted, owner. Tells whether it was replaced. Raises OSError, and
+    then the old content stands.
+    """
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    fd, name = tempfile.mkstemp(_TEMPORARY_SUFFIX, _TEMPORARY_PREFIX, path.parent)
+    temporary = Path(name)
+    try:
+        with open(fd, "wb", buffering=0):
+            _write_all(fd, new, calls)
+            with suppress(PermissionError):
+                os.fchown(fd, status.st_uid, status.st_gid)
+            os.fchmod(fd, stat.S_IMODE(status.st_mode))
+            calls.fsync(fd)
+        if not _still_holds(path, old):
+            return False
+        calls.replace(temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+    _sync_directory(path.parent)
+    return True
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what a writer that was killed left; under the lock."""
+    for name in os.listdir(directory):
+        if name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX):
+            with suppress(FileNotFoundError):
+                os.unlink(directory / name)
+
+
+def translated(exc: OSError, attempt: str) -> TrackerError:
+    """Return the error of this port for one of the operating system."""
+    reason = exc.strerror or type(exc).__name__
+    if isinstance(exc.filename, str):
+        reason = f"{reason} ({exc.filename!r})"
+    if exc.errno in _PERMISSION:
+        hint = "make it readable and writable for the user that runs Sortie"
+        return TrackerError(TrackerErrorKind.PERMISSION, f"{attempt}: {reason}; {hint}")
+    return TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {reason}")
+
+
+def _write_all(fd: int, data: bytes, calls: Syscalls) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[calls.write(fd, bytes(rest)) :]
+
+
+def _still_holds(path: Path, old: bytes) -> bool:
+    try:
+        return read(path, len(old))[0] == old
+    except (FileNotFoundError, NotAFile):
+        return False
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename last; it is visible already, so a failure must not look like a refusal."""
+    with suppress(OSError):
+        fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,116 @@
+"""All the issues of one look at the files, by id and by identifier, and what is wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sortie.model import IssueId, TrackerError, TrackerErrorKind
+from sortie.trackers.file.documents import Entry, Found, Spoiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A file as last read; ``stamp`` is its status, None where it must be read again anyhow."""
+
+    name: str
+    stamp: tuple[int, ...] | None
+    digest: str
+    entries: tuple[Entry, ...]
+
+    def known_id(self) -> IssueId | None:
+        """Return the id of the one issue it holds, or a guess where that cannot be read."""
+        match self.entries:
+            case (Found(issue=issue),):
+                return issue.id
+            case (Spoiled(id=guess),):
+                return guess
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """Something that people should be told of once; ``token`` changes when it is news again."""
+
+    subject: str
+    token: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why an issue that exists cannot be given."""
+
+    kind: TrackerErrorKind
+    message: str
+
+    def error(self) -> TrackerError:
+        """Return the error to raise or to hand over."""
+        return TrackerError(self.kind, self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What one look found: issues that can be given by id, and those that cannot.
+
+    An issue is in one of ``found`` and ``troubles``, never in both.
+    """
+
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    found: Mapping[IssueId, Found] = field(default_factory=dict)
+    files: Mapping[IssueId, str] = field(default_factory=dict)  # names of those found
+    identifiers: Mapping[str, Found] = field(default_factory=dict)
+    troubles: Mapping[IssueId, Trouble] = field(default_factory=dict)
+    complaints: tuple[Complaint, ...] = ()
+
+
+def index(documents: Mapping[str, Document]) -> Reading:
+    """Put documents together: what two of them claim belongs to neither."""
+    holders = [(doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, Found)]
+    found = {entry.issue.id: entry for _, entry in holders}
+    files = {entry.issue.id: doc.name for doc, entry in holders}
+    identifiers = {entry.issue.identifier: entry for entry in found.values()}
+    complaints: list[Complaint] = []
+    troubles: dict[IssueId, Trouble] = {}
+    if len(found) < len(holders) or len(identifiers) < len(found):
+        for complaint, ids in _clashes(entry for _, entry in holders):
+            complaints.append(complaint)
+            for issue_id in ids:
+                trouble = Trouble(kind=TrackerErrorKind.INVALID, message=complaint.message)
+                troubles.setdefault(issue_id, trouble)
+        found = {i: entry for i, entry in found.items() if i not in troubles}
+        identifiers = {entry.issue.identifier: entry for entry in found.values()}
+    for doc in documents.values():
+        for entry in doc.entries:
+            if isinstance(entry, Spoiled):
+                complaints.append(
+                    Complaint(subject=entry.where, token=doc.digest, message=entry.message)
+                )
+                if entry.id is not None and entry.id not in found:
+                    trouble = Trouble(kind=entry.kind, message=entry.message)
+                    troubles.setdefault(entry.id, trouble)
+    return Reading(
+        documents=documents,
+        found=found,
+        files=files,
+        identifiers=identifiers,
+        troubles=troubles,
+        complaints=tuple(complaints),
+    )
+
+
+def _clashes(entries: Iterable[Found]) -> Iterable[tuple[Complaint, set[IssueId]]]:
+    by_id, by_identifier = defaultdict(list), defaultdict(list)
+    for entry in entries:
+        by_id[entry.issue.id].append(entry)
+        by_identifier[entry.issue.identifier].append(entry)
+    for word, groups in (("id", by_id), ("identifier", by_identifier)):
+        for name, group in groups.items():
+            ids = {entry.issue.id for entry in group}
+            if len(group) > 1 and (word == "id" or len(ids) > 1):
+                places = ", ".join(entry.where for entry in group)
+                message = f"{places}: each has the {word} {name!r}; it must be one issue's only"
+                subject = f"{word} {name}"
+                yield Complaint(subject=subject, token=places, message=message), ids
