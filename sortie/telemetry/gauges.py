@@ -1,0 +1,76 @@
+"""Metrics that are read when they are asked for, from the daemon's last snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """How things stand. ``ssh_host_usage`` counts runs by host; both mappings are empty where all
+    runs are local."""
+
+    sessions_running: int
+    sessions_retrying: int
+    issues_held: int
+    slots_available: int
+    active_sessions_elapsed_seconds: float
+    dispatch_paused: bool
+    workflow_valid: bool
+    ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
+    ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
+
+
+class GaugeCollector(Collector):
+    """Yields the gauges as ``read`` returns them at that moment."""
+
+    def __init__(self, read: Callable[[], Gauges]) -> None:
+        self._read = read
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Name the metrics without reading them, so that registering needs no snapshot."""
+        nothing = Gauges(
+            sessions_running=0,
+            sessions_retrying=0,
+            issues_held=0,
+            slots_available=0,
+            active_sessions_elapsed_seconds=0.0,
+            dispatch_paused=False,
+            workflow_valid=True,
+        )
+        return list(_families(nothing))
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Read once, and yield every gauge."""
+        return _families(self._read())
+
+
+def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
+    plain: tuple[tuple[str, str, float], ...] = (
+        ("sessions_running", "Runs under way.", gauges.sessions_running),
+        ("sessions_retrying", "Issues that wait to run again.", gauges.sessions_retrying),
+        ("issues_held", "Issues that are parked.", gauges.issues_held),
+        ("slots_available", "Runs that could be started now.", gauges.slots_available),
+        (
+            "active_sessions_elapsed_seconds",
+            "Seconds that the runs under way have taken so far, in total.",
+            gauges.active_sessions_elapsed_seconds,
+        ),
+        ("dispatch_paused", "1 while dispatch is paused.", gauges.dispatch_paused),
+        ("workflow_valid", "1 while WORKFLOW.md is valid.", gauges.workflow_valid),
+    )
+    for name, text, value in plain:
+        yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))
+    yield _by_host("ssh_host_usage", "Runs under way on a host.", gauges.ssh_host_usage)
+    yield _by_host("ssh_host_up", "1 while a host can be reached.", gauges.ssh_host_up)
+
+
+def _by_host(name: str, text: str, values: Mapping[str, float]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"sortie_{name}", text, labels=("host",))
+    for host, value in values.items():
+        family.add_metric((host,), float(value))
+    return family

@@ -1,0 +1,86 @@
+"""The log: one event a line, on stderr, as text or JSON; one sink makes facts into lines.
+
+Rule 1: whatever a value holds, an event is one line.
+Rule 2: a secret given to ``configure`` appears in no value.
+Rule 3: a stream that cannot be written to stops neither the daemon nor the count of lost lines.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection
+from functools import partial
+from typing import Literal, TextIO
+
+import structlog
+
+from sortie.telemetry.log.cleaning import Cleaner
+from sortie.telemetry.log.libraries import route_libraries
+from sortie.telemetry.log.output import LogOutput
+from sortie.telemetry.log.rendering import JsonRenderer, TextRenderer
+from sortie.telemetry.log.sink import LogSink
+
+__all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
+
+LogFormat = Literal["text", "json"]
+
+
+def configure(
+    level: str,
+    line_format: LogFormat,
+    stream: TextIO | None = None,
+    colours: bool | None = None,
+    secrets: Collection[str] = (),
+) -> LogOutput:
+    """Send structlog's events, and warnings of libraries, to a stream as lines.
+
+    ``level`` is debug, info, warning or error. ``stream`` is stderr unless given. ``colours`` are
+    used in text on a terminal unless given. Calling it again replaces what was configured before.
+    """
+    stream = sys.stderr if stream is None else stream
+    if colours is None:
+        colours = _is_terminal(stream)
+    renderer = JsonRenderer() if line_format == "json" else TextRenderer(colours=colours)
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
+    cleaner = Cleaner(secrets)
+    output = LogOutput(stream, partial(_loss_notice, stamp, renderer))
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            stamp,
+            structlog.processors.format_exc_info,
+            cleaner,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_names: _LineLogger(output),
+        cache_logger_on_first_use=False,
+    )
+    route_libraries()
+    return output
+
+
+class _LineLogger:
+    """What structlog calls with a rendered line."""
+
+    def __init__(self, output: LogOutput) -> None:
+        self._output = output
+
+    def msg(self, line: str) -> None:
+        self._output.write(line)
+
+    debug = info = warning = error = critical = msg
+
+
+def _loss_notice(
+    stamp: structlog.processors.TimeStamper, renderer: JsonRenderer | TextRenderer, count: int
+) -> str:
+    event = {"level": "warning", "event": "log.lost", "lines": count}
+    return renderer(None, "warning", stamp(None, "warning", event))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False

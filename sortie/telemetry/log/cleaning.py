@@ -1,0 +1,90 @@
+"""Make any value fit for a log: plain, short, and without secrets."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from urllib.parse import quote
+
+from structlog.typing import EventDict, WrappedLogger
+
+VALUE_LIMIT = 4096
+"""Characters of a text that a log line carries at most."""
+
+ITEM_LIMIT = 100
+"""Items of a list or mapping that a log line carries at most."""
+
+_DEPTH_LIMIT = 4
+
+Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
+
+
+class Cleaner:
+    """A structlog processor: makes every value plain data, redacted and cut.
+
+    A secret is replaced by ``***`` as it is and as it looks in a ``repr``, in JSON and in a URL.
+    The event's name is left alone, since it is a constant of the code.
+    """
+
+    def __init__(self, secrets: Collection[str]) -> None:
+        spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
+        longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spellings else None
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        return {key: value if key == "event" else self.clean(value) for key, value in event.items()}
+
+    def clean(self, value: object, depth: int = 0) -> Plain:
+        """Return a value as plain data: text, number, truth value, None, list or dict."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int | float):
+            return self._number(value)
+        if isinstance(value, bytes | bytearray):
+            return self._text(value.decode(errors="backslashreplace"))
+        if depth < _DEPTH_LIMIT and isinstance(value, Mapping):
+            pairs = list(value.items())[:ITEM_LIMIT]
+            return {self._text(str(key)): self.clean(item, depth + 1) for key, item in pairs}
+        if depth < _DEPTH_LIMIT and isinstance(value, list | tuple | set | frozenset):
+            return [self.clean(item, depth + 1) for item in list(value)[:ITEM_LIMIT]]
+        return self._text(str(value))
+
+    def _number(self, value: float) -> Plain:
+        # A huge integer cannot even be printed, and JSON has no word for infinity.
+        if isinstance(value, int) and value.bit_length() > 64:
+            return "a huge number"
+        if not math.isfinite(value):
+            return str(value)
+        return "***" if self._pattern and self._pattern.search(str(value)) else value
+
+    def _text(self, text: str) -> str:
+        # Redacted before it is cut, so that no half of a secret remains at the cut.
+        if self._pattern:
+            text = self._pattern.sub("***", text)
+        return cut(text)
+
+
+def cut(text: str) -> str:
+    """Return a text with its middle left out where it is longer than VALUE_LIMIT."""
+    if len(text) <= VALUE_LIMIT:
+        return text
+    mark = f" [{len(text)} characters, cut] "
+    head = (VALUE_LIMIT - len(mark)) // 2
+    tail = VALUE_LIMIT - len(mark) - head
+    return f"{text[:head]}{mark}{text[-tail:]}"
+
+
+def _spellings(secret: str) -> Iterable[str]:
+    bare = secret.strip()
+    if not bare:
+        return ()
+    return {
+        secret,
+        bare,
+        repr(bare)[1:-1],
+        json.dumps(bare)[1:-1],
+        json.dumps(bare, ensure_ascii=False)[1:-1],
+        quote(bare, safe="", errors="backslashreplace"),
+    }

@@ -1,0 +1,184 @@
+"""The lines for facts about issues between runs, and about the daemon itself."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from sortie.model import HoldReason
+from sortie.telemetry.facts import (
+    AdapterCrashed,
+    AgentSimulated,
+    CommentCompleted,
+    DaemonStarted,
+    DaemonStopped,
+    DaemonStopping,
+    DispatchDropped,
+    HoldEnded,
+    HookCompleted,
+    HttpAnswered,
+    HttpListening,
+    IssueHeld,
+    IssueReconciled,
+    OrphansReaped,
+    PauseChanged,
+    RetryScheduled,
+    TransitionCompleted,
+    WaitEnded,
+    WorkflowReloaded,
+    WorkspaceRemoved,
+)
+from sortie.telemetry.log.lines import Level, Line, Lines, line, seconds
+
+IssueFact = (
+    IssueReconciled
+    | DispatchDropped
+    | RetryScheduled
+    | WaitEnded
+    | IssueHeld
+    | HoldEnded
+    | TransitionCompleted
+    | CommentCompleted
+    | HookCompleted
+    | WorkspaceRemoved
+)
+DaemonFact = (
+    DaemonStarted
+    | DaemonStopping
+    | DaemonStopped
+    | WorkflowReloaded
+    | PauseChanged
+    | OrphansReaped
+    | AgentSimulated
+    | HttpListening
+    | HttpAnswered
+    | AdapterCrashed
+)
+
+
+def issue_line(fact: IssueFact) -> Line:
+    """Return the line for a fact about an issue."""
+    match fact:
+        case IssueReconciled(action=action, issue=issue, reason=reason):
+            level: Level = "debug" if action == "keep" else "info"
+            name = issue.identifier
+            return line(level, "issue.reconciled", issue=name, action=action, reason=reason or None)
+        case DispatchDropped(issue=issue, outcome=outcome, reason=reason):
+            level = "warning" if outcome == "error" else "info"
+            name = issue.identifier
+            return line(level, "dispatch.dropped", issue=name, outcome=outcome, reason=reason)
+        case RetryScheduled(issue=issue):
+            return line(
+                "info",
+                "retry.scheduled",
+                issue=issue.identifier,
+                kind=fact.kind,
+                trigger=fact.trigger,
+                attempt=fact.attempt,
+                delay=seconds(fact.delay),
+            )
+        case WaitEnded(issue=issue, reason=reason):
+            return line("info", "wait.ended", issue=issue.identifier, reason=reason)
+        case IssueHeld(issue=issue, reason=reason, detail=detail):
+            level = "info" if reason is HoldReason.OPERATOR else "warning"
+            name = issue.identifier
+            return line(level, "issue.held", issue=name, reason=reason, detail=detail or None)
+        case HoldEnded(issue_identifier=name, reason=reason):
+            return line("info", "hold.ended", issue=name, reason=reason)
+        case TransitionCompleted() | CommentCompleted() | HookCompleted() | WorkspaceRemoved():
+            return _effect_line(fact)
+        case _:
+            assert_never(fact)
+
+
+def daemon_lines(fact: DaemonFact) -> Lines:
+    """Return the lines for a fact about the daemon."""
+    match fact:
+        case DaemonStarted():
+            started = line(
+                "info",
+                "daemon.started",
+                version=fact.version,
+                python=fact.python_version,
+                workflow=fact.workflow,
+                agent=fact.agent,
+                tracker=fact.tracker,
+            )
+            return (started,)
+        case DaemonStopping(running=running):
+            return (line("info", "daemon.stopping", running=running),)
+        case DaemonStopped(reason=reason):
+            return (line("info", "daemon.stopped", reason=reason),)
+        case WorkflowReloaded():
+            return _reload_lines(fact)
+        case PauseChanged(paused=paused):
+            return (line("info", "dispatch.paused" if paused else "dispatch.resumed"),)
+        case OrphansReaped(where=where, count=count):
+            level: Level = "warning" if count else "debug"
+            return (line(level, "orphans.reaped", where=where, count=count),)
+        case AgentSimulated(program=program):
+            return (line("warning", "agent.simulated", program=program),)
+        case HttpListening(url=url, wanted_port=wanted):
+            listening = line("info", "http.listening", url=url)
+            if wanted is None:
+                return (listening,)
+            return (line("warning", "http.port_taken", port=wanted), listening)
+        case HttpAnswered(route=route, status=status):
+            return (line("debug", "http.answered", route=route, status=status),)
+        case AdapterCrashed(where=where, traceback=traceback):
+            return (line("error", "adapter.crashed", where=where, traceback=traceback),)
+        case _:
+            assert_never(fact)
+
+
+def _effect_line(
+    fact: TransitionCompleted | CommentCompleted | HookCompleted | WorkspaceRemoved,
+) -> Line:
+    match fact:
+        case TransitionCompleted(issue=issue, lifecycle=lifecycle, state=state, error=error):
+            name = issue.identifier
+            if fact.result == "success":
+                return line("info", "issue.moved", issue=name, lifecycle=lifecycle, state=state)
+            return line(
+                "warning",
+                "issue.move_failed",
+                issue=name,
+                lifecycle=lifecycle,
+                state=state,
+                error=error,
+            )
+        case CommentCompleted(issue=issue, lifecycle=lifecycle, error=error):
+            name = issue.identifier
+            if fact.result == "success":
+                return line("debug", "comment.made", issue=name, lifecycle=lifecycle)
+            return line("warning", "comment.failed", issue=name, lifecycle=lifecycle, error=error)
+        case HookCompleted(result=result):
+            return line(
+                "info" if result == "ok" else "warning",
+                "hook.completed",
+                issue=fact.issue_identifier,
+                run=fact.run_id,
+                hook=fact.hook,
+                result=result,
+                seconds=seconds(fact.seconds),
+                status=fact.status or None,
+                output=fact.output or None,
+            )
+        case WorkspaceRemoved(issue_identifier=name, path=path, error=error):
+            if error is None:
+                return line("info", "workspace.removed", issue=name, path=path)
+            return line("warning", "workspace.removal_failed", issue=name, path=path, error=error)
+        case _:
+            assert_never(fact)
+
+
+def _reload_lines(fact: WorkflowReloaded) -> Lines:
+    warnings = tuple(line("warning", "workflow.warned", warning=text) for text in fact.warnings)
+    if fact.errors:
+        errors = (line("error", "workflow.invalid", error=text) for text in fact.errors)
+        kept = line("warning", "workflow.kept", errors=len(fact.errors))
+        return (*errors, *warnings, kept)
+    reloaded = line("info", "workflow.reloaded")
+    if not fact.needs_restart:
+        return (reloaded, *warnings)
+    settings = ", ".join(fact.needs_restart)
+    return (reloaded, *warnings, line("warning", "workflow.restart_needed", settings=settings))

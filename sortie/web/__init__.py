@@ -1,0 +1,39 @@
+"""The HTTP surface: health, metrics and state, from views that the composition root hands in."""
+
+from sortie.web.access import Access
+from sortie.web.app import Sources, create_app
+from sortie.web.health import Health
+from sortie.web.listening import Endpoint, Listener, ListenError, listen
+from sortie.web.server import serve
+from sortie.web.state import (
+    Counts,
+    HeldView,
+    RunningView,
+    SlotsView,
+    StateView,
+    SumsView,
+    WaitingView,
+    WorkflowView,
+    to_json,
+)
+
+__all__ = [
+    "Access",
+    "Counts",
+    "Endpoint",
+    "Health",
+    "HeldView",
+    "ListenError",
+    "Listener",
+    "RunningView",
+    "SlotsView",
+    "Sources",
+    "StateView",
+    "SumsView",
+    "WaitingView",
+    "WorkflowView",
+    "create_app",
+    "listen",
+    "serve",
+    "to_json",
+]

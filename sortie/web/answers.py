@@ -1,0 +1,39 @@
+"""The shapes of answers: JSON, and the one shape of every error that a client sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+_CODES = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    500: "internal_error",
+    503: "unavailable",
+}
+
+
+def json_bytes(value: object) -> bytes:
+    """Write plain data as JSON in UTF-8; a lone surrogate, as file names may hold, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
+
+
+def json_response(status: int, value: object, headers: Mapping[str, str] | None = None) -> Response:
+    """Make an answer of plain data."""
+    return Response(
+        json_bytes(value), status_code=status, headers=headers, media_type="application/json"
+    )
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Make ``{"error": {"code", "message"}}`` of a status and a message."""
+    error = {"code": _CODES.get(status, f"http_{status}"), "message": message}
+    return json_response(status, {"error": error}, headers)

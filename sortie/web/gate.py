@@ -1,0 +1,73 @@
+"""The outermost layer: refuses, adds headers that every answer has, and counts answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.datastructures import MutableHeaders
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sortie.telemetry import Publish
+from sortie.telemetry.facts import HttpAnswered
+from sortie.web.access import Access, Asked, refusal
+from sortie.web.answers import error_response
+
+_ALWAYS = {
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Gate:
+    """An ASGI application around another; ``routes`` give the names under which it counts."""
+
+    def __init__(
+        self, app: ASGIApp, routes: Sequence[BaseRoute], access: Access, publish: Publish
+    ) -> None:
+        self._app = app
+        self._routes = routes
+        self._access = access
+        self._publish = publish
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; the connection kinds that no route serves are closed."""
+        if scope["type"] == "websocket":
+            self._publish(HttpAnswered(route="other", status=403))
+            await send({"type": "websocket.close", "code": 1000})
+            return
+        if scope["type"] != "http":
+            return
+        label = self._label(scope)
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_ALWAYS)
+                self._publish(HttpAnswered(route=label, status=message["status"]))
+            await send(message)
+
+        refused = refusal(self._access, _asked(scope))
+        if refused is None:
+            await self._app(scope, receive, send_counted)
+            return
+        challenge = {"www-authenticate": 'Bearer realm="sortie"'} if refused.status == 401 else None
+        answer = error_response(refused.status, refused.message, headers=challenge)
+        await answer(scope, receive, send_counted)
+
+    def _label(self, scope: Scope) -> str:
+        for route in self._routes:
+            match, _ = route.matches(scope)
+            if match is not Match.NONE and isinstance(route, Route):
+                return route.path
+        return "other"
+
+
+def _asked(scope: Scope) -> Asked:
+    server = scope.get("server")
+    return Asked(
+        method=scope["method"],
+        path=scope["path"],
+        headers=scope["headers"],
+        local_address=server[0] if server else None,
+    )

@@ -1,0 +1,48 @@
+"""What the probes answer: is the daemon alive, and is it ready for work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+OVERDUE_LIMIT = 60.0
+"""Seconds that the orchestrator may be late before the daemon counts as stuck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How the daemon is.
+
+    ``reasons`` say why it is not ready; anyone who can reach the port may read them. ``overdue`` is
+    for how many seconds the orchestrator's next round has been due (0 while it is not): a daemon
+    that waits for its next poll is not late, however long that is away.
+    """
+
+    ready: bool
+    reasons: tuple[str, ...] = ()
+    overdue: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeAnswer:
+    """An HTTP status and what stands in the body."""
+
+    status: int
+    body: dict[str, object]
+
+
+def liveness(health: Health) -> ProbeAnswer:
+    """Judge whether the daemon should be restarted."""
+    if health.overdue <= OVERDUE_LIMIT:
+        return ProbeAnswer(status=200, body={"status": "ok"})
+    late = f"the orchestrator has been due for {health.overdue:.0f} s and has not run"
+    return ProbeAnswer(status=503, body={"status": "stuck", "reasons": [late]})
+
+
+def readiness(health: Health) -> ProbeAnswer:
+    """Judge whether the daemon does its work now; a stuck one does not."""
+    alive = liveness(health)
+    if alive.status != 200:
+        return alive
+    if health.ready:
+        return ProbeAnswer(status=200, body={"status": "ready"})
+    return ProbeAnswer(status=503, body={"status": "not ready", "reasons": list(health.reasons)})

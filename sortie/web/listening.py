@@ -1,0 +1,159 @@
+"""Take the port: sockets are bound before anything is served, so that the URL is known.
+
+Rule 1: all sockets of a listener have the same port.
+Rule 2: nobody but this machine can connect unless a token was given.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from dataclasses import dataclass
+
+import trio
+
+from sortie.model import SortieError
+from sortie.web.access import canonical_name, is_loopback
+
+PORTS_TO_TRY = 10
+"""How many ports after the default one are tried where that is taken."""
+
+_BACKLOG = 128
+
+
+class ListenError(SortieError):
+    """The HTTP server could not take its address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The address to take.
+
+    ``asked`` tells whether a person asked for this very port: then no other is tried.
+    ``token_given`` tells whether a token was configured rather than made up.
+    """
+
+    host: str
+    port: int
+    asked: bool = True
+    token_given: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Bound sockets that listen; ``wanted_port`` is set where another port was to be taken."""
+
+    sockets: tuple[socket.socket, ...]
+    host: str
+    port: int
+    loopback: bool
+    wanted_port: int | None = None
+
+    @property
+    def url(self) -> str:
+        """The address as a person would type it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/"
+
+    def close(self) -> None:
+        """Give the port back; safe more than once."""
+        for sock in self.sockets:
+            sock.close()
+
+
+async def listen(endpoint: Endpoint) -> Listener:
+    """Bind and listen on every address of the host; port 0 takes any free port.
+
+    Raises ListenError where the host is unknown or not ours, the port is taken or needs
+    privileges, or others could connect and no token was given.
+    """
+    addresses = await _addresses(endpoint)
+    loopback = all(is_loopback(canonical_name(address)) for address in addresses)
+    if not loopback and not endpoint.token_given:
+        raise ListenError(
+            f"server.host {endpoint.host} can be reached from other machines: set "
+            "server.auth_token to a $VAR that holds a token, or use 127.0.0.1"
+        )
+    last = endpoint.port if endpoint.asked else min(endpoint.port + PORTS_TO_TRY, 65535)
+    for port in range(endpoint.port, last + 1):
+        sockets = _bind_all(endpoint.host, addresses, port)
+        if sockets:
+            return Listener(
+                sockets=sockets,
+                host=endpoint.host,
+                port=sockets[0].getsockname()[1],
+                loopback=loopback,
+                wanted_port=endpoint.port if port != endpoint.port else None,
+            )
+    if endpoint.asked:
+        raise ListenError(
+            f"port {endpoint.port} on {endpoint.host} is taken: stop what uses it, or choose "
+            "another with server.port or --port (0: no server)"
+        )
+    raise ListenError(
+        f"ports {endpoint.port} to {last} on {endpoint.host} are all taken: choose another with "
+        "server.port or --port (0: no server)"
+    )
+
+
+async def _addresses(endpoint: Endpoint) -> tuple[str, ...]:
+    try:
+        found = await trio.socket.getaddrinfo(
+            endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError) as error:  # UnicodeError: the name cannot be a host name
+        reason = error.strerror if isinstance(error, OSError) else "it is not a host name"
+        raise ListenError(
+            f"server.host {endpoint.host!r} cannot be resolved: {reason}; use an address of this "
+            "machine, such as 127.0.0.1"
+        ) from error
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _bind_all(host: str, addresses: tuple[str, ...], port: int) -> tuple[socket.socket, ...]:
+    """Bind the addresses that this machine has; return nothing where the port is taken."""
+    sockets: list[socket.socket] = []
+    missing: OSError | None = None
+    for address in addresses:
+        try:
+            sock = _bind(address, port, alone=len(addresses) == 1)
+        except OSError as error:
+            # "localhost" may stand for ::1 too, on a machine without IPv6.
+            if error.errno in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                missing = error
+                continue
+            for other in sockets:
+                other.close()
+            if error.errno == errno.EADDRINUSE:
+                return ()
+            raise _cannot_bind(host, port, error) from error
+        sockets.append(sock)
+        port = sock.getsockname()[1]
+    if not sockets and missing is not None:
+        raise _cannot_bind(host, port, missing) from missing
+    return tuple(sockets)
+
+
+def _bind(address: str, port: int, *, alone: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if alone else 1)
+        sock.bind((address, port))
+        sock.listen(_BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _cannot_bind(host: str, port: int, error: OSError) -> ListenError:
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno == errno.EACCES:
+        advice = "choose a port above 1023"
+    else:
+        advice = "use an address of this machine, such as 127.0.0.1"
+    return ListenError(f"cannot listen on {host} port {port}: {reason}; {advice}")

@@ -1,0 +1,114 @@
+"""Serve an application on listening sockets with hypercorn's trio connections.
+
+Hypercorn's own accept loop has no limit on connections, and its sends cannot be cancelled, so that
+a client which reads nothing could hold up the end of the daemon. Accepting is therefore done here.
+
+Rule 1: at most ``MAX_CONNECTIONS`` are open; a newcomer beyond them takes the oldest one's place.
+Rule 2: leaving ``serve`` takes no longer than closing the sockets, whatever clients do.
+Rule 3: what goes wrong on a connection ends that connection only.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import Any, cast
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+from starlette.types import ASGIApp
+
+from sortie.telemetry import Publish
+from sortie.telemetry.facts import AdapterCrashed, HttpListening
+from sortie.web.listening import Listener
+
+MAX_CONNECTIONS = 100
+"""A fraction of the 1024 files that a process may usually open; agents need the others."""
+
+
+async def serve(
+    app: ASGIApp,
+    listener: Listener,
+    publish: Publish,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled, then close every socket at once; started when it accepts."""
+    connections = _Connections(app, publish)
+    listeners = [
+        trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in listener.sockets
+    ]
+    publish(HttpListening(url=listener.url, wanted_port=listener.wanted_port))
+    async with trio.open_nursery() as nursery:
+        try:
+            task_status.started()
+            await trio.serve_listeners(connections.handle, listeners, handler_nursery=nursery)
+        finally:
+            connections.close_all()
+
+
+class _Connections:
+    """The open connections, oldest first."""
+
+    def __init__(self, app: ASGIApp, publish: Publish) -> None:
+        self._app = ASGIWrapper(cast(Any, app))
+        self._publish = publish
+        self._config = _config()
+        self._context = WorkerContext(None)
+        self._open: dict[trio.SocketStream, trio.CancelScope] = {}
+        self._crashes = 0
+
+    async def handle(self, stream: trio.SocketStream) -> None:
+        while len(self._open) >= MAX_CONNECTIONS:
+            self._close(next(iter(self._open)))
+        with trio.CancelScope() as scope:
+            self._open[stream] = scope
+            try:
+                await self._converse(stream)
+            finally:
+                self._open.pop(stream, None)
+                stream.socket.close()
+
+    def close_all(self) -> None:
+        for stream in tuple(self._open):
+            self._close(stream)
+
+    def _close(self, stream: trio.SocketStream) -> None:
+        # A send is shielded in hypercorn and ends with its socket only; all else can be cancelled.
+        self._open.pop(stream).cancel()
+        stream.socket.close()
+
+    async def _converse(self, stream: trio.SocketStream) -> None:
+        # The type that hypercorn declares is that of its TLS connections.
+        connection = TCPServer(
+            self._app, self._config, self._context, ConnectionState({}), cast(Any, stream)
+        )
+        try:
+            await connection
+        except Exception:
+            # Bytes from outside reach parsers that are not ours (a malformed HTTP2-Settings header
+            # is enough): their failure must not be ours.
+            self._tell_crash(traceback.format_exc())
+
+    def _tell_crash(self, text: str) -> None:
+        # Whoever can connect can cause these; at 1, 2, 4, 8 ... they cannot fill the log.
+        self._crashes += 1
+        if self._crashes.bit_count() == 1:
+            where = f"an HTTP connection ({self._crashes} so far)"
+            self._publish(AdapterCrashed(where=where, traceback=text))
+
+
+def _config() -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = logging.getLogger("hypercorn.error")
+    config.include_server_header = False
+    # Counts from the connection's beginning too: it bounds clients that send half a request.
+    config.keep_alive_timeout = 5.0
+    config.h11_max_incomplete_size = 16 * 1024
+    config.h2_max_concurrent_streams = 10
+    return config

@@ -1,0 +1,135 @@
+"""The view of the daemon's state that ``/api/v1/state`` shows, field for field.
+
+Rule 1: what is not known is None, never 0.
+Rule 2: times are aware; they leave as RFC 3339 in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import PlainSerializer, TypeAdapter
+
+from sortie.web.answers import json_bytes
+
+
+def rfc3339(time: datetime) -> str:
+    """Write an aware time in UTC to the microsecond. Raises ValueError for a naive one."""
+    if time.tzinfo is None:
+        raise ValueError(f"a time without a zone cannot be shown: {time.isoformat()}")
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowView:
+    """WORKFLOW.md; ``errors`` are those of the last reading, while older settings are in force."""
+
+    path: str
+    valid: bool
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many issues are claimed, by what for."""
+
+    running: int
+    waiting: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningView:
+    """A run under way."""
+
+    issue_id: str
+    issue_identifier: str
+    issue_url: str | None
+    title: str
+    state: str
+    run_id: str
+    session_id: str | None
+    attempt: int
+    turn: int | None
+    max_turns: int | None
+    phase: str
+    host: str
+    workspace: str | None
+    started_at: Time
+    last_event_at: Time
+    last_message: str | None
+    credits: float | None
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingView:
+    """An issue that waits for its next run or its handoff."""
+
+    issue_id: str
+    issue_identifier: str
+    kind: Literal["retry", "continuation", "handoff"]
+    attempt: int
+    due_at: Time
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldView:
+    """A parked issue."""
+
+    issue_id: str
+    issue_identifier: str
+    reason: str
+    detail: str
+    since: Time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotsView:
+    """Room for runs: ``by_state`` and ``by_host`` tell what is free where a limit is set."""
+
+    total: int
+    free: int
+    by_state: Mapping[str, int]
+    by_host: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumsView:
+    """Sums over all runs ever recorded."""
+
+    runs: int
+    turns: int
+    credits: float | None
+    tokens: int | None
+    seconds_running: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateView:
+    """The whole answer."""
+
+    generated_at: Time
+    status: Literal["running", "paused", "draining"]
+    workflow: WorkflowView
+    counts: Counts
+    running: tuple[RunningView, ...]
+    waiting: tuple[WaitingView, ...]
+    held: tuple[HeldView, ...]
+    slots: SlotsView
+    totals: SumsView
+
+
+_ADAPTER = TypeAdapter(StateView)
+
+
+def to_json(state: StateView) -> bytes:
+    """Write the view as JSON in UTF-8."""
+    return json_bytes(_ADAPTER.dump_python(state, mode="json"))

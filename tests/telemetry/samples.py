@@ -1,0 +1,101 @@
+"""One fact of every kind, and an issue for them to be about."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from sortie.model import (
+    ErrorKind,
+    HoldReason,
+    Issue,
+    IssueId,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    StopReason,
+    Trigger,
+    TurnOutcome,
+    WaitKind,
+)
+from sortie.telemetry import facts as f
+
+RUN = RunId("11111111-2222-3333-4444-555555555555")
+ISSUE = Issue(id=IssueId("1"), identifier="DEMO-1", title="Mend the fence", state="To Do")
+
+RUN_STARTED = f.RunStarted(
+    run_id=RUN, issue=ISSUE, attempt=0, host="local", agent="kiro", max_turns=3
+)
+TURN_FAILED = f.TurnCompleted(
+    run_id=RUN,
+    agent="kiro",
+    turn=1,
+    outcome=TurnOutcome.FAILED,
+    seconds=2.34567,
+    error_kind=ErrorKind.TURN_FAILED,
+    error="exit status 1",
+    warnings=("no such tool", "giving up"),
+)
+RUN_FINISHED = f.RunFinished(
+    run_id=RUN, issue=ISSUE, status=RunStatus.SUCCEEDED, turns=1, seconds=5.5, credits=0.25
+)
+
+FACTS: tuple[f.Fact, ...] = (
+    f.DaemonStarted(
+        version="1.2.3",
+        python_version="3.11.7",
+        workflow="WORKFLOW.md",
+        agent="kiro",
+        tracker="file",
+    ),
+    f.DaemonStopping(running=2),
+    f.DaemonStopped(reason="asked to"),
+    f.PollCompleted(result="success", seconds=0.5, candidates=3),
+    f.TrackerAsked(operation="fetch_by_ids", result="success", seconds=0.25),
+    f.IssueReconciled(action="stop", issue=ISSUE, reason="inactive"),
+    f.DispatchDropped(issue=ISSUE, outcome="dropped", reason="no longer active"),
+    RUN_STARTED,
+    f.RunPhaseChanged(run_id=RUN, phase=f.Phase.WORKSPACE),
+    f.IssueMoved(run_id=RUN, issue=ISSUE),
+    f.WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
+    f.SessionStarted(run_id=RUN, session_id="s-1"),
+    f.SessionRefused(
+        run_id=RUN, error_kind=ErrorKind.RESPONSE_ERROR, error="no answer", timed_out=True
+    ),
+    f.TurnStarted(run_id=RUN, turn=1, max_turns=3),
+    f.AgentLaunched(
+        run_id=RUN,
+        turn=1,
+        process=ProcessIdentity(pid=7, started_at=1.0),
+        seconds_since_fetch=0.75,
+    ),
+    f.AgentAnswered(run_id=RUN, agent="kiro", seconds=0.5),
+    f.AgentSpoke(run_id=RUN, agent="kiro", lines=4, message="reading"),
+    TURN_FAILED,
+    f.RunStopping(run_id=RUN, issue=ISSUE, reason=StopReason.OPERATOR),
+    RUN_FINISHED,
+    f.RetryScheduled(
+        issue=ISSUE, kind=WaitKind.RETRY, trigger=Trigger.ERROR, attempt=1, delay=10.0
+    ),
+    f.WaitEnded(issue=ISSUE, reason="terminal"),
+    f.IssueHeld(issue=ISSUE, reason=HoldReason.AGENT_BLOCKED, detail="needs a person"),
+    f.HoldEnded(issue_id=ISSUE.id, issue_identifier="DEMO-1", reason="state changed"),
+    f.HookCompleted(
+        hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"
+    ),
+    f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
+    f.CommentCompleted(issue=ISSUE, lifecycle="dispatch", result="error", error="read-only"),
+    f.StatusFileRead(run_id=RUN, word="blocked", known=True),
+    f.WorkspaceRemoved(issue_id=ISSUE.id, issue_identifier="DEMO-1", path="/w/DEMO-1"),
+    f.WorkflowReloaded(),
+    f.PauseChanged(paused=True),
+    f.StoreFailed(error="the database is full"),
+    f.StoreRecovered(),
+    f.OrphansReaped(where="local", count=2),
+    f.RunRecovered(run_id=RUN, issue=ISSUE),
+    f.AgentSimulated(program="/bin/sortie-kiro-sim"),
+    f.HttpListening(url="http://127.0.0.1:7678/"),
+    f.HttpAnswered(route="/livez", status=200),
+    f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),
+)
+
+KINDS: tuple[type, ...] = get_args(f.Fact)

@@ -1,0 +1,324 @@
+"""The log sink: which line each fact becomes, bound to its issue and run, and how often."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from sortie.model import HoldReason, RunStatus, TurnOutcome
+from sortie.telemetry.facts import (
+    CommentCompleted,
+    Fact,
+    HttpListening,
+    IssueHeld,
+    PauseChanged,
+    PollCompleted,
+    RunFinished,
+    RunStarted,
+    StatusFileRead,
+    StoreFailed,
+    StoreRecovered,
+    TrackerAsked,
+    TransitionCompleted,
+    TurnCompleted,
+    TurnStarted,
+    WorkflowReloaded,
+    WorkspaceReady,
+    WorkspaceRemoved,
+)
+from sortie.telemetry.log import LogSink, configure
+from sortie.telemetry.log.recurring_lines import EVERY
+from tests.telemetry.samples import (
+    FACTS,
+    ISSUE,
+    KINDS,
+    RUN,
+    RUN_FINISHED,
+    RUN_STARTED,
+    TURN_FAILED,
+)
+
+pytestmark = pytest.mark.usefixtures("logging_restored")
+
+
+def lines(*facts: Fact) -> list[dict[str, object]]:
+    """Return the lines that a new sink writes for these facts, without their times."""
+    stream = io.StringIO()
+    configure("debug", "json", stream)
+    sink = LogSink()
+    for fact in facts:
+        sink(fact)
+    written = [json.loads(line) for line in stream.getvalue().splitlines()]
+    return [{key: value for key, value in line.items() if key != "time"} for line in written]
+
+
+def heads(*facts: Fact) -> list[tuple[object, object]]:
+    return [(line["level"], line["event"]) for line in lines(*facts)]
+
+
+def test_the_samples_hold_every_kind_of_fact() -> None:
+    """No kind of fact is forgotten by the tests that go through all samples."""
+    assert {type(fact) for fact in FACTS} == set(KINDS)
+
+
+def test_every_fact_has_its_line() -> None:
+    """Names and levels of all events; operators' filters rely on them."""
+    assert heads(*FACTS) == [
+        ("info", "daemon.started"),
+        ("info", "daemon.stopping"),
+        ("info", "daemon.stopped"),
+        ("debug", "poll.completed"),
+        ("debug", "tracker.answered"),
+        ("info", "issue.reconciled"),
+        ("info", "dispatch.dropped"),
+        ("info", "run.started"),
+        ("debug", "run.phase"),
+        ("debug", "issue.read"),
+        ("info", "workspace.ready"),
+        ("debug", "session.started"),
+        ("warning", "session.refused"),
+        ("info", "turn.started"),
+        ("debug", "agent.launched"),
+        ("debug", "agent.answered"),
+        ("debug", "agent.spoke"),
+        ("warning", "agent.warned"),
+        ("warning", "agent.warned"),
+        ("warning", "turn.completed"),
+        ("info", "run.stopping"),
+        ("info", "run.finished"),
+        ("info", "retry.scheduled"),
+        ("info", "wait.ended"),
+        ("warning", "issue.held"),
+        ("info", "hold.ended"),
+        ("warning", "hook.completed"),
+        ("info", "issue.moved"),
+        ("warning", "comment.failed"),
+        ("info", "agent.status"),
+        ("info", "workspace.removed"),
+        ("info", "workflow.reloaded"),
+        ("info", "dispatch.paused"),
+        ("error", "store.failed"),
+        ("info", "store.recovered"),
+        ("warning", "orphans.reaped"),
+        ("warning", "run.interrupted"),
+        ("warning", "agent.simulated"),
+        ("info", "http.listening"),
+        ("debug", "http.answered"),
+        ("error", "adapter.crashed"),
+    ]
+
+
+def test_a_failed_turn_tells_its_warnings_one_by_one() -> None:
+    """Each warning is an event bound to issue and run; what is unknown is left out."""
+    written = lines(RUN_STARTED, TURN_FAILED)[1:]
+
+    bound = {"issue": "DEMO-1", "run": RUN, "turn": 1}
+    assert written == [
+        {"level": "warning", "event": "agent.warned", **bound, "message": "no such tool"},
+        {"level": "warning", "event": "agent.warned", **bound, "message": "giving up"},
+        {
+            "level": "warning",
+            "event": "turn.completed",
+            **bound,
+            "outcome": "failed",
+            "error_kind": "turn_failed",
+            "error": "exit status 1",
+            "seconds": 2.346,
+        },
+    ]
+
+
+def test_lines_of_a_run_name_its_issue_while_it_lives() -> None:
+    """A fact that knows its run only is bound to the issue too, until the run is finished."""
+    turn = TurnStarted(run_id=RUN, turn=1, max_turns=3)
+
+    written = lines(turn, RUN_STARTED, turn, RUN_FINISHED, turn)
+
+    assert [line.get("issue") for line in written] == [None, "DEMO-1", "DEMO-1", "DEMO-1", None]
+
+
+@pytest.mark.parametrize(
+    ("fact", "level"),
+    [
+        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.COMPLETED), "info"),
+        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.CANCELLED), "info"),
+        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.STALLED), "warning"),
+        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.TIMED_OUT), "warning"),
+        (replace(RUN_FINISHED, status=RunStatus.FAILED), "warning"),
+        (replace(RUN_FINISHED, status=RunStatus.STALLED), "warning"),
+        (replace(RUN_FINISHED, status=RunStatus.TIMED_OUT), "warning"),
+        (replace(RUN_FINISHED, status=RunStatus.CANCELLED), "info"),
+        (IssueHeld(issue=ISSUE, reason=HoldReason.OPERATOR, detail=""), "info"),
+        (WorkspaceReady(run_id=RUN, path="/w", created=False), "debug"),
+    ],
+)
+def test_the_level_follows_the_severity(
+    fact: TurnCompleted | RunFinished | IssueHeld | WorkspaceReady, level: str
+) -> None:
+    """What an operator should look at is a warning; what was asked for is not."""
+    (line,) = lines(fact)
+
+    assert line["level"] == level
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (
+            StatusFileRead(run_id=RUN, word="help", known=False),
+            [("warning", "agent.status_unknown")],
+        ),
+        (
+            HttpListening(url="http://127.0.0.1:7679/", wanted_port=7678),
+            [("warning", "http.port_taken"), ("info", "http.listening")],
+        ),
+        (
+            TransitionCompleted(
+                issue=ISSUE, lifecycle="handoff", state="Review", result="error", error="down"
+            ),
+            [("warning", "issue.move_failed")],
+        ),
+        (
+            CommentCompleted(issue=ISSUE, lifecycle="dispatch", result="success"),
+            [("debug", "comment.made")],
+        ),
+        (
+            WorkspaceRemoved(
+                issue_id=ISSUE.id, issue_identifier="DEMO-1", path="/w", error="in use"
+            ),
+            [("warning", "workspace.removal_failed")],
+        ),
+        (PauseChanged(paused=False), [("info", "dispatch.resumed")]),
+    ],
+)
+def test_the_other_way_that_a_fact_can_go(
+    fact: Fact, expected: list[tuple[object, object]]
+) -> None:
+    """A failure has a name of its own where an operator would filter for it."""
+    assert heads(fact) == expected
+
+
+def test_a_poll_that_keeps_failing_is_a_warning_now_and_then() -> None:
+    """Of equal failures in a row the first and each EVERY-th is a warning; recovery is a line."""
+    failed = PollCompleted(result="error", seconds=1.0, error="refused")
+    good = PollCompleted(result="success", seconds=0.5, candidates=0)
+
+    written = lines(*[failed] * (EVERY + 1), good, good, failed)
+
+    told = [(line["event"], line.get("failures")) for line in written if line["level"] != "debug"]
+    assert told == [
+        ("poll.failed", 1),
+        ("poll.failed", EVERY),
+        ("poll.recovered", EVERY + 1),
+        ("poll.failed", 1),
+    ]
+
+
+def test_another_error_is_a_warning_at_once() -> None:
+    """A row of failures is one of equal ones; the recovery counts them all."""
+    refused = PollCompleted(result="error", seconds=1.0, error="refused")
+    skipped = PollCompleted(result="skipped", seconds=0.0, error="no such program")
+    paused = PollCompleted(result="skipped", seconds=0.0)
+    good = PollCompleted(result="success", seconds=0.5, candidates=0)
+
+    written = lines(refused, refused, skipped, paused, good)
+
+    assert [(line["level"], line["event"], line.get("failures")) for line in written] == [
+        ("warning", "poll.failed", 1),
+        ("debug", "poll.failed", 2),
+        ("warning", "poll.skipped", 1),
+        ("debug", "poll.skipped", None),
+        ("debug", "poll.completed", None),
+        ("info", "poll.recovered", 3),
+    ]
+
+
+def test_requests_that_fail_are_told_once_and_not_twice() -> None:
+    """A failed re-read is a warning; a failed fetch is told by its poll and only debug here."""
+    reread = TrackerAsked(operation="fetch_by_ids", result="error", seconds=1.0, error="down")
+    fetch = replace(reread, operation="fetch_candidates")
+
+    written = heads(
+        reread,
+        reread,
+        fetch,
+        replace(reread, result="success", error=None),
+        replace(fetch, result="success", error=None),
+    )
+
+    assert written == [
+        ("warning", "tracker.failed"),
+        ("debug", "tracker.failed"),
+        ("debug", "tracker.failed"),
+        ("debug", "tracker.answered"),
+        ("info", "tracker.recovered"),
+        ("debug", "tracker.answered"),
+    ]
+
+
+def test_a_store_that_keeps_failing_is_an_error_now_and_then() -> None:
+    """The store's failures are coalesced like a poll's."""
+    written = lines(StoreFailed(error="full"), StoreFailed(error="full"), StoreRecovered())
+
+    assert written == [
+        {"level": "error", "event": "store.failed", "error": "full", "failures": 1},
+        {"level": "debug", "event": "store.failed", "error": "full", "failures": 2},
+        {"level": "info", "event": "store.recovered", "failures": 2},
+    ]
+
+
+def test_a_broken_workflow_is_told_with_every_error() -> None:
+    """Each error is a line of its own, and the last says that older settings stay in force."""
+    written = lines(WorkflowReloaded(errors=("W:1:2: a", "W:3:4: b"), warnings=("W:5:6: c",)))
+
+    assert written == [
+        {"level": "error", "event": "workflow.invalid", "error": "W:1:2: a"},
+        {"level": "error", "event": "workflow.invalid", "error": "W:3:4: b"},
+        {"level": "warning", "event": "workflow.warned", "warning": "W:5:6: c"},
+        {"level": "warning", "event": "workflow.kept", "errors": 2},
+    ]
+
+
+def test_a_reload_names_what_needs_a_restart() -> None:
+    """Settings that a reload cannot apply are named."""
+    written = lines(WorkflowReloaded(needs_restart=("server.port", "db_path")))
+
+    assert written == [
+        {"level": "info", "event": "workflow.reloaded"},
+        {
+            "level": "warning",
+            "event": "workflow.restart_needed",
+            "settings": "server.port, db_path",
+        },
+    ]
+
+
+def test_a_title_cannot_forge_a_line() -> None:
+    """An issue whose title holds line ends and terminal codes is still one harmless line."""
+    evil = replace(ISSUE, title="x\n2026-01-01T00:00:00Z error daemon.stopped\r\x1b[2J")
+    stream = io.StringIO()
+    configure("info", "text", stream)
+
+    LogSink()(replace(RUN_STARTED, issue=evil))
+
+    (line,) = stream.getvalue().splitlines()
+    assert line.isprintable()
+    assert " run.started issue=DEMO-1 " in line
+
+
+def test_the_sink_follows_a_new_configuration() -> None:
+    """A sink that was made before the log was configured writes to where it is configured now."""
+    sink = LogSink()
+    first, second = io.StringIO(), io.StringIO()
+    started: RunStarted = RUN_STARTED
+
+    configure("info", "json", first)
+    sink(started)
+    configure("error", "json", second)
+    sink(started)
+
+    assert len(first.getvalue().splitlines()) == 1
+    assert second.getvalue() == ""

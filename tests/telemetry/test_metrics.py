@@ -1,0 +1,337 @@
+"""Metrics: each fact counts once where the contract says, under the contract's names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.parser import text_string_to_metric_families as parse_plain
+
+from sortie.model import ErrorKind, RunStatus, Trigger, TurnOutcome
+from sortie.telemetry.facts import (
+    AgentSpoke,
+    DispatchDropped,
+    Fact,
+    HookCompleted,
+    HttpAnswered,
+    OrphansReaped,
+    PollCompleted,
+    RetryScheduled,
+    SessionRefused,
+    TransitionCompleted,
+    WorkflowReloaded,
+)
+from sortie.telemetry.metrics import GaugeCollector, Gauges, MetricsSink, expose
+from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
+
+Sample = tuple[str, tuple[tuple[str, str], ...]]
+
+COUNTERS = {
+    "sortie_turns_total": ["agent", "error_kind", "outcome"],
+    "sortie_turn_timeouts_total": ["kind"],
+    "sortie_turn_credits_total": ["agent"],
+    "sortie_turn_output_lines_total": ["agent"],
+    "sortie_tokens_total": ["type"],
+    "sortie_agent_runtime_seconds_total": [],
+    "sortie_dispatches_total": ["outcome"],
+    "sortie_worker_exits_total": ["exit_type"],
+    "sortie_retries_total": ["trigger"],
+    "sortie_reconciliation_actions_total": ["action"],
+    "sortie_poll_cycles_total": ["result"],
+    "sortie_tracker_requests_total": ["operation", "result"],
+    "sortie_handoff_transitions_total": ["result"],
+    "sortie_dispatch_transitions_total": ["result"],
+    "sortie_tracker_comments_total": ["lifecycle", "result"],
+    "sortie_hook_runs_total": ["hook", "result"],
+    "sortie_holds_total": ["reason"],
+    "sortie_workflow_reloads_total": ["result"],
+    "sortie_orphans_reaped_total": ["where"],
+    "sortie_http_requests_total": ["route", "status"],
+}
+HISTOGRAMS = {
+    "sortie_turn_duration_seconds": ["agent", "outcome"],
+    "sortie_turn_startup_seconds": ["agent"],
+    "sortie_worker_duration_seconds": ["exit_type"],
+    "sortie_poll_duration_seconds": [],
+    "sortie_dispatch_latency_seconds": [],
+    "sortie_hook_duration_seconds": ["hook"],
+}
+GAUGES = {
+    "sortie_sessions_running": [],
+    "sortie_sessions_retrying": [],
+    "sortie_issues_held": [],
+    "sortie_slots_available": [],
+    "sortie_active_sessions_elapsed_seconds": [],
+    "sortie_dispatch_paused": [],
+    "sortie_workflow_valid": [],
+    "sortie_ssh_host_usage": ["host"],
+    "sortie_ssh_host_up": ["host"],
+    "sortie_build_info": ["python_version", "version"],
+}
+BUSY = Gauges(
+    sessions_running=2,
+    sessions_retrying=3,
+    issues_held=1,
+    slots_available=8,
+    active_sessions_elapsed_seconds=12.5,
+    dispatch_paused=True,
+    workflow_valid=False,
+    ssh_host_usage={"builder:2222": 2},
+    ssh_host_up={"builder:2222": True},
+)
+
+
+def samples(registry: CollectorRegistry) -> dict[Sample, float]:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+    }
+
+
+def risen(*facts: Fact) -> dict[str, float]:
+    """Return every sample that these facts changed, buckets aside, written as in the page."""
+    registry = CollectorRegistry()
+    sink = MetricsSink(registry)
+    for fact in facts:
+        sink(fact)
+    return {
+        f"{name}{{{','.join(f'{key}={text}' for key, text in labels)}}}": value
+        for (name, labels), value in samples(registry).items()
+        if value and not name.endswith("_bucket")
+    }
+
+
+def test_the_names_and_labels_are_those_of_the_contract() -> None:
+    """After one fact of every kind the page holds these metrics and no others."""
+    registry = CollectorRegistry()
+    sink = MetricsSink(registry)
+    registry.register(GaugeCollector(lambda: BUSY))
+    for fact in FACTS:
+        sink(fact)
+
+    found = {
+        name: sorted(key for key, _ in labels)
+        for name, labels in samples(registry)
+        if not name.endswith(("_bucket", "_sum"))
+    }
+
+    histograms = {f"{name}_count": labels for name, labels in HISTOGRAMS.items()}
+    assert found == COUNTERS | histograms | GAUGES
+
+
+def test_no_label_names_an_issue() -> None:
+    """Neither an issue's identifier nor a run's id is in the page."""
+    registry = CollectorRegistry()
+    sink = MetricsSink(registry)
+    for fact in FACTS:
+        sink(fact)
+
+    page = expose(registry, "").body.decode()
+
+    assert "DEMO-1" not in page
+    assert RUN not in page
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (TurnOutcome.COMPLETED, None),
+        (TurnOutcome.FAILED, ErrorKind.TURN_FAILED),
+        (TurnOutcome.TIMED_OUT, ErrorKind.TURN_TIMEOUT),
+        (TurnOutcome.STALLED, ErrorKind.TURN_STALLED),
+        (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED),
+    ],
+)
+def test_a_turn_counts_once(outcome: TurnOutcome, kind: ErrorKind | None) -> None:
+    """A turn is one in turns_total, under its outcome, and one in its histogram."""
+    turn = replace(TURN_FAILED, outcome=outcome, error_kind=kind, seconds=2.5)
+
+    found = risen(turn)
+
+    assert found == {
+        f"sortie_turns_total{{agent=kiro,error_kind={kind or ''},outcome={outcome}}}": 1.0,
+        f"sortie_turn_duration_seconds_count{{agent=kiro,outcome={outcome}}}": 1.0,
+        f"sortie_turn_duration_seconds_sum{{agent=kiro,outcome={outcome}}}": 2.5,
+        "sortie_agent_runtime_seconds_total{}": 2.5,
+    }
+
+
+def test_what_a_turn_used_is_added_up() -> None:
+    """Credits and tokens of turns are summed; a turn that tells none adds nothing."""
+    turn = replace(TURN_FAILED, credits=0.25, tokens=10, timeout="stall")
+    silent = replace(TURN_FAILED, credits=None, tokens=None)
+    nonsense = replace(TURN_FAILED, credits=float("nan"), tokens=-5)
+
+    found = risen(turn, silent, turn, nonsense)
+
+    assert found["sortie_turn_credits_total{agent=kiro}"] == 0.5
+    assert found["sortie_tokens_total{type=total}"] == 20
+    assert found["sortie_turn_timeouts_total{kind=stall}"] == 2
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (
+            SessionRefused(
+                run_id=RUN, error_kind=ErrorKind.RESPONSE_ERROR, error="late", timed_out=True
+            ),
+            {"sortie_turn_timeouts_total{kind=read}": 1},
+        ),
+        (
+            AgentSpoke(run_id=RUN, agent="kiro", lines=4, message="m"),
+            {"sortie_turn_output_lines_total{agent=kiro}": 4},
+        ),
+        (RUN_STARTED, {"sortie_dispatches_total{outcome=started}": 1}),
+        (
+            DispatchDropped(issue=ISSUE, outcome="error", reason="r"),
+            {"sortie_dispatches_total{outcome=error}": 1},
+        ),
+        (
+            replace(RUN_FINISHED, status=RunStatus.STALLED),
+            {
+                "sortie_worker_exits_total{exit_type=stalled}": 1,
+                "sortie_worker_duration_seconds_count{exit_type=stalled}": 1,
+                "sortie_worker_duration_seconds_sum{exit_type=stalled}": 5.5,
+            },
+        ),
+        (
+            HookCompleted(
+                hook="after_run", result="timeout", seconds=2.0, issue_identifier="DEMO-1"
+            ),
+            {
+                "sortie_hook_runs_total{hook=after_run,result=timeout}": 1,
+                "sortie_hook_duration_seconds_count{hook=after_run}": 1,
+                "sortie_hook_duration_seconds_sum{hook=after_run}": 2.0,
+            },
+        ),
+        (
+            PollCompleted(result="skipped", seconds=0.0),
+            {"sortie_poll_cycles_total{result=skipped}": 1},
+        ),
+        (
+            PollCompleted(result="error", seconds=2.0, error="e"),
+            {
+                "sortie_poll_cycles_total{result=error}": 1,
+                "sortie_poll_duration_seconds_count{}": 1,
+                "sortie_poll_duration_seconds_sum{}": 2.0,
+            },
+        ),
+        (
+            TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="S", result="error"),
+            {"sortie_handoff_transitions_total{result=error}": 1},
+        ),
+        (
+            TransitionCompleted(issue=ISSUE, lifecycle="dispatch", state="S", result="success"),
+            {"sortie_dispatch_transitions_total{result=success}": 1},
+        ),
+        (WorkflowReloaded(), {"sortie_workflow_reloads_total{result=success}": 1}),
+        (WorkflowReloaded(errors=("e",)), {"sortie_workflow_reloads_total{result=error}": 1}),
+        (
+            OrphansReaped(where="host", count=3),
+            {"sortie_orphans_reaped_total{where=host}": 3},
+        ),
+        (
+            HttpAnswered(route="/api/v1/state", status=403),
+            {"sortie_http_requests_total{route=/api/v1/state,status=403}": 1},
+        ),
+    ],
+)
+def test_what_a_fact_counts(fact: Fact, expected: dict[str, float]) -> None:
+    """A fact changes these samples and no others."""
+    assert risen(fact) == expected
+
+
+@pytest.mark.parametrize("trigger", list(Trigger))
+def test_only_sorties_own_retries_count(trigger: Trigger) -> None:
+    """A retry counts under its trigger, unless a person asked for it."""
+    waiting = next(fact for fact in FACTS if isinstance(fact, RetryScheduled))
+
+    found = risen(replace(waiting, trigger=trigger))
+
+    asked_for = trigger is Trigger.OPERATOR
+    assert found == ({} if asked_for else {f"sortie_retries_total{{trigger={trigger}}}": 1})
+
+
+def test_counters_with_known_labels_are_there_from_the_start() -> None:
+    """The first increase of a counter can be seen as one, since it stood at 0 before."""
+    registry = CollectorRegistry()
+    sink = MetricsSink(registry)
+    sink(FACTS[0])
+    before = samples(registry)
+    for fact in FACTS:
+        sink(fact)
+
+    appeared = {name for name, _ in samples(registry).keys() - before.keys()}
+
+    assert appeared == {"sortie_http_requests_total"}
+
+
+def test_turn_durations_reach_from_half_a_second_to_two_hours() -> None:
+    """The buckets can tell a quick turn from one of two hours."""
+    registry = CollectorRegistry()
+    MetricsSink(registry)(TURN_FAILED)
+
+    bounds = {
+        dict(labels)["le"]
+        for name, labels in samples(registry)
+        if name == "sortie_turn_duration_seconds_bucket"
+    }
+
+    assert {"0.5", "7200.0", "+Inf"} <= bounds
+    assert min(map(float, bounds)) == 0.5
+    assert max(float(bound) for bound in bounds if bound != "+Inf") == 7200
+
+
+def test_gauges_are_read_when_they_are_asked_for() -> None:
+    """A gauge shows the moment of the scrape, and registering it reads nothing."""
+    readings: list[Gauges] = []
+    registry = CollectorRegistry()
+    registry.register(GaugeCollector(lambda: readings[-1]))
+
+    readings.append(BUSY)
+    first = samples(registry)
+    readings.append(replace(BUSY, sessions_running=0, ssh_host_usage={}))
+    second = samples(registry)
+
+    assert first == {
+        ("sortie_sessions_running", ()): 2,
+        ("sortie_sessions_retrying", ()): 3,
+        ("sortie_issues_held", ()): 1,
+        ("sortie_slots_available", ()): 8,
+        ("sortie_active_sessions_elapsed_seconds", ()): 12.5,
+        ("sortie_dispatch_paused", ()): 1,
+        ("sortie_workflow_valid", ()): 0,
+        ("sortie_ssh_host_usage", (("host", "builder:2222"),)): 2,
+        ("sortie_ssh_host_up", (("host", "builder:2222"),)): 1,
+    }
+    assert second[("sortie_sessions_running", ())] == 0
+    assert ("sortie_ssh_host_usage", (("host", "builder:2222"),)) not in second
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        "",
+        "*/*",
+        "text/plain;version=x",
+        "application/openmetrics-text; version=abc",
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.1",
+    ],
+)
+def test_the_page_can_be_parsed_as_what_it_says_it_is(accept: str) -> None:
+    """Whatever a client accepts, it gets a page in the format that its type names."""
+    registry = CollectorRegistry()
+    MetricsSink(registry)(TURN_FAILED)
+
+    page = expose(registry, accept)
+
+    openmetrics = page.content_type.startswith("application/openmetrics-text")
+    assert openmetrics is ("version=1.0.0" in accept)
+    parse = text_string_to_metric_families if openmetrics else parse_plain
+    names = {family.name for family in parse(page.body.decode())}
+    assert "sortie_turns" in {name.removesuffix("_total") for name in names}
+    assert not any(name.endswith("_created") for name in names)

@@ -1,0 +1,109 @@
+"""Output: no state of stderr stops the daemon, and no lost line goes uncounted."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from sortie.telemetry.log.output import PATIENCE, LogOutput
+
+
+def notice(count: int) -> str:
+    return f"lost {count}"
+
+
+def test_lines_are_written_in_order() -> None:
+    """A stream without a file below it gets each line, ended."""
+    stream = io.StringIO()
+    output = LogOutput(stream, notice)
+
+    output.write("one")
+    output.write("two")
+
+    assert stream.getvalue() == "one\ntwo\n"
+    assert output.lost == 0
+
+
+def test_a_file_gets_what_was_buffered_before_first(tmp_path: Path) -> None:
+    """Writing below the text stream does not overtake what is still in it."""
+    path = tmp_path / "log"
+    with path.open("w") as stream:
+        stream.write("earlier\n")
+
+        LogOutput(stream, notice).write("later \udcff")
+
+    assert path.read_text() == "earlier\nlater \\udcff\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_survived_and_counted() -> None:
+    """ENOSPC loses the line, nothing else."""
+    with open("/dev/full", "w") as stream:
+        output = LogOutput(stream, notice)
+
+        output.write("one")
+        output.write("two")
+
+        assert output.lost == 2
+
+
+def test_a_closed_pipe_is_survived_and_counted() -> None:
+    """A reader that has gone loses the line, nothing else."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stream:
+        output = LogOutput(stream, notice)
+        os.close(reader)
+
+        output.write("one")
+
+        assert output.lost == 1
+
+
+def test_a_closed_stream_and_no_stream_are_survived() -> None:
+    """Neither a stderr that was closed nor one that never was raises."""
+    closed = io.StringIO()
+    closed.close()
+    outputs = [LogOutput(closed, notice), LogOutput(None, notice)]
+
+    for output in outputs:
+        output.write("one")
+
+    assert [output.lost for output in outputs] == [1, 1]
+
+
+def test_a_reader_that_stopped_reading_holds_nobody_up() -> None:
+    """On a full pipe a thousand lines together take about as long as one may wait."""
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb"):
+        output = LogOutput(stream, notice)
+        began = time.monotonic()
+
+        for _ in range(1000):
+            output.write("x" * 1000)
+
+        assert time.monotonic() - began < PATIENCE + 2
+        assert output.lost > 900
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="needs a pipe of a set size")
+def test_a_torn_line_is_closed_off_and_the_loss_is_told() -> None:
+    """After a line that fitted in half, the next one begins on a line of its own."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
+    with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb") as source:
+        output = LogOutput(stream, notice)
+        output.write("x" * 10_000)
+        output.write("never seen")
+        half = os.read(source.fileno(), 65536)
+
+        output.write("after")
+        rest = os.read(source.fileno(), 65536)
+
+        assert half == b"x" * 8192
+        assert rest == b"\nlost 2\nafter\n"
+        assert output.lost == 2

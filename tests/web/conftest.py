@@ -1,0 +1,106 @@
+"""An application over fixed views, and the facts that it published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import pytest
+
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.metrics import Exposition
+from sortie.web import (
+    Counts,
+    Health,
+    HeldView,
+    RunningView,
+    SlotsView,
+    Sources,
+    StateView,
+    SumsView,
+    WaitingView,
+    WorkflowView,
+)
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+STATE = StateView(
+    generated_at=NOON,
+    status="running",
+    workflow=WorkflowView(path="/p/WORKFLOW.md", valid=True),
+    counts=Counts(running=1, waiting=1, held=1),
+    running=(
+        RunningView(
+            issue_id="1",
+            issue_identifier="DEMO-1",
+            issue_url=None,
+            title="Mend the fence",
+            state="To Do",
+            run_id="r-1",
+            session_id=None,
+            attempt=0,
+            turn=None,
+            max_turns=3,
+            phase="workspace",
+            host="local",
+            workspace="/w/DEMO-1",
+            started_at=NOON,
+            last_event_at=NOON,
+            last_message=None,
+            credits=None,
+            tokens=None,
+        ),
+    ),
+    waiting=(
+        WaitingView(
+            issue_id="2",
+            issue_identifier="DEMO-2",
+            kind="retry",
+            attempt=2,
+            due_at=NOON,
+            reason="no available orchestrator slots",
+        ),
+    ),
+    held=(
+        HeldView(
+            issue_id="3",
+            issue_identifier="DEMO-3",
+            reason="agent_blocked",
+            detail="needs a person",
+            since=NOON,
+        ),
+    ),
+    slots=SlotsView(total=10, free=9, by_state={"to do": 1}, by_host={}),
+    totals=SumsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
+)
+
+
+@dataclass
+class World:
+    """What the application is told, and what it told."""
+
+    state: StateView = STATE
+    health: Health = field(default_factory=lambda: Health(ready=True))
+    accepted: list[str] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    broken: bool = False
+
+    def sources(self) -> Sources:
+        return Sources(state=self._state, health=lambda: self.health, metrics=self._metrics)
+
+    def become(self, health: Health) -> None:
+        self.health = replace(health)
+
+    def _state(self) -> StateView:
+        if self.broken:
+            raise RuntimeError("a detail that no client may see")
+        return self.state
+
+    def _metrics(self, accept: str) -> Exposition:
+        self.accepted.append(accept)
+        return Exposition(body=b"sortie_up 1\n", content_type="text/plain; version=0.0.4")
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

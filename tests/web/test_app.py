@@ -1,0 +1,200 @@
+"""The application: routes, errors, headers and what is counted, without a socket."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sortie.telemetry.facts import HttpAnswered
+from sortie.web import Access, Health, create_app, to_json
+from tests.web.conftest import STATE, World
+
+URL = "http://localhost:7678"
+
+
+@pytest.fixture
+async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    access = Access(host="127.0.0.1", loopback=True, token="right")
+    app = create_app(world.sources(), access, world.facts.append)
+    # A client would see the answer to a crash, and the server log the exception.
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        yield client
+
+
+async def test_the_state_is_the_view(client: httpx.AsyncClient, world: World) -> None:
+    """The answer is the view as JSON, and it is counted under its route."""
+    answer = await client.get("/api/v1/state?pretty=1")
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.content == to_json(STATE)
+    assert world.facts == [HttpAnswered(route="/api/v1/state", status=200)]
+
+
+async def test_the_probes_follow_the_health(client: httpx.AsyncClient, world: World) -> None:
+    """Live but not ready is 200 and 503, with the reasons."""
+    world.become(Health(ready=False, reasons=("no tracker",)))
+
+    live = await client.get("/livez")
+    ready = await client.get("/readyz")
+
+    assert (live.status_code, live.json()) == (200, {"status": "ok"})
+    assert (ready.status_code, ready.json()) == (
+        503,
+        {"status": "not ready", "reasons": ["no tracker"]},
+    )
+
+
+async def test_metrics_come_in_the_format_asked_for(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """The Accept header reaches the renderer, and its media type the client."""
+    answer = await client.get("/metrics", headers={"accept": "application/openmetrics-text"})
+
+    assert world.accepted == ["application/openmetrics-text"]
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4"
+    assert answer.text == "sortie_up 1\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "code", "route"),
+    [
+        ("GET", "/nothing", {}, 404, "not_found", "other"),
+        ("GET", "/api/v1/state/", {}, 404, "not_found", "other"),
+        ("GET", "/", {}, 404, "not_found", "other"),
+        ("GET", "/DEMO-1%0a%2e%2e", {}, 404, "not_found", "other"),
+        ("GET", "/api/v1/state", {"host": "evil.example"}, 403, "forbidden", "/api/v1/state"),
+        ("GET", "/metrics", {"origin": "http://evil.example"}, 403, "forbidden", "/metrics"),
+        ("GET", "/metrics", {"x-forwarded-for": "1.2.3.4"}, 401, "unauthorized", "/metrics"),
+        ("GET", "/secret", {"forwarded": "for=1.2.3.4"}, 401, "unauthorized", "other"),
+        ("POST", "/api/v1/state", {}, 401, "unauthorized", "/api/v1/state"),
+        (
+            "POST",
+            "/api/v1/state",
+            {"authorization": "Bearer right"},
+            405,
+            "method_not_allowed",
+            "/api/v1/state",
+        ),
+        ("BREW", "/livez", {"authorization": "Bearer right"}, 405, "method_not_allowed", "/livez"),
+    ],
+)
+async def test_errors_have_one_shape_and_are_counted(
+    client: httpx.AsyncClient,
+    world: World,
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    status: int,
+    code: str,
+    route: str,
+) -> None:
+    """An error names its code in JSON; unknown paths share one label."""
+    answer = await client.request(method, path, headers=headers)
+
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/json"
+    error = answer.json()["error"]
+    assert error == {"code": code, "message": error["message"]}
+    assert error["message"]
+    assert world.facts == [HttpAnswered(route=route, status=status)]
+
+
+async def test_refusals_say_how_to_do_it_right(client: httpx.AsyncClient) -> None:
+    """A 401 challenges for a bearer token, a 405 lists what is allowed."""
+    unauthorized = await client.post("/livez")
+    not_allowed = await client.post("/livez", headers={"authorization": "Bearer right"})
+
+    assert unauthorized.headers["www-authenticate"] == 'Bearer realm="sortie"'
+    assert {m.strip() for m in not_allowed.headers["allow"].split(",")} == {"GET", "HEAD"}
+
+
+async def test_a_crash_tells_the_client_nothing(client: httpx.AsyncClient, world: World) -> None:
+    """An internal error has the common shape, no detail, and is counted."""
+    world.broken = True
+
+    answer = await client.get("/api/v1/state")
+
+    assert answer.status_code == 500
+    assert answer.json() == {
+        "error": {
+            "code": "internal_error",
+            "message": "an internal error; the log has its details",
+        }
+    }
+    assert world.facts == [HttpAnswered(route="/api/v1/state", status=500)]
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/api/v1/state", "/nothing"])
+async def test_head_is_get_without_a_body(client: httpx.AsyncClient, path: str) -> None:
+    """HEAD has the status and headers of GET, its length included."""
+    got = await client.get(path)
+
+    head = await client.head(path)
+
+    assert head.status_code == got.status_code
+    assert dict(head.headers) == dict(got.headers)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/livez", {}),
+        ("/metrics", {}),
+        ("/api/v1/state", {}),
+        ("/nothing", {}),
+        ("/api/v1/state", {"host": "evil.example"}),
+    ],
+)
+async def test_every_answer_is_guarded(
+    client: httpx.AsyncClient, path: str, headers: dict[str, str]
+) -> None:
+    """No answer, errors included, is cached, sniffed or embedded by another site."""
+    answer = await client.get(path, headers=headers)
+
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_a_websocket_is_refused(world: World) -> None:
+    """No route speaks WebSocket: the connection is closed before it is accepted, and counted."""
+    access = Access(host="127.0.0.1", loopback=True, token="right")
+    app = create_app(world.sources(), access, world.facts.append)
+    sent: list[object] = []
+
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    async def send(message: object) -> None:
+        sent.append(message)
+
+    await app({"type": "websocket", "path": "/", "headers": []}, receive, send)
+
+    assert sent == [{"type": "websocket.close", "code": 1000}]
+    assert world.facts == [HttpAnswered(route="other", status=403)]
+
+
+async def test_the_answer_is_json_whatever_the_method_is_called(
+    client: httpx.AsyncClient,
+) -> None:
+    """A method's name, which the client chose, cannot break the error's JSON."""
+    answer = await client.request('QUO"TE', "/livez", headers={"authorization": "Bearer right"})
+
+    assert json.loads(answer.content)["error"]["code"] == "method_not_allowed"
+
+
+async def test_nothing_is_logged_for_a_request(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The facts are the only record of a request; libraries log none of it."""
+    with caplog.at_level(logging.WARNING):
+        await client.get("/api/v1/state", headers={"host": "evil.example"})
+
+    assert caplog.records == []

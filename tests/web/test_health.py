@@ -1,0 +1,40 @@
+"""Health: what the probes say in each condition."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.web.health import OVERDUE_LIMIT, Health, ProbeAnswer, liveness, readiness
+
+OK = ProbeAnswer(status=200, body={"status": "ok"})
+READY = ProbeAnswer(status=200, body={"status": "ready"})
+STUCK = ProbeAnswer(
+    status=503,
+    body={
+        "status": "stuck",
+        "reasons": ["the orchestrator has been due for 61 s and has not run"],
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("health", "live", "ready"),
+    [
+        (Health(ready=True), OK, READY),
+        (Health(ready=True, overdue=OVERDUE_LIMIT), OK, READY),
+        (Health(ready=True, overdue=OVERDUE_LIMIT + 1), STUCK, STUCK),
+        (
+            Health(ready=False, reasons=("database is read-only", "no tracker")),
+            OK,
+            ProbeAnswer(
+                status=503,
+                body={"status": "not ready", "reasons": ["database is read-only", "no tracker"]},
+            ),
+        ),
+        (Health(ready=False, overdue=OVERDUE_LIMIT + 1), STUCK, STUCK),
+    ],
+)
+def test_what_the_probes_say(health: Health, live: ProbeAnswer, ready: ProbeAnswer) -> None:
+    """Only a stuck loop asks for a restart; whatever keeps work from being done is not ready."""
+    assert liveness(health) == live
+    assert readiness(health) == ready

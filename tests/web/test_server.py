@@ -1,0 +1,265 @@
+"""The server on real sockets: it answers, survives bad clients, and ends at once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import psutil
+import pytest
+import trio
+import trio.testing
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
+from sortie.web import Access, Endpoint, Listener, create_app, listen, serve
+from sortie.web.server import MAX_CONNECTIONS
+from tests.web.conftest import World
+
+GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+ENDS_WITHIN = 1.0
+
+
+def application(world: World) -> ASGIApp:
+    access = Access(host="127.0.0.1", loopback=True, token="right")
+    return create_app(world.sources(), access, world.facts.append)
+
+
+@asynccontextmanager
+async def serving(world: World, app: ASGIApp | None = None) -> AsyncIterator[Listener]:
+    """Serve for the length of the block; fail when ending takes long."""
+    listener = await listen(Endpoint(host="127.0.0.1", port=0))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(serve, app or application(world), listener, world.facts.append)
+        with trio.fail_after(20):
+            yield listener
+        nursery.cancel_scope.cancel()
+        began = trio.current_time()
+    assert trio.current_time() - began < ENDS_WITHIN
+
+
+async def connect(listener: Listener) -> trio.SocketStream:
+    return await trio.open_tcp_stream("127.0.0.1", listener.port)
+
+
+async def read_to_the_end(stream: trio.SocketStream) -> bytes:
+    received = b""
+    try:
+        async for chunk in stream:
+            received += chunk
+    except trio.BrokenResourceError:
+        pass  # reset, rather than closed
+    return received
+
+
+async def test_it_answers_over_one_connection_again_and_again(world: World) -> None:
+    """Keep-alive works, over real HTTP, and the URL is told before the first request."""
+    async with serving(world) as listener, httpx.AsyncClient(base_url=listener.url) as client:
+        answers = [await client.get("/livez") for _ in range(3)]
+
+        assert [(answer.status_code, answer.json()) for answer in answers] == [
+            (200, {"status": "ok"})
+        ] * 3
+        assert "server" not in answers[0].headers
+
+    answered = HttpAnswered(route="/livez", status=200)
+    assert world.facts == [HttpListening(url=listener.url), answered, answered, answered]
+
+
+async def test_it_ends_at_once_whatever_clients_hold_open(world: World) -> None:
+    """Idle, half-open and half-asked connections do not hold up the end (see ``serving``)."""
+    async with serving(world) as listener:
+        idle = await connect(listener)
+        await idle.send_all(GET)
+        await idle.receive_some()
+        silent = await connect(listener)
+        halfway = await connect(listener)
+        await halfway.send_all(GET[:20])
+        bodiless = await connect(listener)
+        await bodiless.send_all(
+            b"POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+        )
+
+    for stream in (idle, silent, halfway, bodiless):
+        with trio.fail_after(1):
+            await read_to_the_end(stream)
+        await stream.aclose()
+
+
+async def test_a_client_that_reads_nothing_does_not_hold_up_the_end(world: World) -> None:
+    """An answer that is stuck in a send ends with the server."""
+
+    async def huge(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": bytes(64 * 1024 * 1024)})
+
+    async with serving(world, huge) as listener:
+        client = await connect(listener)
+        await client.send_all(GET)
+        await trio.testing.wait_all_tasks_blocked()  # more is being sent than buffers can hold
+
+    await client.aclose()
+
+
+async def test_a_request_under_way_does_not_hold_up_the_end(world: World) -> None:
+    """An application that never answers is cancelled."""
+    asked = trio.Event()
+
+    async def sleepy(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        asked.set()
+        await trio.sleep_forever()
+
+    async with serving(world, sleepy) as listener:
+        client = await connect(listener)
+        await client.send_all(GET)
+        await asked.wait()
+
+    await client.aclose()
+
+
+async def test_a_flood_of_clients_takes_only_so_many_files(world: World) -> None:
+    """Beyond the limit the oldest connection makes room, and the newest is answered."""
+    async with serving(world) as listener:
+        flood = [await connect(listener) for _ in range(MAX_CONNECTIONS * 2)]
+        await flood[-1].send_all(GET)
+        answer = await flood[-1].receive_some()
+
+        ours = [
+            connection
+            for connection in psutil.Process().net_connections("tcp")
+            if connection.status == psutil.CONN_ESTABLISHED
+            and connection.laddr.port == listener.port
+        ]
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert len(ours) == MAX_CONNECTIONS
+        assert await read_to_the_end(flood[0]) == b""
+        for stream in flood:
+            await stream.aclose()
+
+
+async def test_the_time_for_a_request_is_limited(world: World) -> None:
+    """A client that dribbles half a request is cut off after the keep-alive time."""
+    async with serving(world) as listener:
+        client = await connect(listener)
+        began = trio.current_time()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_dribble, client)
+            await read_to_the_end(client)
+            nursery.cancel_scope.cancel()
+
+        assert 4 < trio.current_time() - began < 8
+        await client.aclose()
+
+
+async def _dribble(stream: trio.SocketStream) -> None:
+    await stream.send_all(b"GET /livez HTTP/1.1\r\n")
+    try:
+        while True:
+            await stream.send_all(b"X: y\r\n")
+            await trio.sleep(0.25)
+    except trio.BrokenResourceError:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"\x00" * 100 + b"\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", 431),
+        (b"GET /api/v1/state HTTP/1.0\r\n\r\n", 403),
+        (b"GET /livez HTTP/1.0\r\n\r\n", 200),
+        (
+            b"GET http://localhost/livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            404,
+        ),
+        (
+            b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\n"
+            b"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+            403,
+        ),
+    ],
+)
+async def test_odd_requests_get_their_status(world: World, sent: bytes, status: int) -> None:
+    """What is no proper request for us is refused, and the server goes on."""
+    async with serving(world) as listener:
+        client = await connect(listener)
+        await client.send_all(sent)
+        answer = await read_to_the_end(client)
+        await client.aclose()
+
+        assert answer.split(b" ")[1] == str(status).encode()
+        async with httpx.AsyncClient() as other:
+            assert (await other.get(f"{listener.url}livez")).status_code == 200
+
+
+async def test_a_connection_that_crashes_the_library_ends_alone(world: World) -> None:
+    """Bytes that the HTTP library cannot bear end their connection, are told, and no more."""
+    sent = (
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n"
+        b"Connection: upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAAA\r\n\r\n"
+    )
+    async with serving(world) as listener:
+        for _ in range(5):
+            client = await connect(listener)
+            await client.send_all(sent)
+            await client.send_eof()
+            await read_to_the_end(client)
+            await client.aclose()
+        async with httpx.AsyncClient() as other:
+            assert (await other.get(f"{listener.url}livez")).status_code == 200
+
+    crashes = [fact.where for fact in world.facts if isinstance(fact, AdapterCrashed)]
+    assert crashes == [f"an HTTP connection ({count} so far)" for count in (1, 2, 4)]
+
+
+async def test_a_crash_of_the_application_is_logged_with_its_traceback(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the traceback that the client is not shown."""
+    world.broken = True
+    async with serving(world) as listener, httpx.AsyncClient() as client:
+        answer = await client.get(f"{listener.url}api/v1/state")
+        await trio.testing.wait_all_tasks_blocked()  # it is logged after it is answered
+
+    assert answer.status_code == 500
+    (record,) = caplog.records
+    assert record.name == "hypercorn.error"
+    assert record.exc_info is not None
+    assert "a detail that no client may see" in caplog.text
+    assert "a detail" not in answer.text
+
+
+async def test_it_leaves_signals_and_the_log_alone(
+    world: World, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Serving installs no signal handler and writes nothing by itself."""
+    watched = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
+    before = [signal.getsignal(number) for number in watched]
+    with caplog.at_level(logging.DEBUG, logger="hypercorn"):
+        async with serving(world) as listener, httpx.AsyncClient() as client:
+            await client.get(f"{listener.url}livez")
+            during = [signal.getsignal(number) for number in watched]
+
+    assert during == before
+    assert [record for record in caplog.records if record.name.startswith("hypercorn")] == []
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_the_port_is_free_after_the_end(world: World) -> None:
+    """Another daemon can take the port at once."""
+    async with serving(world) as listener, httpx.AsyncClient() as client:
+        await client.get(f"{listener.url}livez")
+
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", listener.port))
+        sock.listen()

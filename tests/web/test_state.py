@@ -1,0 +1,103 @@
+"""The state: its JSON is the contract's, key for key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from sortie.web import to_json
+from sortie.web.state import rfc3339
+from tests.web.conftest import STATE
+
+NOON = "2026-01-01T12:00:00.000000Z"
+
+
+def test_the_json_has_the_contracts_keys_in_its_order() -> None:
+    """Every key is there, unknown values are null, and times are in UTC."""
+    written = to_json(STATE)
+
+    assert written.decode() == json.dumps(
+        {
+            "generated_at": NOON,
+            "status": "running",
+            "workflow": {"path": "/p/WORKFLOW.md", "valid": True, "errors": []},
+            "counts": {"running": 1, "waiting": 1, "held": 1},
+            "running": [
+                {
+                    "issue_id": "1",
+                    "issue_identifier": "DEMO-1",
+                    "issue_url": None,
+                    "title": "Mend the fence",
+                    "state": "To Do",
+                    "run_id": "r-1",
+                    "session_id": None,
+                    "attempt": 0,
+                    "turn": None,
+                    "max_turns": 3,
+                    "phase": "workspace",
+                    "host": "local",
+                    "workspace": "/w/DEMO-1",
+                    "started_at": NOON,
+                    "last_event_at": NOON,
+                    "last_message": None,
+                    "credits": None,
+                    "tokens": None,
+                }
+            ],
+            "waiting": [
+                {
+                    "issue_id": "2",
+                    "issue_identifier": "DEMO-2",
+                    "kind": "retry",
+                    "attempt": 2,
+                    "due_at": NOON,
+                    "reason": "no available orchestrator slots",
+                }
+            ],
+            "held": [
+                {
+                    "issue_id": "3",
+                    "issue_identifier": "DEMO-3",
+                    "reason": "agent_blocked",
+                    "detail": "needs a person",
+                    "since": NOON,
+                }
+            ],
+            "slots": {"total": 10, "free": 9, "by_state": {"to do": 1}, "by_host": {}},
+            "totals": {
+                "runs": 4,
+                "turns": 9,
+                "credits": 0.75,
+                "tokens": None,
+                "seconds_running": 61.5,
+            },
+        },
+        separators=(",", ":"),
+    )
+
+
+def test_a_time_of_another_zone_is_shown_in_utc() -> None:
+    """The same moment is written the same way, whatever zone it came in."""
+    zone = timezone(timedelta(hours=2))
+    moment = datetime(2026, 1, 1, 14, tzinfo=zone)
+
+    assert rfc3339(moment) == NOON
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    """A naive time could be any moment, so it is an error and not a guess."""
+    with pytest.raises(ValueError, match="without a zone"):
+        rfc3339(datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize("title", ["\x00\x1b\n\u2028", "</script>", "x" * 1_000_000, "\ud800"])
+def test_any_title_is_valid_json(title: str) -> None:
+    """Text from a tracker cannot break the answer."""
+    evil = replace(STATE, running=(replace(STATE.running[0], title=title),))
+
+    parsed = json.loads(to_json(evil))
+
+    assert parsed["running"][0]["title"] == title
