@@ -1,0 +1,187 @@
+"""What the orchestrator does in the background: each effect ends with its answer, if it has one."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import trio
+
+from sortie.model import (
+    Failed,
+    Finish,
+    Finished,
+    Issue,
+    KnownWorkspace,
+    RunReport,
+    SortieError,
+    StoreError,
+    TrackerError,
+    TrackerErrorKind,
+    same_state,
+)
+from sortie.orchestrator.office import Office
+from sortie.scheduler import Event
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.worker.cleaning import remove_workspace
+
+Tell = Callable[[Event], None]
+
+
+async def poll(office: Office, states: tuple[str, ...], tell: Tell) -> None:
+    """Look whether dispatch is possible, fetch candidates and tell of them."""
+    began = trio.current_time()
+    result, count, error = "success", None, None
+    try:
+        ready = await office.preflight()
+        if ready.fault is not None:
+            result, error = "skipped", ready.fault
+            tell(ev.PollFailed(ready.fault, skipped=True))
+            return
+        issues = tuple(await office.tracker.fetch_candidates(states))
+        count = len(issues)
+        if ready.hindrance is not None:
+            result, error = "skipped", ready.hindrance
+        tell(ev.CandidatesFetched(issues, ready.hindrance))
+    except (TrackerError, StoreError) as exc:
+        result, error = "error", str(exc)
+        tell(ev.PollFailed(error))
+    except Exception as exc:  # the edge: what the preflight looks at may have bugs
+        result, error = "error", f"the poll crashed: {type(exc).__name__}"
+        office.publish(facts.AdapterCrashed(where="poll", traceback=traceback.format_exc()))
+        tell(ev.PollFailed(error))
+    finally:
+        seconds = trio.current_time() - began
+        office.publish(
+            facts.PollCompleted(result=result, seconds=seconds, candidates=count, error=error)
+        )
+
+
+async def refresh(office: Office, question: do.Refresh, tell: Tell) -> None:
+    """Re-read issues and tell of them; what could not be read is said to have failed."""
+    token, ids = question.token, question.ids
+    try:
+        answer = await office.tracker.fetch_by_ids(ids)
+    except TrackerError as exc:
+        tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc)))
+        return
+    failed = frozenset(answer.failed)
+    error = "; ".join(sorted({str(exc) for exc in answer.failed.values()}))
+    tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
+
+
+async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
+    """Move an issue to the handoff state if it still stands where the run left it."""
+    issue, state = question.issue, question.state
+    kind, error = None, None
+    try:
+        await _move_if_unchanged(office, issue, state)
+    except TrackerError as exc:
+        kind, error = exc.kind, str(exc)
+    office.publish(
+        facts.TransitionCompleted(
+            issue=issue,
+            lifecycle="handoff",
+            state=state,
+            result="success" if error is None else "error",
+            error=error,
+        )
+    )
+    tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
+
+
+async def _move_if_unchanged(office: Office, issue: Issue, state: str) -> None:
+    answer = await office.tracker.fetch_by_ids({issue.id})
+    if issue.id in answer.failed:
+        raise answer.failed[issue.id]
+    if not answer.issues:
+        raise TrackerError(
+            TrackerErrorKind.NOT_FOUND, f"the tracker does not know {issue.identifier}"
+        )
+    present = answer.issues[0]
+    if not same_state(present.state, issue.state):
+        raise TrackerError(
+            TrackerErrorKind.CONFLICT,
+            f"{issue.identifier} was moved from {issue.state} to {present.state} meanwhile",
+        )
+    await office.tracker.transition(present, state)
+
+
+async def clean(office: Office, question: do.CleanWorkspace, tell: Tell) -> None:
+    """Remove an issue's workspaces on all hosts and tell which are gone."""
+    removed: list[KnownWorkspace] = []
+    errors: list[str] = []
+    for known in question.workspaces:
+        error = await _clean_one(office, question.issue, known)
+        if error is None:
+            removed.append(known)
+        else:
+            errors.append(error)
+        office.publish(
+            facts.WorkspaceRemoved(
+                issue_id=question.issue.id,
+                issue_identifier=known.identifier,
+                path=known.path,
+                error=error,
+            )
+        )
+    tell(ev.WorkspaceCleaned(question.issue.id, tuple(removed), "; ".join(errors) or None))
+
+
+async def _clean_one(office: Office, issue: Issue, known: KnownWorkspace) -> str | None:
+    try:
+        await remove_workspace(office.bench_for(known.host), issue, known, office.publish)
+    except SortieError as exc:
+        return str(exc)
+    except Exception as exc:  # the edge: a bug in one clean-up ends neither it nor the daemon
+        office.publish(facts.AdapterCrashed(where="clean", traceback=traceback.format_exc()))
+        return f"the clean-up crashed: {type(exc).__name__}"
+    return None
+
+
+async def comment(office: Office, issue: Issue, lifecycle: str, body: str) -> None:
+    """Write a comment; a failure is told and has no other consequence."""
+    error = None
+    try:
+        await office.tracker.comment(issue, body)
+    except TrackerError as exc:
+        error = str(exc)
+    office.publish(
+        facts.CommentCompleted(
+            issue=issue,
+            lifecycle=lifecycle,
+            result="success" if error is None else "error",
+            error=error,
+        )
+    )
+
+
+_FINISHED = {
+    Finish.TURNS_USED: "it took all its turns",
+    Finish.LEFT_ACTIVE: "the issue was moved out of its active states",
+    Finish.GONE: "the tracker no longer knows the issue",
+    Finish.UNREADABLE: "the tracker could not be asked how the issue stands",
+    Finish.REVIEW: "the agent asks a person to look at its work",
+    Finish.BLOCKED: "the agent cannot go on without a person",
+}
+
+
+def comment_on_dispatch(attempt: int, host: str) -> str:
+    """Say that work begins."""
+    again = f" (attempt {attempt + 1})" if attempt else ""
+    return f"Sortie started an agent on this issue{again}, host {host}."
+
+
+def comment_on_end(report: RunReport) -> str:
+    """Say how a run ended."""
+    turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
+    spent = f", {report.credits:g} credits" if report.credits is not None else ""
+    match report.end:
+        case Failed(kind=kind, message=message):
+            return f"The run failed after {turns}{spent}: {kind}: {message}"
+        case Finished(finish=finish):
+            return f"The run ended after {turns}{spent}: {_FINISHED[finish]}."
+        case _:
+            return f"The run was stopped after {turns}{spent}."

@@ -1,0 +1,84 @@
+"""What a run's programs are given: variables, and hooks run with them."""
+
+from __future__ import annotations
+
+import os
+
+import trio
+
+from sortie.model import LOCAL
+from sortie.telemetry import Publish, facts
+from sortie.worker.bench import Assignment, Bench
+from sortie.workspaces import (
+    HookOutcome,
+    HookResult,
+    RunVariables,
+    Workspace,
+    agent_env,
+    hook_env,
+    run_hook,
+)
+
+
+class RunEnvironment:
+    """The environment of one run's agent and hooks."""
+
+    def __init__(self, job: Assignment, bench: Bench, workspace: Workspace) -> None:
+        self._job = job
+        self._bench = bench
+        self._variables = RunVariables(
+            issue_id=job.issue.id,
+            issue_identifier=job.issue.identifier,
+            workspace=workspace.path,
+            attempt=job.attempt,
+            run_id=job.run_id,
+            ssh_host=None if workspace.host == LOCAL else workspace.host,
+        )
+
+    def for_agent(self) -> dict[str, str]:
+        """Return the agent's environment."""
+        return agent_env(self._bench.environ, self._variables, self._bench.secrets)
+
+    async def run_hook(self, name: str, workspace: Workspace, publish: Publish) -> str | None:
+        """Run a hook, if the settings have one, and return what went wrong, or None."""
+        settings = self._bench.settings
+        script: str | None = getattr(settings.hooks, name)
+        if script is None:
+            return None
+        here = settings.hooks.run_on == "orchestrator"
+        began = trio.current_time()
+        result: HookResult | None = None
+        try:
+            result = await run_hook(
+                self._bench.local if here else self._bench.transport,
+                script,
+                cwd=os.path.dirname(self._bench.workflow) if here else workspace.path,
+                env=hook_env(self._bench.environ, self._variables, self._bench.secrets),
+                timeout=settings.hooks.timeout,
+                grace=settings.agent.stop_grace,
+            )
+        finally:
+            told = result or _cut_short(trio.current_time() - began)
+            publish(self._told(name, told))
+        if result.result is HookOutcome.OK:
+            return None
+        last = result.output.strip().splitlines()[-1:] or ["no output"]
+        return f"hook {name}: {result.status}: {last[0][:300]}"
+
+    def _told(self, name: str, result: HookResult) -> facts.HookCompleted:
+        return facts.HookCompleted(
+            hook=name,
+            result=result.result.value,
+            seconds=result.seconds,
+            issue_identifier=self._job.issue.identifier,
+            run_id=self._job.run_id,
+            status=result.status,
+            output=result.output,
+        )
+
+
+def _cut_short(seconds: float) -> HookResult:
+    """Say how a hook ended whose run was stopped meanwhile."""
+    return HookResult(
+        result=HookOutcome.FAILED, seconds=seconds, status="cut short with its run", output=""
+    )

@@ -1,0 +1,57 @@
+"""Reading an issue again after a turn, with patience."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import trio
+
+from sortie.model import Issue, TrackerError
+from sortie.trackers import Tracker
+
+PATIENCE = 60.0
+"""Seconds for which a failing re-read is tried."""
+
+PAUSE = 5.0
+"""Seconds between two tries, and between the two reads that must both miss an issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """The issue as it is now."""
+
+    issue: Issue
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The tracker does not know the issue any more; two reads agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The tracker did not answer in time; ``error`` is what it last said."""
+
+    error: str
+
+
+async def reread(issue: Issue, tracker: Tracker) -> Reread | Gone | Unreadable:
+    """Read an issue again; try a failing read for PATIENCE seconds."""
+    missed, error = False, "it did not answer"
+    with trio.move_on_after(PATIENCE):
+        while True:
+            try:
+                answer = await tracker.fetch_by_ids({issue.id})
+            except TrackerError as exc:
+                error = str(exc)
+            else:
+                if answer.issues:
+                    return Reread(answer.issues[0])
+                if issue.id in answer.failed:
+                    error = str(answer.failed[issue.id])
+                elif missed:
+                    return Gone()
+                else:
+                    missed = True
+            await trio.sleep(PAUSE)
+    return Unreadable(error)

@@ -1,0 +1,299 @@
+"""A run from its dispatch to its end."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+from sortie.agents import Session, SessionParams
+from sortie.model import (
+    AgentError,
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    KnownWorkspace,
+    RunEnd,
+    RunReport,
+    Stopped,
+    TemplateError,
+    TrackerError,
+    TransportError,
+    TurnOutcome,
+    WorkspaceError,
+    same_state,
+)
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Phase
+from sortie.worker.bench import Assignment, Bench, Reports, Scopes
+from sortie.worker.environment import RunEnvironment
+from sortie.worker.prompting import prompt_for
+from sortie.worker.rereading import Reread, reread
+from sortie.worker.turning import Turn, take_turn
+from sortie.worker.verdicts import StatusWord, after_turn
+from sortie.workspaces import Workspace
+
+SESSION_SLACK = 30.0
+"""Seconds beyond the grace time after which an agent that does not end its session is given up."""
+
+
+class _Abandoned(Exception):
+    """The run cannot go on."""
+
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.failed = Failed(kind=kind, message=message)
+
+
+async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) -> RunReport:
+    """Work on an issue until it is done, out of turns, failed or stopped, and say what was spent.
+
+    Whatever an adapter raises that it should not is told, and fails this run alone.
+    """
+    run = _Run(job, bench, reports, scopes)
+    began = trio.current_time()
+    end: RunEnd = Stopped()
+    try:
+        with scopes.stop:
+            end = await run.attempt()
+    except _Abandoned as exc:
+        end = exc.failed
+    except Exception as exc:  # the edge: one run's bug is one failed run
+        reports.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
+        message = f"the run crashed: {type(exc).__name__}; the log has the traceback"
+        end = Failed(kind=ErrorKind.INTERNAL_ERROR, message=message)
+    return RunReport(
+        end=end,
+        turns=run.turns,
+        credits=run.credits,
+        tokens=run.tokens,
+        seconds=trio.current_time() - began,
+    )
+
+
+class _Run:
+    def __init__(self, job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) -> None:
+        self.job = job
+        self.issue = job.issue
+        self.bench = bench
+        self.reports = reports
+        self.scopes = scopes
+        self.turns = 0
+        self.credits: float | None = None
+        self.tokens: int | None = None
+
+    def _enter(self, phase: Phase) -> None:
+        self.reports.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
+
+    async def attempt(self) -> RunEnd:
+        """Go through all phases; the end of the blocks undoes what was set up, in order."""
+        self._enter(Phase.STARTING)
+        await self._move_to_in_progress()
+        async with self._workspace() as (workspace, environment):
+            await self._hook("before_run", workspace, environment)
+            async with self._session(workspace, environment) as session:
+                return await self._take_turns(session, workspace)
+
+    async def _move_to_in_progress(self) -> None:
+        state = self.bench.settings.tracker.in_progress_state
+        if state is None or same_state(state, self.issue.state):
+            return
+        error = None
+        # A stop must not come between the move and the telling of it: it would look as if a
+        # person had moved the issue.
+        await trio.lowlevel.checkpoint()
+        with self.scopes.shield():
+            try:
+                self.issue = await self.bench.tracker.transition(self.issue, state)
+            except TrackerError as exc:
+                error = str(exc)
+            else:
+                self.reports.tell(ev.IssueMoved(self.job.run_id, self.issue, True))
+        self.reports.publish(
+            facts.TransitionCompleted(
+                issue=self.issue,
+                lifecycle="dispatch",
+                state=state,
+                result="error" if error else "success",
+                error=error,
+            )
+        )
+
+    @asynccontextmanager
+    async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
+        """Have a directory for the issue, and run ``after_run`` when done with it."""
+        self._enter(Phase.WORKSPACE)
+        workspaces = self.bench.workspaces
+        try:
+            # A stop must not come between making a directory and telling of it: a directory
+            # that nobody knows is never removed.
+            with self.scopes.shield() as shield:
+                workspace = await workspaces.prepare(self.job.issue.identifier)
+                await workspaces.clear_status(workspace.path)
+            if shield.cancelled_caught:  # by a cut, which is a stop too
+                await trio.lowlevel.checkpoint()
+        except (WorkspaceError, TransportError) as exc:
+            raise _Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+        await self._announce(workspace)
+        environment = RunEnvironment(self.job, self.bench, workspace)
+        if workspace.created:
+            await self._after_create(workspace, environment)
+        try:
+            yield workspace, environment
+        finally:
+            self._enter(Phase.ENDING)
+            with self.scopes.shield():
+                await self._run_hook("after_run", workspace, environment)
+
+    async def _announce(self, workspace: Workspace) -> None:
+        known = KnownWorkspace(
+            issue_id=self.issue.id,
+            identifier=self.job.issue.identifier,
+            host=workspace.host,
+            path=workspace.path,
+        )
+        await self.reports.commit(ev.WorkspaceMade(self.job.run_id, known))
+        self.reports.publish(
+            facts.WorkspaceReady(
+                run_id=self.job.run_id, path=workspace.path, created=workspace.created
+            )
+        )
+
+    async def _after_create(self, workspace: Workspace, environment: RunEnvironment) -> None:
+        """Finish a new directory; it counts as made only when the hook has succeeded."""
+        try:
+            await self._hook("after_create", workspace, environment)
+            await self.bench.workspaces.complete(workspace)
+        except _Abandoned:
+            with self.scopes.shield():
+                await self._discard(workspace)
+            raise
+        except WorkspaceError as exc:
+            raise _Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+
+    async def _discard(self, workspace: Workspace) -> None:
+        error = None
+        try:
+            await self.bench.workspaces.remove(self.job.issue.identifier)
+        except (WorkspaceError, TransportError) as exc:
+            error = str(exc)
+        self.reports.publish(
+            facts.WorkspaceRemoved(
+                issue_id=self.issue.id,
+                issue_identifier=self.issue.identifier,
+                path=workspace.path,
+                error=error,
+            )
+        )
+
+    async def _hook(self, name: str, workspace: Workspace, environment: RunEnvironment) -> None:
+        """Run a hook whose failure ends the run."""
+        self._enter(Phase.HOOK)
+        problem = await self._run_hook(name, workspace, environment)
+        if problem is not None:
+            raise _Abandoned(ErrorKind.HOOK_FAILED, problem)
+
+    async def _run_hook(
+        self, name: str, workspace: Workspace, environment: RunEnvironment
+    ) -> str | None:
+        """Run a hook, if there is one, and return what went wrong."""
+        return await environment.run_hook(name, workspace, self.reports.publish)
+
+    @asynccontextmanager
+    async def _session(
+        self, workspace: Workspace, environment: RunEnvironment
+    ) -> AsyncIterator[Session]:
+        self._enter(Phase.SESSION)
+        agent = self.bench.agent
+        params = SessionParams(
+            run_id=self.job.run_id,
+            workspace=workspace.path,
+            transport=self.bench.transport,
+            env=environment.for_agent(),
+            read_timeout=self.bench.settings.agent.read_timeout,
+            stop_grace=self.bench.settings.agent.stop_grace,
+        )
+        try:
+            await self.bench.workspaces.verify(workspace.path)
+            session = await agent.start_session(params)
+        except WorkspaceError as exc:
+            raise _Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
+        except AgentError as exc:
+            self.reports.publish(
+                facts.SessionRefused(
+                    run_id=self.job.run_id,
+                    error_kind=exc.kind,
+                    error=str(exc),
+                    timed_out=exc.timed_out,
+                )
+            )
+            raise _Abandoned(exc.kind, str(exc)) from exc
+        self.reports.publish(
+            facts.SessionStarted(run_id=self.job.run_id, session_id=session.id or None)
+        )
+        try:
+            yield session
+        finally:
+            with self.scopes.shield() as bound:
+                bound.deadline = trio.current_time() + params.stop_grace + SESSION_SLACK
+                await agent.stop_session(session)
+
+    async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
+        max_turns = self.bench.settings.agent.max_turns
+        for number in range(1, max_turns + 1):
+            end = await self._turn(session, workspace, number)
+            if end is not None:
+                return end
+        return Finished(finish=Finish.TURNS_USED)
+
+    async def _turn(self, session: Session, workspace: Workspace, number: int) -> RunEnd | None:
+        """Take one turn and return how the run ends after it, or None where it goes on."""
+        self._enter(Phase.TURN)
+        try:
+            prompt = await prompt_for(self.job, self.issue, self.bench, workspace, number)
+            await self.bench.workspaces.verify(workspace.path)
+        except TemplateError as exc:
+            return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
+        except WorkspaceError as exc:
+            return Failed(kind=ErrorKind.INVALID_WORKSPACE_CWD, message=str(exc))
+        await self.reports.commit(ev.TurnStarted(self.job.run_id, number))
+        self.turns = number
+        turn = Turn(self.job, number, prompt, self.bench, self.reports)
+        result = await take_turn(turn, session)
+        if result.credits is not None:
+            self.credits = (self.credits or 0.0) + result.credits
+        if result.tokens is not None:
+            self.tokens = (self.tokens or 0) + result.tokens
+        word = await self._status(workspace)
+        if word is None and result.outcome is not TurnOutcome.COMPLETED:
+            return after_turn(result, None, read=None)
+        # Also where a word ends the run: what the agent itself changed must not look like a
+        # person's doing to the hold or the handoff that follows.
+        self._enter(Phase.REREAD)
+        read = await reread(self.issue, self.bench.tracker)
+        if isinstance(read, Reread):
+            self.issue = read.issue
+            self.reports.tell(ev.IssueMoved(self.job.run_id, read.issue))
+            if word is None and self.reports.is_active(read.issue):
+                return None
+        return after_turn(result, word, read=read)
+
+    async def _status(self, workspace: Workspace) -> StatusWord | None:
+        """Read and remove what the agent left in ``.sortie/status``."""
+        try:
+            text = await self.bench.workspaces.read_status(workspace.path)
+        except (WorkspaceError, TransportError) as exc:
+            text = f"(unreadable: {exc})"
+        if text is None:
+            return None
+        word = StatusWord.of(text)
+        self.reports.publish(
+            facts.StatusFileRead(
+                run_id=self.job.run_id, word=text.strip()[:100], known=word is not None
+            )
+        )
+        return word

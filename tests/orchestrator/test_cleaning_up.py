@@ -1,0 +1,123 @@
+"""Workspaces of finished issues."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.model import TransportError
+from sortie.telemetry import facts
+from tests.agents.fake import Completes
+from tests.orchestrator.world import World
+from tests.transports.fake import NEVER, Does
+from tests.worker.rig import ROOT, issue
+
+
+async def test_a_finished_issues_workspace_is_removed(clock: MockClock) -> None:
+    """before_remove runs in it, as a part of no run; then directory and record are gone."""
+    world = World(issue(), hooks={"before_remove": Does(output=b"saved\n")})
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+
+    async with world.life() as orchestrator:
+        removed = await world.until(facts.WorkspaceRemoved)
+        await trio.sleep(1)
+        assert dict(orchestrator.snapshot().claims) == {}
+
+    assert removed.error is None
+    (hook,) = world.transport.ran
+    assert (hook.script, hook.cwd) == ("before_remove", f"{ROOT}/A")
+    assert hook.env["SORTIE_ISSUE_IDENTIFIER"] == "A"
+    assert f"{ROOT}/A" not in world.transport.directories
+    assert (await world.store.recover()).workspaces == ()
+
+
+@pytest.mark.parametrize("hook", [Does(status=1), NEVER])
+async def test_a_failing_before_remove_removes_all_the_same(clock: MockClock, hook: Does) -> None:
+    """A hook that fails or hangs is told and does not keep the workspace."""
+    world = World(issue(), hooks={"before_remove": hook})
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+
+    async with world.life():
+        await world.until(facts.WorkspaceRemoved)
+
+    (told,) = world.of(facts.HookCompleted)
+    assert told.result in ("failed", "timeout")
+    assert f"{ROOT}/A" not in world.transport.directories
+
+
+async def test_a_failing_removal_is_retried(clock: MockClock) -> None:
+    """It is shown and tried again with backoff until it succeeds."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+    world.transport.faults["remove_directory"] = TransportError("busy")
+
+    async with world.life() as orchestrator:
+        await world.until(facts.WorkspaceRemoved, 2)
+        (cleaning,) = orchestrator.snapshot().cleaning
+        del world.transport.faults["remove_directory"]
+        await world.until(facts.WorkspaceRemoved, 3)
+
+    assert cleaning.error == "busy"
+    assert [fact.error for fact in world.of(facts.WorkspaceRemoved)] == ["busy", "busy", None]
+    assert (await world.store.recover()).workspaces == ()
+
+
+async def test_a_removal_that_crashes_is_retried(clock: MockClock) -> None:
+    """An exception that no transport should raise costs one try."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+    world.transport.faults["remove_directory"] = LookupError("a bug")
+
+    async with world.life():
+        await world.until(facts.WorkspaceRemoved)
+        del world.transport.faults["remove_directory"]
+        await world.until(facts.WorkspaceRemoved, 2)
+
+    assert [fact.where for fact in world.of(facts.AdapterCrashed)] == ["clean"]
+    assert world.of(facts.WorkspaceRemoved)[1].error is None
+
+
+async def test_no_workspace_is_removed_under_a_process(clock: MockClock) -> None:
+    """While something lives in the directory it stays."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+    world.transport.squatters[f"{ROOT}/A"] = [4711]
+
+    async with world.life():
+        failed = await world.until(facts.WorkspaceRemoved)
+        there = f"{ROOT}/A" in world.transport.directories
+        world.transport.squatters.clear()
+        await world.until(facts.WorkspaceRemoved, 2)
+
+    assert there
+    assert "4711" in (failed.error or "")
+
+
+async def test_a_start_removes_what_was_finished_meanwhile(clock: MockClock) -> None:
+    """An issue that became terminal while no daemon ran is put away by the first tick."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Completes(status="blocked")]
+    async with world.life():
+        await world.until(facts.IssueHeld)
+    world.tracker.edit("a", state="Done")
+
+    async with world.life():
+        await world.until(facts.WorkspaceRemoved)
+
+    assert f"{ROOT}/A" not in world.transport.directories
+    assert (await world.store.recover()).holds == ()
+
+
+async def test_a_stop_while_a_workspace_is_made_leaves_none_behind(clock: MockClock) -> None:
+    """An issue that is finished in that very moment leaves no directory."""
+    world = World(issue(), agent={"max_turns": 3})
+    world.transport.pauses["read_file"] = 50.0
+
+    async with world.life():
+        await world.until(facts.RunStarted)
+        world.tracker.edit("a", state="Done")
+        await world.until(facts.WorkspaceRemoved)
+
+    assert world.agent.begun == []
+    assert f"{ROOT}/A" not in world.transport.directories

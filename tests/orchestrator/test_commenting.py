@@ -1,0 +1,72 @@
+"""Comments on the issues."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.model import TrackerErrorKind
+from sortie.orchestrator.loop import EFFECTS_GRACE
+from sortie.telemetry import facts
+from tests.agents.fake import Completes, Fails
+from tests.orchestrator.world import HANDOFF, World
+from tests.worker.rig import issue
+
+
+async def test_comments_tell_of_a_run(clock: MockClock) -> None:
+    """Dispatch, failure and completion are told where the settings ask for it."""
+    comments = {"on_dispatch": True, "on_completion": True, "on_failure": True}
+    world = World(issue(), tracker={**HANDOFF, "comments": comments})
+    world.agent.scripts["A"] = [Fails(credits=1.5), Completes()]
+
+    async with world.life():
+        await world.until(facts.CommentCompleted, 4)
+
+    assert world.tracker.remarks("a") == (
+        "Sortie started an agent on this issue, host local.",
+        "The run failed after 1 turn, 1.5 credits: turn_failed: the fake agent fails: turn_failed",
+        "Sortie started an agent on this issue (attempt 2), host local.",
+        "The run ended after 1 turn: it took all its turns.",
+    )
+    assert [f.lifecycle for f in world.of(facts.CommentCompleted)] == [
+        "dispatch",
+        "failure",
+        "dispatch",
+        "completion",
+    ]
+
+
+async def test_no_comment_is_made_unasked(clock: MockClock) -> None:
+    """The default is silence."""
+    world = World(issue(), tracker=HANDOFF)
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    assert world.tracker.remarks("a") == ()
+
+
+@pytest.mark.parametrize("how", ["fails", "hangs"])
+async def test_a_comment_never_blocks_a_run(clock: MockClock, how: str) -> None:
+    """A tracker that refuses comments, or takes for ever, costs nothing else."""
+    comments = {"on_dispatch": True, "on_completion": True}
+    world = World(issue(), tracker={**HANDOFF, "comments": comments})
+    if how == "fails":
+        world.tracker.comments_fail = TrackerErrorKind.PERMISSION
+    else:
+
+        async def hang(*_args: object) -> None:
+            await trio.sleep_forever()
+
+        setattr(world.tracker, "comment", hang)  # noqa: B010
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+        done_at = trio.current_time()
+
+    assert done_at < 5
+    assert trio.current_time() - done_at <= EFFECTS_GRACE
+    if how == "fails":
+        told = [(f.lifecycle, f.result) for f in world.of(facts.CommentCompleted)]
+        assert told == [("dispatch", "error"), ("completion", "error")]

@@ -1,0 +1,111 @@
+"""The loop with everything around it in memory: from a poll to the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import trio
+from trio.testing import MockClock
+
+from sortie.model import Blocker, HoldReason, RunStatus, TrackerErrorKind
+from sortie.orchestrator.office import Readiness
+from sortie.telemetry import facts
+from tests.agents.fake import Completes, Fails
+from tests.orchestrator.world import HANDOFF, World
+from tests.worker.rig import issue
+
+
+async def test_an_issue_is_worked_on_and_handed_off(clock: MockClock) -> None:
+    """Poll, run, record, handoff; then the daemon is idle after two good polls."""
+    world = World(issue(), tracker={"in_progress_state": "Doing", **HANDOFF})
+    world.agent.scripts["A"] = [Completes(credits=0.5)]
+
+    async with world.life() as orchestrator:
+        await orchestrator.idle.wait()
+        idle_at = trio.current_time()
+
+    assert world.tracker.journey("a") == ("Todo", "Doing", "Review")
+    (row,) = await world.history()
+    assert (row.status, row.attempt, row.turns, row.credits) == (RunStatus.SUCCEEDED, 0, 1, 0.5)
+    assert 60 <= idle_at < 62  # the first two good polls without work, 30 s apart
+    finished = world.of(facts.RunFinished)[0]
+    assert (finished.issue.state, finished.turns, finished.credits) == ("Doing", 1, 0.5)
+
+
+async def test_nothing_to_do_is_idle_after_two_polls(clock: MockClock) -> None:
+    """A failing poll, or one that could not be made, does not count."""
+    world = World()
+    world.tracker.down = TrackerErrorKind.UNAVAILABLE
+
+    async with world.life() as orchestrator:
+        await trio.sleep(100)
+        assert not orchestrator.idle.is_set()
+        world.tracker.down = None
+        world.readiness = Readiness(fault="the disk is read-only")
+        await trio.sleep(100)
+        assert not orchestrator.idle.is_set()
+        world.readiness = Readiness()
+        await orchestrator.idle.wait()
+
+    results = [fact.result for fact in world.of(facts.PollCompleted)]
+    assert results == ["error"] * 4 + ["skipped"] * 3 + ["success"] * 2
+
+
+async def test_a_waiting_issue_is_not_idleness(clock: MockClock) -> None:
+    """While something waits the daemon is not idle, and is once it is held."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Fails(), Fails(), Completes(status="blocked")]
+
+    async with world.life() as orchestrator:
+        await orchestrator.idle.wait()
+
+    assert [row.status for row in await world.history()] == [
+        RunStatus.FAILED,
+        RunStatus.FAILED,
+        RunStatus.SUCCEEDED,
+    ]
+    assert [fact.reason for fact in world.of(facts.IssueHeld)] == [HoldReason.AGENT_BLOCKED]
+
+
+async def test_a_slot_that_is_freed_dispatches_at_once(clock: MockClock) -> None:
+    """With two slots three issues never run together, and no poll is waited for."""
+    world = World(
+        issue("a"), issue("b"), issue("c"), agent={"max_concurrent_agents": 2}, tracker=HANDOFF
+    )
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted, 3)
+        done_at = trio.current_time()
+
+    assert world.agent.most_at_once == 2
+    assert done_at < 5
+    world.tracker.assert_all_in("Review")
+
+
+async def test_many_issues_share_few_slots(clock: MockClock) -> None:
+    """Fifty issues run eight at a time, each turn is told once, and all are handed off."""
+    world = World(
+        *(issue(f"i{n}") for n in range(50)), tracker=HANDOFF, agent={"max_concurrent_agents": 8}
+    )
+
+    async with world.life() as orchestrator:
+        await orchestrator.idle.wait()
+
+    assert world.agent.most_at_once == 8
+    assert len(world.of(facts.TurnCompleted)) == len(world.of(facts.RunFinished)) == 50
+    assert len(await world.history()) == 50
+    world.tracker.assert_all_in("Review")
+
+
+async def test_blockers_and_followers(clock: MockClock) -> None:
+    """An issue starts once the agent has finished the one that blocks it."""
+    world = World(
+        replace(issue("b"), blocked_by=(Blocker(identifier="A"),)), issue("a"), tracker=HANDOFF
+    )
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    assert [name for name, _ in world.agent.begun] == ["A", "B"]
+    assert world.tracker.states() == {"A": "Done", "B": "Review"}

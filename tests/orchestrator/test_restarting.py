@@ -1,0 +1,121 @@
+"""One life after another: drained or killed, and gone on with."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.model import RunStatus, TrackerErrorKind, Trigger
+from sortie.scheduler.claims import Held, Waiting
+from sortie.telemetry import facts
+from tests.agents.fake import Completes, Fails, Silent
+from tests.orchestrator.world import HANDOFF, World
+from tests.transports.fake import Does
+from tests.worker.rig import issue
+
+
+async def test_a_drain_interrupts_and_the_next_life_continues(clock: MockClock) -> None:
+    """Runs under way are recorded as interrupted, and run again with the same attempt."""
+    world = World(issue(), tracker=HANDOFF, hooks={"after_run": Does(seconds=2)})
+    world.agent.scripts["A"] = [Fails(), Silent(clings=1), Completes()]
+
+    async with world.life():
+        await world.until(facts.AgentLaunched, 2)
+    drained_at = trio.current_time()
+    between = await world.store.recover()
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    rows = [(row.status, row.attempt) for row in await world.history()]
+    assert rows == [(RunStatus.FAILED, 0), (RunStatus.INTERRUPTED, 1), (RunStatus.SUCCEEDED, 1)]
+    assert [(r.trigger, r.delay) for r in between.retries] == [(Trigger.INTERRUPTED, 0.0)]
+    assert world.agent.launched_at[2] - drained_at < 1
+    assert len(world.transport.processes_of("after_run")) == 3
+
+
+async def test_a_drain_starts_nothing(clock: MockClock) -> None:
+    """A freed slot stays free while the daemon leaves."""
+    world = World(issue("a"), issue("b"), agent={"max_concurrent_agents": 1})
+    world.agent.scripts["A"] = [Silent(clings=5)]
+    world.agent.scripts["B"] = [Silent(clings=5)]
+
+    async with world.life() as orchestrator:
+        await world.until(facts.AgentLaunched)
+        orchestrator.shut_down()
+        await trio.sleep(100)
+
+    assert len(world.agent.begun) == 1
+
+
+async def test_a_killed_daemons_runs_continue(clock: MockClock) -> None:
+    """A life that ended without a word is recorded as interrupted; the attempt stays."""
+    world = World(issue(), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Fails(), Silent(), Completes()]
+
+    async with world.life_cut_short():
+        await world.until(facts.AgentLaunched, 2)
+    left = await world.store.recover()
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    assert [run.streak.failures for run in left.unfinished] == [1]
+    rows = [(row.status, row.attempt) for row in await world.history()]
+    assert rows == [(RunStatus.FAILED, 0), (RunStatus.INTERRUPTED, 1), (RunStatus.SUCCEEDED, 1)]
+
+
+async def test_a_life_that_did_nothing_loses_no_attempt(clock: MockClock) -> None:
+    """What a life recovers is on disk again before it does anything else."""
+    world = World(issue(), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Fails(), Silent(), Completes()]
+
+    async with world.life_cut_short():
+        await world.until(facts.AgentLaunched, 2)
+    world.tracker.down = TrackerErrorKind.UNAVAILABLE
+    async with world.life_cut_short():
+        await world.until(facts.PollCompleted, where=lambda fact: fact.result == "error")
+    world.tracker.down = None
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    assert [row.attempt for row in await world.history()] == [0, 1, 1]
+
+
+async def test_a_second_kill_in_a_row_is_a_failure(clock: MockClock) -> None:
+    """A run that takes the daemon with it twice waits as after a failure, one attempt on."""
+    world = World(issue(), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Silent(), Silent(), Completes()]
+
+    for life in (1, 2):
+        async with world.life_cut_short():
+            await world.until(facts.AgentLaunched, life)
+    killed_at = trio.current_time()
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+
+    assert [(row.status, row.attempt) for row in await world.history()] == [
+        (RunStatus.INTERRUPTED, 0),
+        (RunStatus.INTERRUPTED, 0),
+        (RunStatus.SUCCEEDED, 1),
+    ]
+    assert world.agent.launched_at[2] - killed_at == pytest.approx(10, abs=0.01)
+
+
+async def test_waits_and_holds_survive(clock: MockClock) -> None:
+    """What waits and what is held is so in the next life, with the rest of its time."""
+    world = World(issue("a"), issue("b"))
+    world.agent.scripts["A"] = [Fails(), Fails(), Fails(), Fails()]
+    world.agent.scripts["B"] = [Completes(status="blocked")]
+
+    async with world.life():
+        await world.until(facts.RetryScheduled, 3)  # 40 s from now
+        due_at = trio.current_time() + 40
+        await trio.sleep(5)
+    async with world.life() as orchestrator:
+        claims = orchestrator.snapshot().claims
+        await world.until(facts.AgentLaunched, 5)
+        started_at = trio.current_time()
+
+    assert isinstance(claims[issue("a").id], Waiting)
+    assert isinstance(claims[issue("b").id], Held)
+    assert started_at == pytest.approx(due_at, abs=0.01)

@@ -1,0 +1,218 @@
+"""A turn under its deadlines, and what it tells."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.model import (
+    AgentError,
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    RunReport,
+    RunStatus,
+    TurnOutcome,
+)
+from sortie.scheduler import Event
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from tests.agents.fake import Chats, Completes, Fails, Raises, Silent
+from tests.worker.rig import RUN, Rig
+
+TIMEOUT = Failed(
+    kind=ErrorKind.TURN_TIMEOUT,
+    message="the turn took longer than agent.turn_timeout_ms (60 s)",
+    status=RunStatus.TIMED_OUT,
+)
+STALL = Failed(
+    kind=ErrorKind.TURN_STALLED,
+    message="the agent was silent longer than agent.stall_timeout_ms (20 s)",
+    status=RunStatus.STALLED,
+)
+LIMITS = {"turn_timeout_ms": 60_000, "stall_timeout_ms": 20_000}
+
+
+def completed(rig: Rig) -> facts.TurnCompleted:
+    """Return the one fact about the end of the one turn."""
+    (fact,) = rig.of(facts.TurnCompleted)
+    return fact
+
+
+async def test_a_turn_past_its_deadline_times_out(clock: MockClock) -> None:
+    """An agent that talks and talks is ended at the turn's deadline."""
+    rig = Rig(agent=LIMITS)
+    rig.agent.scripts["A"] = [Chats(every=10, times=100, credits=1.0)]
+
+    report = await rig.work()
+
+    assert report == RunReport(end=TIMEOUT, turns=1, seconds=60.0)
+    assert completed(rig) == facts.TurnCompleted(
+        run_id=RUN,
+        agent="fake",
+        turn=1,
+        outcome=TurnOutcome.TIMED_OUT,
+        seconds=60.0,
+        error_kind=ErrorKind.TURN_TIMEOUT,
+        error=TIMEOUT.message,
+        timeout="turn",
+    )
+    rig.assert_nothing_open()
+
+
+async def test_a_silent_turn_stalls(clock: MockClock) -> None:
+    """An agent that says nothing is ended after the stall timeout."""
+    rig = Rig(agent=LIMITS)
+    rig.agent.scripts["A"] = [Silent()]
+
+    report = await rig.work()
+
+    assert report == RunReport(end=STALL, turns=1, seconds=20.0)
+    assert (completed(rig).outcome, completed(rig).timeout) == (TurnOutcome.STALLED, "stall")
+    rig.assert_nothing_open()
+
+
+async def test_output_pushes_the_stall_deadline_on(clock: MockClock) -> None:
+    """What is never silent for too long may take as long as the turn may."""
+    rig = Rig(agent=LIMITS)
+    rig.agent.scripts["A"] = [Chats(every=19, times=3)]
+
+    report = await rig.work()
+
+    assert report == RunReport(end=Finished(finish=Finish.TURNS_USED), turns=1, seconds=57.0)
+
+
+@pytest.mark.parametrize("off", [0, -1])
+async def test_the_stall_timeout_can_be_off(clock: MockClock, off: int) -> None:
+    """With 0 or less only the turn's deadline ends a silent agent."""
+    rig = Rig(agent={**LIMITS, "stall_timeout_ms": off})
+    rig.agent.scripts["A"] = [Silent()]
+
+    report = await rig.work()
+
+    assert report == RunReport(end=TIMEOUT, turns=1, seconds=60.0)
+
+
+@pytest.mark.parametrize("clings", [0.0, 10.0, 50.0])
+async def test_the_first_cause_names_the_end(clock: MockClock, clings: float) -> None:
+    """A stalled turn has stalled, whatever it says, and however long it takes, to die."""
+    rig = Rig(agent=LIMITS)
+    rig.agent.scripts["A"] = [Silent(clings=clings)]
+
+    report = await rig.work()
+
+    assert report == RunReport(end=STALL, turns=1, seconds=20.0 + clings)
+    rig.assert_nothing_open()
+
+
+async def test_a_late_turn_that_falls_silent_is_late(clock: MockClock) -> None:
+    """A turn ended at its deadline has timed out even if it is then silent for long."""
+    rig = Rig(agent={"turn_timeout_ms": 10_000, "stall_timeout_ms": 12_000})
+    rig.agent.scripts["A"] = [Silent(clings=30)]
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.TURN_TIMEOUT
+
+
+@pytest.mark.parametrize("limits", [LIMITS, {**LIMITS, "turn_timeout_ms": 15_000}])
+async def test_a_result_that_came_first_stands(clock: MockClock, limits: dict[str, int]) -> None:
+    """A success that the agent returns past a deadline, since it had seen it before, counts."""
+    rig = Rig(agent=limits)
+    rig.agent.scripts["A"] = [Completes(after=25, credits=2.0, shielded=True)]
+
+    report = await rig.work()
+
+    used = Finished(finish=Finish.TURNS_USED)
+    assert report == RunReport(end=used, turns=1, credits=2.0, seconds=25.0)
+    assert (completed(rig).outcome, completed(rig).timeout) == (TurnOutcome.COMPLETED, None)
+
+
+async def test_an_error_of_the_agent_is_a_failed_turn(clock: MockClock) -> None:
+    """AgentError out of a turn is that turn's failure, told once."""
+    rig = Rig()
+    rig.agent.scripts["A"] = [Raises(error=AgentError(ErrorKind.RESPONSE_ERROR, "nonsense"))]
+
+    report = await rig.work()
+
+    assert report.end == Failed(kind=ErrorKind.RESPONSE_ERROR, message="nonsense")
+    assert (completed(rig).outcome, completed(rig).error) == (TurnOutcome.FAILED, "nonsense")
+
+
+async def test_credits_and_tokens_are_summed(clock: MockClock) -> None:
+    """What turns tell is added up, a failed one's too; a turn that tells nothing adds nothing."""
+    rig = Rig(agent={"max_turns": 9})
+    rig.agent.scripts["A"] = [
+        Completes(),
+        Completes(credits=0.25, tokens=10),
+        Completes(tokens=5),
+        Completes(credits=0.0),
+        Fails(credits=1.5),
+    ]
+
+    report = await rig.work()
+
+    assert (report.turns, report.credits, report.tokens) == (5, 1.75, 15)
+
+
+async def test_unknown_is_none(clock: MockClock) -> None:
+    """An agent that tells no credits or tokens has spent an unknown amount, not nothing."""
+    rig = Rig(agent={"max_turns": 2})
+
+    report = await rig.work()
+
+    assert (report.credits, report.tokens) == (None, None)
+
+
+async def test_a_turn_is_on_disk_before_its_agent_is_launched(clock: MockClock) -> None:
+    """While the disk keeps a turn waiting nothing is launched, nor told as started."""
+    rig = Rig(agent={"max_turns": 2})
+
+    async def slow_disk(event: Event) -> None:
+        if isinstance(event, ev.TurnStarted):
+            launched = len(rig.agent.launched_at)
+            await trio.sleep(100)
+            assert launched == len(rig.agent.launched_at) == event.turn - 1
+            assert len(rig.of(facts.TurnStarted)) == event.turn - 1
+
+    rig.on_commit = slow_disk
+
+    await rig.work()
+
+    assert rig.agent.launched_at == [100.0, 201.0]
+
+
+async def test_what_an_agent_says_is_told(clock: MockClock) -> None:
+    """Launch, first answer and lines become facts with their times."""
+    rig = Rig()
+    rig.agent.scripts["A"] = [Completes(after=3, says=("one", "two"))]
+
+    await rig.work()
+
+    (launched,) = rig.of(facts.AgentLaunched)
+    assert (launched.turn, launched.seconds_since_fetch) == (1, 0.0)
+    assert rig.of(facts.AgentAnswered) == [
+        facts.AgentAnswered(run_id=RUN, agent="fake", seconds=3.0)
+    ]
+    assert rig.of(facts.AgentSpoke) == [
+        facts.AgentSpoke(run_id=RUN, agent="fake", lines=2, message="two")
+    ]
+
+
+async def test_each_turn_is_told_once(clock: MockClock) -> None:
+    """Every turn has one start and one end, in order; only the first knows its latency."""
+    rig = Rig(agent={"max_turns": 3})
+    rig.agent.scripts["A"] = [Completes(), Completes(), Fails()]
+
+    await rig.work()
+
+    assert [fact.turn for fact in rig.of(facts.TurnStarted)] == [1, 2, 3]
+    assert [fact.turn for fact in rig.of(facts.TurnCompleted)] == [1, 2, 3]
+    assert [f.seconds_since_fetch is None for f in rig.of(facts.AgentLaunched)] == [
+        False,
+        True,
+        True,
+    ]
