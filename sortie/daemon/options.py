@@ -1,0 +1,31 @@
+"""What the command line says about a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line says; None leaves it to WORKFLOW.md and the environment."""
+
+    workflow: Path
+    environ: Mapping[str, str] = field(repr=False)
+    env_file: Path | None = None
+    host: str | None = None
+    port: int | None = None
+    log_level: str | None = None
+    log_format: str | None = None
+    exit_when_idle: bool = False
+
+    def flags(self) -> dict[str, str]:
+        """Return the settings that were given as options, by dotted key."""
+        given = {
+            "server.host": self.host,
+            "server.port": None if self.port is None else str(self.port),
+            "logging.level": self.log_level,
+            "logging.format": self.log_format,
+        }
+        return {key: value for key, value in given.items() if value is not None}

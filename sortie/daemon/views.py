@@ -1,0 +1,169 @@
+"""What the daemon shows of itself: state, gauges and health, from snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+import trio
+
+from sortie.daemon.tally import Tally
+from sortie.model import WaitKind
+from sortie.orchestrator import Orchestrator
+from sortie.scheduler import Snapshot
+from sortie.scheduler.claims import HandingOff, Waiting, Worked
+from sortie.telemetry.board import Board, RunDetails
+from sortie.telemetry.gauges import Gauges
+from sortie.web import (
+    Counts,
+    Health,
+    HeldView,
+    RunningView,
+    SlotsView,
+    StateView,
+    WaitingView,
+    WorkflowView,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Everything that views are made from; each of its methods returns at once."""
+
+    orchestrator: Orchestrator
+    board: Board
+    tally: Tally
+    workflow: Callable[[], WorkflowView]
+
+    def state(self) -> StateView:
+        """Return what ``/api/v1/state`` shows."""
+        snapshot, details = self.orchestrator.snapshot(), self.board.runs()
+        running = tuple(_running(c, details.get(c.run_id), snapshot) for c in snapshot.worked)
+        waiting = tuple(_waiting(c, snapshot) for c in snapshot.waiting)
+        held = tuple(
+            HeldView(
+                issue_id=c.issue.id,
+                issue_identifier=c.issue.identifier,
+                reason=c.reason.value,
+                detail=c.detail,
+                since=_wall(c.since, snapshot),
+            )
+            for c in snapshot.held
+        )
+        return StateView(
+            generated_at=datetime.now(UTC),
+            status=snapshot.status,
+            workflow=self.workflow(),
+            counts=Counts(running=len(running), waiting=len(waiting), held=len(held)),
+            running=running,
+            waiting=waiting,
+            held=held,
+            slots=_slots(snapshot),
+            totals=self.tally.sums(self._elapsed(snapshot)),
+        )
+
+    def gauges(self) -> Gauges:
+        """Return what is read when metrics are asked for."""
+        snapshot = self.orchestrator.snapshot()
+        return Gauges(
+            sessions_running=len(snapshot.worked),
+            sessions_retrying=len(snapshot.waiting),
+            issues_held=len(snapshot.held),
+            slots_available=snapshot.free,
+            active_sessions_elapsed_seconds=self._elapsed(snapshot),
+            dispatch_paused=snapshot.paused,
+            workflow_valid=self.workflow().valid,
+        )
+
+    def health(self) -> Health:
+        """Return whether the daemon does its work."""
+        snapshot = self.orchestrator.snapshot()
+        faults = (
+            self.orchestrator.store_error,
+            snapshot.skipped,
+            snapshot.hindrance,
+            snapshot.poll_error,
+            "the daemon is stopping" if snapshot.draining else None,
+        )
+        overdue = max(0.0, trio.current_time() - self.orchestrator.next_round_at)
+        reasons = tuple(dict.fromkeys(fault for fault in faults if fault))
+        return Health(ready=not reasons, reasons=reasons, overdue=overdue)
+
+    def _elapsed(self, snapshot: Snapshot) -> float:
+        return sum(snapshot.now - claim.since for claim in snapshot.worked)
+
+
+def _wall(at: float, snapshot: Snapshot) -> datetime:
+    """Turn a monotonic reading into a time of day."""
+    return datetime.fromtimestamp(time.time() - (snapshot.now - at), UTC)
+
+
+def _running(claim: Worked, details: RunDetails | None, snapshot: Snapshot) -> RunningView:
+    issue = claim.issue
+    began = _wall(claim.since, snapshot)
+    return RunningView(
+        issue_id=issue.id,
+        issue_identifier=issue.identifier,
+        issue_url=issue.url,
+        title=issue.title,
+        state=issue.state,
+        run_id=claim.run_id,
+        session_id=details.session_id if details else None,
+        attempt=claim.streak.failures,
+        turn=details.turn if details else None,
+        max_turns=details.max_turns if details else None,
+        phase=details.phase.value if details else "starting",
+        host=claim.host,
+        workspace=details.workspace if details else None,
+        started_at=details.started_at if details else began,
+        last_event_at=details.last_event_at if details else began,
+        last_message=details.last_message if details else None,
+        credits=details.credits if details else None,
+        tokens=details.tokens if details else None,
+    )
+
+
+def _waiting(claim: Waiting | HandingOff, snapshot: Snapshot) -> WaitingView:
+    return WaitingView(
+        issue_id=claim.issue.id,
+        issue_identifier=claim.issue.identifier,
+        kind=_kind(claim),
+        attempt=claim.tries if isinstance(claim, HandingOff) else claim.streak.failures,
+        due_at=_wall(claim.due_at, snapshot),
+        reason=_reason(claim),
+    )
+
+
+def _kind(claim: Waiting | HandingOff) -> Literal["retry", "continuation", "handoff"]:
+    if isinstance(claim, HandingOff):
+        return "handoff"
+    return "continuation" if claim.kind is WaitKind.CONTINUATION else "retry"
+
+
+def _reason(claim: Waiting | HandingOff) -> str | None:
+    if isinstance(claim, HandingOff):
+        return "the handoff is under way" if claim.token is not None else "the handoff failed"
+    return claim.reason or f"after {claim.trigger.value}"
+
+
+def _slots(snapshot: Snapshot) -> SlotsView:
+    policy = snapshot.policy
+    by_state = {
+        state: max(0, limit - snapshot.by_state.get(state, 0))
+        for state, limit in policy.max_by_state.items()
+    }
+    by_host: dict[str, int] = {}
+    if policy.max_per_host is not None:
+        by_host = {
+            host: max(0, policy.max_per_host - snapshot.by_host.get(host, 0))
+            for host in policy.hosts
+        }
+    return SlotsView(
+        total=policy.max_concurrent_agents,
+        free=snapshot.free,
+        by_state=by_state,
+        by_host=by_host,
+    )

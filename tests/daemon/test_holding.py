@@ -1,0 +1,95 @@
+"""The locks that keep two daemons apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sortie.daemon.holding import HeldElsewhere, Lock, database_lock, root_lock
+
+
+def test_a_second_holder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
+    """The message names what is locked, and the holder's host, pid and start."""
+    path = str(tmp_path / "lock")
+    with Lock(path, "the database x") as first, Lock(path, "the database x") as second:
+        first.ensure()
+
+        with pytest.raises(HeldElsewhere, match=rf"the database x .* pid {os.getpid()}, since 2"):
+            second.ensure()
+
+
+def test_a_released_lock_can_be_taken(tmp_path: Path) -> None:
+    """When the holder is gone, the next one gets it; holding it already is fine."""
+    path = str(tmp_path / "lock")
+    with Lock(path, "x") as first:
+        first.ensure()
+        first.ensure()
+
+    with Lock(path, "x") as second:
+        second.ensure()
+
+        assert (tmp_path / "lock").exists()
+
+
+def test_a_killed_holder_blocks_nobody(tmp_path: Path) -> None:
+    """The lock of a process that was killed is free, whatever its file says."""
+    path = tmp_path / "lock"
+    program = (
+        "import os, signal, sys; from sortie.daemon.holding import Lock;"
+        "lock = Lock(sys.argv[1], 'x'); lock.ensure(); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    died = subprocess.run([sys.executable, "-c", program, str(path)], check=False)
+
+    with Lock(str(path), "x") as lock:
+        lock.ensure()
+
+    assert died.returncode == -9
+    assert path.read_text()
+
+
+def test_a_removed_lock_file_is_made_and_locked_anew(tmp_path: Path) -> None:
+    """A lock on a removed file excludes nobody, so the next look takes a new one."""
+    path = tmp_path / "lock"
+    with Lock(str(path), "x") as lock, Lock(str(path), "x") as other:
+        lock.ensure()
+        path.unlink()
+        lock.ensure()
+
+        with pytest.raises(HeldElsewhere):
+            other.ensure()
+
+
+def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path: Path) -> None:
+    """What a link points to is neither locked nor written."""
+    target, path = tmp_path / "target", tmp_path / "lock"
+    target.write_text("precious")
+    path.symlink_to(target)
+
+    with Lock(str(path), "x") as lock, pytest.raises(OSError):
+        lock.ensure()
+
+    assert target.read_text() == "precious"
+
+
+def test_a_note_that_makes_no_sense_is_no_trouble(tmp_path: Path) -> None:
+    """A holder whose note cannot be read is refused for all that."""
+    path = tmp_path / "lock"
+    with Lock(str(path), "x") as lock, Lock(str(path), "x") as other:
+        lock.ensure()
+        path.write_text("[")
+
+        with pytest.raises(HeldElsewhere, match="it has not said who it is"):
+            other.ensure()
+
+
+def test_where_the_locks_lie(tmp_path: Path) -> None:
+    """The database's lies beside it, the root's in it where no workspace can be."""
+    with database_lock(str(tmp_path / "x.db")) as database, root_lock(str(tmp_path)) as root:
+        database.ensure()
+        root.ensure()
+
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["@daemon.lock", "x.db.lock"]

@@ -1,0 +1,260 @@
+"""What the daemon shows of itself, while an orchestrator lives behind it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import trio
+from trio.testing import MockClock
+
+from sortie.daemon.tally import Tally
+from sortie.daemon.views import Window
+from sortie.model import LOCAL, StoreError, TrackerErrorKind
+from sortie.orchestrator import Orchestrator
+from sortie.orchestrator.office import Readiness
+from sortie.scheduler import events as ev
+from sortie.store import Totals
+from sortie.telemetry import facts
+from sortie.telemetry.board import Board
+from sortie.telemetry.gauges import Gauges
+from sortie.web import Counts, Health, SlotsView, SumsView, WorkflowView
+from tests.agents.fake import Chats, Completes, Fails, Silent
+from tests.orchestrator.world import World
+from tests.worker.rig import ROOT, issue
+
+NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
+VALID = WorkflowView(path="/w/WORKFLOW.md", valid=True)
+SLACK = timedelta(seconds=1)
+
+
+def window_of(world: World, orchestrator: Orchestrator, workflow: WorkflowView = VALID) -> Window:
+    """Return a window on a life; its facts must not have begun."""
+    board, tally = Board(lambda: datetime.now(UTC)), Tally(NOTHING)
+    world.sinks += [board, tally]
+    return Window(orchestrator=orchestrator, board=board, tally=tally, workflow=lambda: workflow)
+
+
+async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
+    """No run, no wait, no hold: empty lists, zero counts, unknown sums."""
+    world = World()
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.PollCompleted)
+        state = window.state()
+
+    assert (state.status, state.running, state.waiting, state.held) == ("running", (), (), ())
+    assert state.counts == Counts(running=0, waiting=0, held=0)
+    assert state.slots == SlotsView(total=10, free=10, by_state={}, by_host={})
+    assert state.totals == SumsView(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
+    assert state.workflow == VALID
+
+
+async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
+    """Issue, place, phase, turn, last words and what was spent."""
+    world = World(
+        issue(url="https://x/a"), tracker={"in_progress_state": "Doing"}, agent={"max_turns": 3}
+    )
+    world.agent.scripts["A"] = [Completes(after=10, credits=0.5), Chats(every=10, times=9)]
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.TurnStarted, 2)
+        await world.until(facts.AgentSpoke, 3)
+        state = window.state()
+        gauges = window.gauges()
+
+    (run,) = state.running
+    assert (run.issue_id, run.issue_identifier, run.issue_url, run.title, run.state) == (
+        "a",
+        "A",
+        "https://x/a",
+        "Mend a",
+        "Doing",
+    )
+    assert (run.run_id, run.session_id, run.attempt) == (
+        world.of(facts.RunStarted)[0].run_id,
+        None,
+        0,
+    )
+    assert (run.turn, run.max_turns, run.phase, run.host) == (2, 3, "turn", LOCAL)
+    assert (run.workspace, run.last_message) == (f"{ROOT}/A", "still at it")
+    assert (run.credits, run.tokens) == (0.5, None)
+    assert run.started_at <= run.last_event_at <= datetime.now(UTC)
+    assert state.totals.turns == 2
+    assert state.totals.seconds_running == 30.0
+    assert state.slots.free == 9
+    assert gauges == Gauges(
+        sessions_running=1,
+        sessions_retrying=0,
+        issues_held=0,
+        slots_available=9,
+        active_sessions_elapsed_seconds=30.0,
+        dispatch_paused=False,
+        workflow_valid=True,
+    )
+
+
+async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) -> None:
+    """A retry, a continuation, a failed handoff and a hold, each in its words and time."""
+    world = World(issue("a"), issue("b"), issue("c"))
+    world.agent.scripts["A"] = [Fails()]
+    world.agent.scripts["B"] = [Completes(status="blocked")]
+    world.agent.scripts["C"] = [Completes(after=2)]
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.RetryScheduled, 2)
+        state = window.state()
+        noticed_at = datetime.now(UTC)
+
+    retry, continuation = sorted(state.waiting, key=lambda w: w.issue_id)
+    assert (retry.issue_identifier, retry.kind, retry.attempt, retry.reason) == (
+        "A",
+        "retry",
+        1,
+        "after error",
+    )
+    assert abs(retry.due_at - noticed_at - timedelta(seconds=9)) < SLACK
+    assert (continuation.issue_identifier, continuation.kind, continuation.attempt) == (
+        "C",
+        "continuation",
+        0,
+    )
+    (held,) = state.held
+    assert (held.issue_identifier, held.reason, held.detail) == (
+        "B",
+        "agent_blocked",
+        "the agent says it is blocked",
+    )
+    assert abs(held.since - noticed_at + timedelta(seconds=1)) < SLACK
+    assert state.counts == Counts(running=0, waiting=2, held=1)
+
+
+async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
+    """Its attempt is the number of tries so far."""
+    world = World(issue(), tracker={"handoff_state": "Review"})
+    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.RetryScheduled, 2)
+        (waiting,) = window.state().waiting
+
+    assert (waiting.kind, waiting.attempt, waiting.reason) == ("handoff", 2, "the handoff failed")
+
+
+async def test_slots_are_shown_where_a_limit_is_set(clock: MockClock) -> None:
+    """A state with a limit shows what is free of it, never less than nothing."""
+    world = World(
+        issue("a"),
+        issue("b"),
+        agent={"max_concurrent_agents": 2, "max_concurrent_agents_by_state": {"todo": 1}},
+    )
+    world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.AgentLaunched)
+        slots = window.state().slots
+
+    assert slots == SlotsView(total=2, free=1, by_state={"todo": 0}, by_host={})
+
+
+async def polled(world: World, count: int) -> None:
+    """Wait until so many polls were made, and their news is taken in."""
+    await world.until(facts.PollCompleted, count)
+    await trio.sleep(1)
+
+
+async def test_readiness_follows_polls_disk_and_preflight(clock: MockClock) -> None:
+    """Each fault is a reason, and goes when it is mended."""
+    world = World()
+    orchestrator = await world.born()
+    window = window_of(world, orchestrator)
+    unborn = window.health()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(orchestrator.run)
+        await polled(world, 1)
+        good = window.health()
+        world.tracker.down = TrackerErrorKind.UNAVAILABLE
+        await polled(world, 2)
+        down = window.health()
+        world.tracker.down = None
+        world.readiness = Readiness(fault="no place")
+        await polled(world, 3)
+        placeless = window.health()
+        world.readiness = Readiness(hindrance="no agent")
+        await polled(world, 4)
+        agentless = window.health()
+        world.store.failing = StoreError("disk full")
+        orchestrator.tell(ev.PauseAsked(True))
+        await world.until(facts.StoreFailed)
+        diskless = window.health()
+        world.store.failing = None
+        await world.until(facts.StoreRecovered)
+        orchestrator.shut_down()
+    leaving = window.health()
+
+    assert unborn == Health(ready=False, reasons=("no preflight has been made yet",))
+    assert good == Health(ready=True)
+    assert down == Health(ready=False, reasons=("the fake tracker is unavailable",))
+    assert placeless == Health(ready=False, reasons=("no place",))
+    assert agentless == Health(ready=False, reasons=("no agent",))
+    assert diskless == Health(ready=False, reasons=("disk full", "no agent"))
+    assert leaving.reasons == ("no agent", "the daemon is stopping")
+
+
+async def test_a_daemon_that_waits_is_not_overdue(clock: MockClock) -> None:
+    """Neither a long wait for the next poll nor one for the disk counts as being stuck."""
+    world = World(polling={"interval_ms": 3_600_000})
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await trio.sleep(1800)
+        waiting = window.health().overdue
+        world.store.failing = StoreError("disk full")
+        orchestrator.tell(ev.PauseAsked(True))
+        await trio.sleep(1800)
+        diskless = window.health().overdue
+        world.store.failing = None
+
+    assert (waiting, diskless <= 1.0) == (0.0, True)
+
+
+async def test_a_loop_that_does_not_come_round_is_overdue(clock: MockClock) -> None:
+    """A store that hangs for minutes shows as lateness."""
+    world = World()
+    hung = trio.Event()
+
+    async def hang(*_args: object) -> None:
+        await hung.wait()
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.PollCompleted)
+        healthy = world.store.commit
+        setattr(world.store, "commit", hang)  # noqa: B010
+        orchestrator.tell(ev.PauseAsked(True))
+        await trio.sleep(120)
+        late = window.health().overdue
+        setattr(world.store, "commit", healthy)  # noqa: B010
+        hung.set()
+
+    assert late == 120.0
+
+
+async def test_pause_and_an_invalid_workflow_are_shown(clock: MockClock) -> None:
+    """Status, gauges and the errors of the file."""
+    world = World()
+    broken = WorkflowView(path="/w/WORKFLOW.md", valid=False, errors=("oops",))
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator, broken)
+        orchestrator.tell(ev.PauseAsked(True))
+        await world.until(facts.PauseChanged)
+        state, gauges = window.state(), window.gauges()
+
+    assert (state.status, state.workflow) == ("paused", broken)
+    assert (gauges.dispatch_paused, gauges.workflow_valid) == (True, False)
