@@ -1,0 +1,86 @@
+"""All commands, under one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import cleandoc
+from typing import Annotated
+
+import typer
+
+from sortie.cli.demo.command import demo
+from sortie.cli.history import history
+from sortie.cli.init import init
+from sortie.cli.render import render
+from sortie.cli.run import run
+from sortie.cli.validate import validate
+from sortie.cli.version import show_version, version
+
+app = typer.Typer(
+    name="sortie",
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="""Begin with:
+  sortie demo --exit-when-idle    see five issues worked on, nothing to set up
+  sortie init                     write a WORKFLOW.md of your own
+  sortie validate                 find what is wrong with it
+  sortie run --dry-run            see what would be started
+  sortie run                      start the daemon
+
+Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 130 cut short.""",
+)
+
+
+@app.callback(invoke_without_command=True)
+def sortie(
+    context: typer.Context,
+    show: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+    ] = False,
+) -> int:
+    """Turn the issues of a tracker into runs of a coding agent."""
+    if show:
+        show_version()
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    return 0
+
+
+def _add(command: Callable[..., object], *examples: str) -> None:
+    """Add a command under its function's name; its docstring is its help."""
+    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
+    app.command(
+        name=command.__name__,
+        help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
+        epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),
+    )(command)
+
+
+_add(
+    run,
+    "sortie run",
+    "sortie run --dry-run --format json",
+    "sortie run team/WORKFLOW.md --port 8080 --log-format json",
+    "sortie run --exit-when-idle && echo all done",
+)
+_add(
+    validate,
+    "sortie validate",
+    "sortie validate team/WORKFLOW.md --env-file team/.env",
+    "sortie validate --format json | jq '.problems'",
+)
+_add(init, "sortie init", "sortie init team/WORKFLOW.md")
+_add(demo, "sortie demo --exit-when-idle", "sortie demo /tmp/look --port 8080")
+_add(
+    render,
+    "sortie render DEMO-1",
+    "sortie render DEMO-1 --turn 2 --workflow team/WORKFLOW.md",
+)
+_add(
+    history,
+    "sortie history --issue DEMO-1",
+    "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
+)
+_add(version, "sortie version", "sortie version --format json")

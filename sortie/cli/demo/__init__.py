@@ -1,0 +1,1 @@
+"""The demo: a directory of issues that simulated agents work on."""

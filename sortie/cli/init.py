@@ -1,0 +1,45 @@
+"""``sortie init``: a workflow file to begin with."""
+
+from __future__ import annotations
+
+import os
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+
+from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument
+from sortie.cli.output import emit, one_line
+from sortie.cli.writing import write_new
+from sortie.model import SortieError
+
+
+def init(workflow: WorkflowArgument = DEFAULT_WORKFLOW) -> None:
+    """Write a commented workflow file to begin with; an existing file is never overwritten."""
+    if workflow.is_dir():
+        raise SortieError(f"{workflow} is a directory; name a file, such as {workflow}/WORKFLOW.md")
+    starter = files("sortie.cli").joinpath("starter.md").read_text(encoding="utf-8")
+    if not write_new(workflow, starter):
+        raise SortieError(
+            f"{workflow} is there already and is never overwritten; name another file, or move it"
+        )
+    emit(_next_steps(workflow))
+
+
+def _next_steps(workflow: Path) -> str:
+    name, issues = _quoted(workflow), _quoted(workflow.parent / "issues")
+    argument = "" if workflow == DEFAULT_WORKFLOW else f" {name}"
+    return f"""Wrote {name}. Next:
+  1. Read it, and say in its prompt what your agent should do.
+  2. Give it a first issue, a Markdown file in {issues}:
+       mkdir -p {issues}
+       printf -- '---\\ntitle: Say hello\\nstate: Todo\\n---\\nWrite hello.txt.\\n' \\
+         > {issues}/TASK-1.md
+  3. Install kiro-cli and set KIRO_API_KEY; or set agent.command to sortie-kiro-sim to try it out.
+  4. sortie validate{argument}
+     sortie run{argument} --dry-run
+     sortie run{argument}
+"""
+
+
+def _quoted(path: Path) -> str:
+    return one_line(quote(os.fspath(path)))

@@ -1,0 +1,142 @@
+"""What commands print: results on stdout, everything about them on stderr.
+
+Rule 1: a text from outside cannot act on the terminal, nor pass for markup.
+Rule 2: output to a pipe is never cut to a width.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from sortie.model import Problem, SortieError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+UNLIMITED = 100_000
+"""Columns that no line needs."""
+
+# Control characters, surrogates, and those that reorder the text around them.
+_ACTING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+class Format(StrEnum):
+    """How a result is printed: for people or for programs."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ReaderGone(Exception):
+    """Whoever read stdout has had enough."""
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Return a text with every character that a terminal acts on as an escape, but for ``keep``."""
+
+    def escaped(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        if found[0] in keep:
+            return found[0]
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    return _ACTING.sub(escaped, text)
+
+
+def one_line(text: str) -> str:
+    """Return a text as one visible line."""
+    return visible(re.sub(r"[\t\r\n]+", " ", text)).strip()
+
+
+def rfc3339(time: datetime) -> str:
+    """Write an aware time in UTC, to the microsecond."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def emit(text: str) -> None:
+    """Write to stdout at once. Raises ReaderGone, and SortieError where it cannot be written."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise SortieError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def finish_output() -> None:
+    """Write what libraries left in the buffer; raises as ``emit`` does."""
+    emit("")
+
+
+def emit_line(text: str) -> None:
+    """Write one line of a result."""
+    emit(f"{one_line(text)}\n")
+
+
+def emit_json(value: Json) -> None:
+    """Write a result for programs, in ASCII."""
+    emit(json.dumps(value, indent=2) + "\n")
+
+
+def emit_rich(*parts: RenderableType) -> None:
+    """Write what rich lays out; on a terminal as wide as that is."""
+    emit(laid_out(*parts, width=None if _is_terminal() else UNLIMITED))
+
+
+def laid_out(*parts: RenderableType, width: int | None) -> str:
+    """Return what rich makes of something, with colours where stdout is a terminal."""
+    from rich.console import Console
+
+    text = StringIO()
+    console = Console(
+        file=text,
+        force_terminal=_is_terminal(),
+        width=width,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    for part in parts:
+        console.print(part)
+    return text.getvalue()
+
+
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def note(text: str) -> None:
+    """Say something about a result, on stderr."""
+    _write_error(f"{one_line(text)}\n")
+
+
+def complain(text: str) -> None:
+    """Say what failed, as one line on stderr."""
+    note(f"sortie: {text}")
+
+
+def tell_problem(problem: Problem) -> None:
+    """Say what is wrong in a file, as one line on stderr."""
+    note(str(problem))
+
+
+def _write_error(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        if sys.stderr is not None:
+            sys.stderr.write(text)
+            sys.stderr.flush()

@@ -1,0 +1,95 @@
+"""``sortie render``: the prompt that an agent would get."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sortie.cli.arguments import (
+    DEFAULT_WORKFLOW,
+    EnvFile,
+    OutputFormat,
+    Source,
+    WorkflowOption,
+)
+from sortie.cli.output import Format, emit, emit_json, visible
+from sortie.model import LOCAL, Issue
+
+if TYPE_CHECKING:
+    from sortie.workflow import PromptContext, Workflow
+
+
+def render(
+    issue: Annotated[
+        str, typer.Argument(metavar="ISSUE", help="The issue's identifier, such as DEMO-1.")
+    ],
+    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    turn: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
+    ] = 1,
+    attempt: Annotated[
+        int, typer.Option(min=0, metavar="N", help="After how many failures in a row.")
+    ] = 0,
+    env_file: EnvFile = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Show the prompt as the agent would get it for an issue as it stands now.
+
+    The issue is read from the tracker; nothing is started and nothing is written.
+    """
+    from sortie.daemon.loading import load_workflow
+    from sortie.daemon.surveying import read_issue
+
+    source = Source(workflow=workflow, env_file=env_file)
+    source.require()
+    options = source.options()
+    loaded = load_workflow(options)
+    found = read_issue(options, issue)
+    prompt = _prompt(loaded, _context(loaded, found, turn, attempt))
+    if output is Format.JSON:
+        emit_json(
+            {
+                "issue": found.identifier,
+                "issue_id": found.id,
+                "turn": turn,
+                "attempt": attempt,
+                "prompt": prompt,
+            }
+        )
+        return
+    shown = visible(prompt, keep="\n\t") if sys.stdout and sys.stdout.isatty() else prompt
+    emit(f"{shown.removesuffix(chr(10))}\n")
+
+
+def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> PromptContext:
+    from sortie.workflow import PromptContext
+    from sortie.workspaces import workspace_key
+
+    settings = workflow.settings
+    hosts, root = settings.worker.ssh_hosts, settings.workspace.root
+    if not hosts:
+        root = os.path.realpath(root)
+    return PromptContext(
+        issue=issue,
+        attempt=attempt,
+        turn_number=turn,
+        max_turns=settings.agent.max_turns,
+        is_continuation=turn > 1,
+        workspace_path=os.path.join(root, workspace_key(issue.identifier)),
+        host=hosts[0] if hosts else LOCAL,
+    )
+
+
+def _prompt(workflow: Workflow, context: PromptContext) -> str:
+    import trio
+
+    from sortie.workflow import render as render_prompt
+    from sortie.workflow import with_status_instructions
+
+    text = trio.run(render_prompt, workflow.prompt, context)
+    if context.turn_number == 1 and workflow.settings.agent.status_instructions:
+        return with_status_instructions(text)
+    return text

@@ -1,0 +1,103 @@
+"""``sortie run``: the daemon, or a look at what it would do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sortie.cli.arguments import (
+    DEFAULT_WORKFLOW,
+    EnvFile,
+    ExitWhenIdle,
+    Host,
+    Level,
+    LogFormat,
+    Port,
+    Source,
+    WorkflowArgument,
+    word,
+)
+from sortie.cli.output import Format, Json, emit_json, emit_line, note
+
+if TYPE_CHECKING:
+    from sortie.daemon.options import RunOptions
+    from sortie.daemon.surveying import Surveyed
+
+
+def run(
+    workflow: WorkflowArgument = DEFAULT_WORKFLOW,
+    host: Host = None,
+    port: Port = None,
+    log_level: Level = None,
+    log_format: LogFormat = None,
+    env_file: EnvFile = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Poll once, print a verdict on each candidate, start nothing."
+        ),
+    ] = False,
+    output: Annotated[
+        Format | None,
+        typer.Option("--format", "-f", help="Print the dry run for people or for programs."),
+    ] = None,
+    exit_when_idle: ExitWhenIdle = False,
+) -> int:
+    """Work on the tracker's issues until stopped.
+
+    Logs go to stderr. The first SIGINT or SIGTERM ends the runs under way politely; they continue
+    at the next start. A second one leaves at once. SIGHUP reads the workflow file again, which
+    also happens whenever it changes.
+    """
+    if output is not None and not dry_run:
+        raise typer.BadParameter("belongs to --dry-run", param_hint="--format")
+    source = Source(workflow=workflow, env_file=env_file)
+    source.require()
+    options = replace(
+        source.options(),
+        host=host,
+        port=port,
+        log_level=word(log_level),
+        log_format=word(log_format),
+        exit_when_idle=exit_when_idle,
+    )
+    if dry_run:
+        _look(options, output or Format.TEXT)
+        return 0
+    from sortie.daemon.life import run_daemon
+
+    return run_daemon(options)
+
+
+def _look(options: RunOptions, output: Format) -> None:
+    from sortie.daemon.surveying import survey
+
+    candidates = survey(options)
+    if output is Format.JSON:
+        emit_json([_row(candidate) for candidate in candidates])
+        return
+    for candidate in candidates:
+        emit_line(_verdict(candidate))
+    if not candidates:
+        note("no issue is in an active state")
+
+
+def _row(candidate: Surveyed) -> Json:
+    issue = candidate.issue
+    return {
+        "issue": issue.identifier,
+        "issue_id": issue.id,
+        "title": issue.title,
+        "state": issue.state,
+        "priority": issue.priority,
+        "verdict": "wait" if candidate.reasons else "start",
+        "reasons": list(candidate.reasons),
+    }
+
+
+def _verdict(candidate: Surveyed) -> str:
+    issue = candidate.issue
+    verdict = f"waits: {'; '.join(candidate.reasons)}" if candidate.reasons else "would start"
+    return f"{issue.identifier} ({issue.state}) {verdict}"

@@ -1,0 +1,47 @@
+"""The program as a whole: its commands and their help."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from sortie import __version__
+from tests.cli.conftest import Cli
+
+COMMANDS = ("run", "validate", "init", "demo", "render", "history", "version")
+
+PYTHON = ".".join(map(str, sys.version_info[:3]))
+
+
+def test_nothing_asked_shows_help(cli: Cli) -> None:
+    """Without arguments the help is shown, and it is no mistake."""
+    ran = cli()
+
+    assert ran.code == 0
+    assert "Usage: sortie" in ran.out
+    assert [name for name in COMMANDS if f"│ {name} " not in ran.out] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_command_has_help_with_examples(cli: Cli, command: str, flag: str) -> None:
+    """Each command explains itself and shows how it is used."""
+    ran = cli(command, flag)
+
+    assert ran.code == 0
+    assert f"Usage: sortie {command}" in ran.out
+    assert f"Examples:\n   sortie {command}" in "\n".join(map(str.rstrip, ran.out.split("\n")))
+
+
+def test_version_for_people_and_programs(cli: Cli) -> None:
+    """The version is told in three ways."""
+    text = f"sortie {__version__} (Python {PYTHON})\n"
+
+    assert cli("version").out == text
+    assert cli("--version").out == text
+    assert json.loads(cli("version", "--format", "json").out) == {
+        "version": __version__,
+        "python_version": PYTHON,
+    }

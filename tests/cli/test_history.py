@@ -1,0 +1,189 @@
+"""``sortie history``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+from sortie.model import ErrorKind, RunStatus, Streak
+from sortie.scheduler.records import Record
+from sortie.store.sqlite import open_store
+from tests.cli.conftest import Cli
+from tests.cli.world import WORKFLOW, Ran
+from tests.store.records import an_issue, begin, end, turn, workspace
+
+LISTING = """\
+started               took  issue  attempt  status     turns  credits  host
+2023-11-14 22:14:50         B-2          0  running        0           local
+2023-11-14 22:14:40   0.5s  A-1          2  failed         0           local
+    turn_failed: the agent said \\x1b[31mno [bold]
+2023-11-14 22:13:20  1m15s  A-1          0  succeeded      1     0.25  local
+"""
+
+A = an_issue("A-1")
+HOSTILE = an_issue("[red]\x1b[2J{{ 7*7 }}", title="x")
+
+T = 1_700_000_000.0
+
+
+def record(here: Path, *rounds: tuple[float, list[Record]]) -> None:
+    """Commit rounds of records to the database of the workflow."""
+
+    async def commit() -> None:
+        async with open_store(str(here / ".sortie.db")) as store:
+            for at, records in rounds:
+                await store.commit(records, at)
+
+    trio.run(commit)
+
+
+@pytest.fixture(autouse=True)
+def _workflow(here: Path) -> None:
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+
+
+@pytest.fixture
+def three_runs(here: Path) -> None:
+    """A success, a failure and a run under way."""
+    record(
+        here,
+        (T, [begin("r-1", A), workspace("r-1", A), turn("r-1", 1, A)]),
+        (T + 75, [end("r-1", turns=1, credits=0.25)]),
+        (T + 80, [begin("r-2", A, streak=Streak(failures=2))]),
+        (
+            T + 80.5,
+            [
+                end(
+                    "r-2",
+                    RunStatus.FAILED,
+                    error_kind=ErrorKind.TURN_FAILED,
+                    error="the agent\nsaid \x1b[31mno [bold]",
+                    turns=0,
+                )
+            ],
+        ),
+        (T + 90, [begin("r-3", an_issue("B-2"))]),
+    )
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_people_see_a_line_for_each_run(cli: Cli) -> None:
+    """Runs stand newest first, unknown is blank, and an error follows below its run."""
+    assert cli("history") == Ran(code=0, out=LISTING, err="")
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_programs_get_every_field(cli: Cli, here: Path) -> None:
+    """A row has exactly the documented fields; unknown is null, times are UTC."""
+    rows = json.loads(cli("history", "--format", "json").out)
+
+    assert [row["run_id"] for row in rows] == ["r-3", "r-2", "r-1"]
+    assert rows[0] == {
+        "run_id": "r-3",
+        "issue": "B-2",
+        "issue_id": "id-B-2",
+        "attempt": 0,
+        "status": "running",
+        "error_kind": None,
+        "error": None,
+        "turns": 0,
+        "credits": None,
+        "host": "local",
+        "workspace": None,
+        "agent": "kiro",
+        "started_at": "2023-11-14T22:14:50.000000Z",
+        "finished_at": None,
+    }
+    assert rows[1]["error_kind"] == "turn_failed"
+    assert rows[2] == {
+        "run_id": "r-1",
+        "issue": "A-1",
+        "issue_id": "id-A-1",
+        "attempt": 0,
+        "status": "succeeded",
+        "error_kind": None,
+        "error": None,
+        "turns": 1,
+        "credits": 0.25,
+        "host": "local",
+        "workspace": "/w/A-1",
+        "agent": "kiro",
+        "started_at": "2023-11-14T22:13:20.000000Z",
+        "finished_at": "2023-11-14T22:14:35.000000Z",
+    }
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_history_can_be_narrowed_and_paged(cli: Cli) -> None:
+    """An issue, a number and a run to go on behind choose the rows."""
+
+    def runs(*arguments: str) -> list[str]:
+        ran = cli("history", "--format", "json", *arguments)
+        return [row["run_id"] for row in json.loads(ran.out)]
+
+    assert runs("--issue", "A-1") == ["r-2", "r-1"]
+    assert runs("--limit", "1") == ["r-3"]
+    assert runs("--limit", "1", "--before", "r-3") == ["r-2"]
+    assert runs("--issue", "nobody") == []
+    assert cli("history", "--limit", "2").err == "there may be more: --before r-2\n"
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_an_unknown_run_to_go_on_from_is_one_line(cli: Cli) -> None:
+    """A run that is not recorded is a mistake, not an empty page."""
+    ran = cli("history", "--before", "r-9")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "r-9" in ran.err
+
+
+def test_before_the_first_daemon_there_is_nothing(cli: Cli, here: Path) -> None:
+    """Without a database the history is empty, says why, and makes no file."""
+    why = f"there is no database {here}/.sortie.db yet: no daemon has run here\n"
+
+    assert cli("history", "--format", "json") == Ran(code=0, out="[]\n", err=why)
+    assert cli("history") == Ran(code=0, out="", err=f"{why}no run is recorded\n")
+    assert sorted(path.name for path in here.iterdir()) == ["WORKFLOW.md"]
+
+
+def test_an_empty_history_is_told(cli: Cli, here: Path) -> None:
+    """A database without the runs asked for is no failure."""
+    record(here, (T, [begin("r-1", A)]))
+
+    assert cli("history", "--issue", "C-3") == Ran(
+        code=0, out="", err="no run is recorded of C-3\n"
+    )
+
+
+def test_what_is_no_database_is_one_line(cli: Cli, here: Path) -> None:
+    """A broken database is a failure with its path, and not an empty history."""
+    (here / ".sortie.db").write_text("this is no database, but it is long enough to be one" * 50)
+
+    ran = cli("history", "--format", "json")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert ".sortie.db" in ran.err
+
+
+def test_an_identifier_cannot_act_on_the_terminal(cli: Cli, here: Path) -> None:
+    """Markup and escapes in an identifier are printed as they are."""
+    record(here, (T, [begin("r-1", HOSTILE)]))
+
+    out = cli("history").out
+
+    assert "[red]\\x1b[2J{{ 7*7 }}" in out
+    assert "\x1b" not in out
+
+
+def test_history_goes_on_beside_a_daemon(cli: Cli, here: Path) -> None:
+    """What a daemon with an open database has committed is seen at once."""
+
+    async def look() -> str:
+        async with open_store(str(here / ".sortie.db")) as store:
+            await store.commit([begin("r-1", A)], T)
+            return await trio.to_thread.run_sync(lambda: cli("history", "--format", "json").out)
+
+    assert [row["run_id"] for row in json.loads(trio.run(look))] == ["r-1"]

@@ -1,0 +1,109 @@
+"""``sortie init``."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from sortie.cli.writing import write_new
+from sortie.model import SortieError
+from tests.cli.conftest import Cli
+from tests.cli.world import Ran, write_issue
+
+
+def test_the_starter_is_valid_without_a_warning(cli: Cli) -> None:
+    """What init writes can be used as it is."""
+    ran = cli("init")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Wrote WORKFLOW.md. Next:\n")
+    assert "  4. sortie validate\n" in ran.out
+    assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
+
+
+def test_the_starter_finds_the_issue_of_its_next_steps(cli: Cli, here: Path) -> None:
+    """An issue put where the next steps say would be started."""
+    cli("init")
+    write_issue(here, "TASK-1")
+
+    assert cli("run", "--dry-run") == Ran(code=0, out="TASK-1 (Todo) would start\n", err="")
+
+
+@pytest.mark.parametrize(
+    ("turn", "attempt", "says"),
+    [("1", "0", False), ("2", "0", "This is turn 2 of 5"), ("1", "2", "2 earlier attempts failed")],
+)
+def test_the_starters_prompt_knows_turn_and_attempt(
+    cli: Cli, here: Path, turn: str, attempt: str, says: str | bool
+) -> None:
+    """The starter's prompt renders for a first turn, a continuation and a retry."""
+    cli("init")
+    write_issue(here, "TASK-1")
+
+    ran = cli("render", "TASK-1", "--turn", turn, "--attempt", attempt)
+
+    assert ran.code == 0
+    assert "\n\n\n" not in ran.out
+    if says:
+        assert str(says) in ran.out
+    else:
+        assert "This is turn" not in ran.out
+        assert "earlier attempts" not in ran.out
+
+
+def test_nothing_is_overwritten(cli: Cli, here: Path) -> None:
+    """An existing file, even an empty one or a dangling link, is left as it is."""
+    (here / "a.md").touch()
+    (here / "b.md").symlink_to("nowhere.md")
+
+    for name in ("a.md", "b.md"):
+        ran = cli("init", name)
+
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == (
+            f"sortie: {name} is there already and is never overwritten; "
+            "name another file, or move it\n"
+        )
+    assert (here / "a.md").read_bytes() == b""
+    assert sorted(os.listdir(here)) == ["a.md", "b.md"]
+
+
+def test_a_directory_is_no_file(cli: Cli, here: Path) -> None:
+    """A directory or a file in a missing one is refused with what to do."""
+    (here / "team").mkdir()
+
+    assert cli("init", "team").err == (
+        "sortie: team is a directory; name a file, such as team/WORKFLOW.md\n"
+    )
+    assert cli("init", "gone/W.md") == Ran(
+        code=1, out="", err="sortie: cannot write gone/W.md: make the directory gone first\n"
+    )
+    assert os.listdir(here) == ["team"]
+
+
+def test_next_steps_name_the_file_as_a_shell_needs_it(cli: Cli, here: Path) -> None:
+    """A name with a blank is quoted, a plain default one is left out."""
+    (here / "my team").mkdir()
+
+    out = cli("init", "my team/W.md").out
+
+    assert "     sortie run 'my team/W.md' --dry-run\n" in out
+    assert "       mkdir -p 'my team/issues'\n" in out
+
+
+def test_what_cannot_be_written_whole_is_not_left(here: Path) -> None:
+    """A write that fails in the middle leaves no file, and says why."""
+    path = here / "W.md"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(SortieError, match=r"cannot write .*W\.md: File too large"):
+            write_new(path, "x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert not path.exists()

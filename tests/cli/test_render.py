@@ -1,0 +1,89 @@
+"""``sortie render``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sortie.workflow import with_status_instructions
+from tests.cli.conftest import Cli
+from tests.cli.world import WORKFLOW, Ran, write_issue
+
+TEMPLATE = "{{ issue.title }}|{{ workspace.path }}|{{ workspace.host }}|{{ run.turn_number }}\n"
+
+
+@pytest.fixture(autouse=True)
+def _workflow(here: Path) -> None:
+    head = WORKFLOW.rpartition("---\n")[0]
+    (here / "WORKFLOW.md").write_text(f"{head}---\n{TEMPLATE}")
+    write_issue(here, "A-1", title="'{{ 7*7 }}'")
+
+
+def test_the_first_turn_is_whole(cli: Cli, here: Path) -> None:
+    """The prompt holds the workspace to come and the status lines; issue text stays text."""
+    expected = with_status_instructions(f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|1")
+
+    assert cli("render", "A-1") == Ran(code=0, out=f"{expected}\n", err="")
+
+
+def test_a_later_turn_has_no_status_lines(cli: Cli, here: Path) -> None:
+    """A continuation is rendered as such."""
+    ran = cli("render", "A-1", "--turn", "2")
+
+    assert ran.out == f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|2\n"
+
+
+def test_a_prompt_is_data_too(cli: Cli) -> None:
+    """JSON names the issue and holds the same prompt."""
+    text = cli("render", "A-1").out
+
+    found = json.loads(cli("render", "A-1", "--format", "json").out)
+
+    assert found == {
+        "issue": "A-1",
+        "issue_id": "A-1",
+        "turn": 1,
+        "attempt": 0,
+        "prompt": text.removesuffix("\n"),
+    }
+
+
+def test_nothing_is_written(cli: Cli, here: Path) -> None:
+    """Rendering leaves no database, no workspace and no lock."""
+    before = sorted(here.rglob("*"))
+
+    assert cli("render", "A-1").code == 0
+    assert sorted(here.rglob("*")) == before
+
+
+def test_an_unknown_issue_is_one_line(cli: Cli) -> None:
+    """An issue that the tracker does not have is named."""
+    ran = cli("render", "A-2")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert ran.err.startswith("sortie: ")
+    assert "A-2" in ran.err
+
+
+def test_a_template_that_fails_says_where(cli: Cli, here: Path) -> None:
+    """A mistake that only the issue brings to light is one line with the template's line."""
+    path = here / "WORKFLOW.md"
+    path.write_text(path.read_text().replace(TEMPLATE, "fine\n{{ 1 / (attempt * 0) }}\n"))
+
+    ran = cli("render", "A-1")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "WORKFLOW.md" in ran.err
+
+
+def test_no_workflow_is_a_hint(cli: Cli) -> None:
+    """Without a workflow file newcomers are told how to get one."""
+    assert cli("render", "A-1", "--workflow", "gone.md") == Ran(
+        code=1,
+        out="",
+        err="sortie: there is no gone.md; name the workflow file, make one with 'sortie init', or "
+        "look at 'sortie demo'\n",
+    )
