@@ -1,0 +1,40 @@
+"""A place for daemons, and a way to start them in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import trio
+
+from tests.e2e.daemon import Daemon, free_port, run_command
+from tests.e2e.place import Place
+
+
+class Start(Protocol):
+    """Makes a daemon, to be entered, with further options and changes to its environment."""
+
+    def __call__(self, *options: str, **environ: str | None) -> Daemon: ...
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """An empty place with a workflow; no process of a run may outlive the test."""
+    here = Place(tmp_path)
+    yield here
+    here.require_no_process()
+
+
+@pytest.fixture
+def start(place: Place, nursery: trio.Nursery) -> Start:
+    """Start daemons in the place."""
+
+    def make(*options: str, **environ: str | None) -> Daemon:
+        port = free_port()
+        daemon = Daemon(place, nursery, run_command(*options, port=port), port)
+        daemon.environ = environ
+        return daemon
+
+    return make

@@ -1,0 +1,49 @@
+"""The demo, as somebody who has nothing but the package sees it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.daemon import free_port
+from tests.e2e.place import Place
+
+
+async def test_the_demo_comes_to_its_end(place: Place) -> None:
+    """Within a minute all five issues are where they belong, the blocked one after its blocker."""
+    port = str(free_port())
+
+    ran = await place.sortie(
+        "demo",
+        "demo",
+        "--exit-when-idle",
+        "--port",
+        port,
+        within=60,
+        KIRO_API_KEY=None,
+        KIRO_SIM_LOG=None,
+        PATH="/usr/bin:/bin",
+    )
+    shown = await place.sortie("history", "--format", "json", "--workflow", "demo/WORKFLOW.md")
+    rows = {row["issue"]: row for row in json.loads(shown.out)}
+    texts = [path.read_text() for path in sorted((place.root / "demo" / "issues").glob("*.md"))]
+    states = [line for text in texts for line in text.splitlines() if line.startswith("state:")]
+
+    assert ran.code == 0
+    assert states == [
+        "state: Human Review",
+        "state: Human Review",
+        "state: Done",
+        "state: Human Review",
+        "state: Human Review",
+    ]
+    assert sorted(rows) == ["DEMO-1", "DEMO-2", "DEMO-3", "DEMO-4", "DEMO-5"]
+    # DEMO-3's agent sets its issue to Done: if a poll sees that first, the run is stopped.
+    statuses = {name: row["status"] for name, row in rows.items()}
+    assert statuses.pop("DEMO-3") in ("succeeded", "cancelled")
+    assert set(statuses.values()) == {"succeeded"}
+    assert {row["turns"] for row in rows.values()} == {1}
+    assert rows["DEMO-4"]["started_at"] > rows["DEMO-3"]["finished_at"]
+    assert rows["DEMO-5"]["started_at"] == min(row["started_at"] for row in rows.values())
+    for name in rows:
+        assert f"run.started issue={name} " in ran.err
+        assert name in ran.out
