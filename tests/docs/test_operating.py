@@ -1,0 +1,181 @@
+"""The operator's page names what the daemon has: events, metrics, fields, words, codes."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from types import GenericAlias
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from sortie.daemon import leaving
+from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
+from sortie.store import HistoryRow
+from sortie.telemetry.facts import DaemonStarted, HttpAnswered
+from sortie.telemetry.gauges import GaugeCollector, Gauges
+from sortie.telemetry.metrics import MetricsSink
+from sortie.web import StateView
+from tests.docs.pages import ROOT, page, section, table, word, words
+
+TEXT = page("operating.md")
+EVENT = re.compile(r"[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*")
+
+
+def sources_of_events() -> Iterator[Path]:
+    for path in sorted((ROOT / "sortie").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "structlog.get_logger()" in text or path.parent.name == "log":
+            yield path
+
+
+def events_in(path: Path) -> Iterator[str]:
+    """Yield the constants that look like names of events."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and EVENT.fullmatch(value):
+            yield value
+
+
+def fields_of(view: Any, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted names of a view's fields, with ``[]`` after a list."""
+    hints = get_type_hints(view)
+    for field in dataclasses.fields(view):
+        kind, name = hints[field.name], f"{prefix}{field.name}"
+        item = get_args(kind)[0] if isinstance(kind, GenericAlias) else kind
+        many = "[]" if isinstance(kind, GenericAlias) and kind.__origin__ is tuple else ""
+        if dataclasses.is_dataclass(item):
+            yield from fields_of(item, f"{name}{many}.")
+        else:
+            yield f"{name}{many}"
+
+
+def metrics() -> dict[str, tuple[str, set[str]]]:
+    """Return type and labels of every metric by its name."""
+    registry = CollectorRegistry()
+    sink = MetricsSink(registry)
+    gauges = Gauges(
+        sessions_running=0,
+        sessions_retrying=0,
+        issues_held=0,
+        slots_available=0,
+        active_sessions_elapsed_seconds=0.0,
+        dispatch_paused=False,
+        workflow_valid=True,
+        ssh_host_usage={"h": 1},
+        ssh_host_up={"h": True},
+    )
+    registry.register(GaugeCollector(lambda: gauges))
+    sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))
+    sink(HttpAnswered(route="/livez", status=200))
+    found = {}
+    for family in registry.collect():
+        assert family.samples, family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        suffix = "_total" if family.type == "counter" else ""
+        found[family.name + suffix] = (family.type, labels)
+    return found
+
+
+def test_every_log_event_is_listed() -> None:
+    """The table of events holds every name that the code can log, and no other."""
+    written = {word(row["event"]) for row in table(TEXT, "event")}
+
+    assert written == {event for path in sources_of_events() for event in events_in(path)}
+
+
+def test_every_metric_is_listed() -> None:
+    """The table of metrics agrees with the registry in names, types and labels."""
+    written = {
+        word(row["metric"]): (row["type"], set(words(row["labels"])))
+        for row in table(TEXT, "metric")
+    }
+
+    assert written == metrics()
+
+
+def test_every_field_of_the_state_is_listed() -> None:
+    """The table of fields is that of the view behind /api/v1/state."""
+    below = section(TEXT, "Fields of /api/v1/state")
+    written = [word(row["field"]) for row in table(below, "field")]
+
+    assert written == list(fields_of(StateView))
+
+
+def test_every_field_of_history_is_listed() -> None:
+    """The table of history's fields is that of its rows; tokens are not shown yet."""
+    written = [word(row["field"]) for row in table(section(TEXT, "History"), "field")]
+    known = [field.name for field in dataclasses.fields(HistoryRow) if field.name != "tokens"]
+
+    assert written == known
+
+
+def test_every_route_is_listed() -> None:
+    """The table of routes holds those of the application."""
+    app = ast.parse((ROOT / "sortie/web/app.py").read_text(encoding="utf-8"))
+    constants = {n.value for n in ast.walk(app) if isinstance(n, ast.Constant)}
+    routes = {c for c in constants if isinstance(c, str) and c.startswith("/")}
+
+    assert {word(row["route"]) for row in table(TEXT, "route")} == routes
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("status", RunStatus),
+        ("error kind", ErrorKind),
+        ("trigger", Trigger),
+        ("reason", HoldReason),
+    ],
+)
+def test_every_word_is_listed(heading: str, kind: type[StrEnum]) -> None:
+    """The tables of words hold every member, and no other."""
+    written = [word(row[heading]) for row in table(TEXT, heading)]
+
+    assert sorted(written) == sorted(kind)
+
+
+def test_words_that_nothing_gives_are_marked() -> None:
+    """A word that this version never gives is marked so, and no other is."""
+    code = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "sortie").rglob("*.py")
+        if path.parent.name != "model" and path.name not in ("instruments.py", "rules.py")
+    )
+    kinds = ((ErrorKind, "error kind"), (HoldReason, "reason"))
+    marked = {
+        (kind, word(row[heading]))
+        for kind, heading in kinds
+        for row in table(TEXT, heading)
+        if "this version" in str(row)
+    }
+    at_once = {HoldReason.AGENT_NOT_FOUND, HoldReason.INVALID_WORKSPACE_CWD}  # by a table
+
+    unused = {
+        (kind, member.value)
+        for kind in (ErrorKind, HoldReason)
+        for member in kind
+        if f"{kind.__name__}.{member.name}" not in code and member not in at_once
+    }
+
+    assert marked == unused | {(HoldReason, "operator")}
+
+
+def test_exit_codes_are_those_of_the_daemon() -> None:
+    """Every exit code of the daemon is in the table of exit codes."""
+    codes = {value for name, value in vars(leaving).items() if name.startswith("EXIT_")}
+
+    assert {int(row["code"]) for row in table(TEXT, "code")} == codes | {2}
+
+
+def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:
+    """The seconds after which hooks are cut and the daemon leaves are stated."""
+    sentence = f"after {leaving.POLITE_SECONDS:g} seconds hooks are cut and grace is over"
+    end = f"{leaving.LAST_SECONDS:g} seconds later the daemon leaves with 1"
+
+    assert f"{sentence}, and {end}" in TEXT

@@ -1,0 +1,152 @@
+"""What holds for all pages: lines to type, links, commands, and the repository's own text."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from sortie.cli.app import app
+from tests.docs.pages import PAGES, ROOT, code_blocks, page, table, without_code, word
+
+DEMO = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/sortie demo --exit-when-idle"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+LIST_MARK = re.compile(r"^\s*(?:-|\d+\.) ")
+SECOND_SENTENCE = re.compile(r"[\w`)*][.] [A-Z`]")
+COMMAND = re.compile(r"^(?:\.venv/bin/)?sortie ([a-z]+)((?: \S+)*)$")
+# Put together here, so that this file does not hold them itself.
+FORBIDDEN = ("/work/" + "main", "/work/" + "shared", ".." + "/shared/", "--index" + "-url")
+MANNERED = ("simp" + "ly", "ju" + "st", "rob" + "ust", "seam" + "less", "power" + "ful")
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.+)$", without_code(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def options() -> dict[str, set[str]]:
+    """Return the options of every command by its name."""
+    group = get_command(app)
+    assert isinstance(group, TyperGroup)
+    return {
+        name: {"--help"}.union(*(parameter.opts for parameter in command.params))
+        for name, command in group.commands.items()
+    }
+
+
+@pytest.mark.parametrize("line", [DEMO, TESTS])
+def test_the_readme_has_the_line(line: str) -> None:
+    """Each of the two lines that a stranger types stands in a code block of its own."""
+    assert [content for _, content in code_blocks(README)].count(f"{line}\n") == 1
+
+
+def test_the_checks_run_the_second_line() -> None:
+    """The line for the tests is what ``.ci/run`` runs, but for how much pip says."""
+    text = (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+    assert TESTS in text.replace(" install -q ", " install ")
+
+
+def test_the_readme_lists_every_command() -> None:
+    """The table of commands holds each command, and no other."""
+    written = {word(row["command"].split(";")[0]) for row in table(README, "command")}
+
+    assert written == {f"sortie {name}" for name in options()}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    """Every relative link is to a file or directory that is there, and to a heading in it."""
+    lost = []
+    for link in LINK.findall(without_code(path.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+://", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.exists() or (
+            anchor and anchor not in anchors(target.read_text(encoding="utf-8"))
+        ):
+            lost.append(link)
+
+    assert lost == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_exist(path: Path) -> None:
+    """Every ``sortie COMMAND --option`` on a page is one that the program knows."""
+    text = path.read_text(encoding="utf-8")
+    lines = [line for _, content in code_blocks(text) for line in content.splitlines()]
+    lines += re.findall(r"`([^`\n]+)`", without_code(text))
+    known, unknown = options(), []
+    for line in lines:
+        for part in line.split(" && "):
+            found = COMMAND.match(part.strip())
+            if found is None:
+                continue
+            given = {word for word in found[2].split() if word.startswith("-")}
+            if found[1] not in known or given - known[found[1]]:
+                unknown.append(part)
+
+    assert unknown == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_pages_are_plain(path: Path) -> None:
+    """A page praises nothing and has one sentence a line, so that changes are easy to read."""
+    text = without_code(path.read_text(encoding="utf-8"))
+    found = [word for word in MANNERED if re.search(rf"\b{word}\b", text, re.IGNORECASE)]
+    crowded = [
+        line
+        for line in text.splitlines()
+        if not line.startswith("|") and SECOND_SENTENCE.search(LIST_MARK.sub("", line))
+    ]
+
+    assert (found, crowded) == ([], [])
+
+
+def test_decision_records_are_numbered_and_short() -> None:
+    """The records are numbered without a gap, have the three parts, and fit on a page."""
+    names = sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
+
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+    for name in names:
+        text = page(f"decisions/{name}")
+        assert text.startswith(f"# {name[:4]} "), name
+        parts = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert parts == ["Context", "Decision", "Consequences"], name
+        assert len(text.splitlines()) <= 60, name
+
+
+def test_the_architecture_names_every_package() -> None:
+    """The table of packages holds each package below ``sortie``, and no other."""
+    written = {word(row["package"]) for row in table(page("architecture.md"), "package")}
+    known = {f"sortie/{path.parent.name}" for path in (ROOT / "sortie").glob("*/__init__.py")}
+
+    assert written == known
+
+
+def test_no_file_tells_of_a_machine() -> None:
+    """No file of the repository holds a path of the machine on which it was written."""
+    try:
+        listed = subprocess.run(
+            ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=True, timeout=30
+        )
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs git and a checkout")
+    found = {
+        name
+        for name in listed.stdout.decode().split("\0")
+        if name and (ROOT / name).is_file()
+        for text in [(ROOT / name).read_text(encoding="utf-8", errors="replace")]
+        if any(word in text for word in FORBIDDEN)
+    }
+
+    assert found == set()

@@ -1,0 +1,164 @@
+"""The workflow reference says what the settings are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from sortie import agents, trackers
+from sortie.config import (
+    Frozen,
+    Settings,
+    TrackerSettings,
+    WorkspaceSettings,
+    needs_restart,
+)
+from sortie.config.fields import leaves_of, lookup_of
+from sortie.config.overrides import TARGETS
+from sortie.config.values import Lookup
+from sortie.trackers.file import FileSettings
+from sortie.workflow.prompts import FIELDS, VARIABLES
+from tests.docs.pages import page, section, table, word, words
+
+TEXT = page("workflow-reference.md")
+KEYS = {word(row["key"]): row for row in table(TEXT, "key")}
+INTERNAL = {"blocks", "tracker_block", "agent_block", "secret_variables"}
+SPECIAL = {
+    "agent.command": "by agent",
+    "workspace.root": "derived",
+    "server.auth_token": "made at start",
+    "db_path": "`.sortie.db`",
+}
+LOOKUPS = {
+    "anywhere in the value": Lookup.ANYWHERE,
+    "where the reference is the whole value": Lookup.WHOLE,
+    "whole value, then as a path": Lookup.PATH,
+    "nothing but a reference is accepted": Lookup.ONLY,
+}
+
+
+def adapters() -> list[tuple[str, type[BaseModel]]]:
+    found = [(t.block_name, t.block) for t in map(trackers.load, trackers.kinds())]
+    return found + [(a.block_name, a.block) for a in map(agents.load, agents.kinds())]
+
+
+def leaves() -> Iterator[tuple[str, FieldInfo]]:
+    for path, info in leaves_of(Settings):
+        if path[0] not in INTERNAL:
+            yield ".".join(path), info
+    for name, block in adapters():
+        for path, info in leaves_of(block, (name,)):
+            yield ".".join(path), info
+
+
+def default_of(key: str, info: FieldInfo) -> str:
+    """Return a default as the reference writes it."""
+    if key in SPECIAL:
+        return SPECIAL[key]
+    if info.is_required():
+        return "required"
+    value: Any = info.default
+    match value:
+        case None:
+            return "none"
+        case float():
+            value = round(value * 1000)
+        case str():
+            return f"`{value}`"
+        case Frozen():
+            value = dict(value)
+    return f"`{json.dumps(value)}`"
+
+
+def settings() -> Settings:
+    blocks: dict[str, BaseModel] = {name: block.model_construct() for name, block in adapters()}
+    blocks["file"] = FileSettings(path="/i")
+    return Settings(
+        tracker=TrackerSettings(kind="file"),
+        workspace=WorkspaceSettings(root="/w"),
+        db_path="/d",
+        blocks=blocks,
+        tracker_block="file",
+        agent_block="kiro",
+    )
+
+
+def changed(key: str) -> Settings:
+    """Return settings in which one key, and nothing else, has another value."""
+    old = settings()
+    *above, last = key.split(".")
+    if not above:
+        return old.model_copy(update={last: object()})
+    section_name = above[0]
+    block = old.blocks.get(section_name) or getattr(old, section_name)
+    if len(above) == 2:
+        inner = getattr(block, above[1]).model_copy(update={last: object()})
+        new = block.model_copy(update={above[1]: inner})
+    else:
+        names = {info.alias or name: name for name, info in type(block).model_fields.items()}
+        new = block.model_copy(update={names[last]: object()})
+    if section_name in old.blocks:
+        return old.model_copy(update={"blocks": Frozen({**old.blocks, section_name: new})})
+    return old.model_copy(update={section_name: new})
+
+
+def test_every_key_stands_in_the_reference() -> None:
+    """The tables hold every key of the settings and of the adapters' blocks, and no other."""
+    known = {key for key, _ in leaves()}
+
+    assert KEYS.keys() == known
+
+
+def test_defaults_are_those_of_the_code() -> None:
+    """The column with the defaults agrees with the models."""
+    written = {key: row["default"] for key, row in KEYS.items()}
+
+    assert written == {key: default_of(key, info) for key, info in leaves()}
+
+
+def test_what_needs_a_restart_is_marked() -> None:
+    """The column about reloads says ``restart`` for exactly the keys that need one."""
+    marked = {key for key, row in KEYS.items() if row["reload"] == "restart"}
+
+    assert marked == {key for key, _ in leaves() if needs_restart(settings(), changed(key))}
+
+
+def test_references_are_looked_up_where_it_is_said() -> None:
+    """The table of lookups names every key in which ``$VAR`` means something."""
+    written = {
+        key: LOOKUPS[row["lookup"]] for row in table(TEXT, "lookup") for key in words(row["keys"])
+    }
+
+    assert written == {key: how for key, info in leaves() if (how := lookup_of(info)) is not None}
+
+
+def test_sections_with_overrides_are_named() -> None:
+    """The sentence about environment variables names the sections that have them."""
+    (sentence,) = re.findall(r"^Keys of (.*?) have variables", TEXT, re.MULTILINE)
+
+    assert set(words(sentence)) == {path[0] for path, _ in TARGETS.values()} - {"db_path"}
+    assert {
+        name for name in words(TEXT) if re.fullmatch(r"SORTIE_(AGENT|TRACKER|DB)_\w+", name)
+    } <= (TARGETS.keys())
+
+
+def test_prompt_variables_are_those_that_templates_have() -> None:
+    """The table of variables holds every name and field of a template, and no other."""
+    written = {word(row["variable"]) for row in table(section(TEXT, "The prompt"), "variable")}
+    fields = {f"{name}.{field}" for name, fields in FIELDS.items() for field in fields}
+
+    assert written == fields | (VARIABLES - FIELDS.keys())
+
+
+def test_fields_of_issue_files_are_those_of_the_tracker() -> None:
+    """The table of fields and the tracker's own README list the same fields."""
+    texts = (section(TEXT, "Issues as files"), page("../sortie/trackers/file/README.md"))
+
+    ours, own = ({w for row in table(t, "field") for w in words(row["field"])} for t in texts)
+
+    assert ours == own
