@@ -1,0 +1,141 @@
+"""Facts: what happened, as frozen records that the sinks turn into log lines and metrics.
+
+Durations are seconds. A fact never holds a secret or a prompt.
+"""
+
+from __future__ import annotations
+
+from sortie.telemetry.facts.daemon import (
+    AdapterCrashed,
+    DaemonStarted,
+    DaemonStopped,
+    DaemonStopping,
+    HttpAnswered,
+    HttpListening,
+    OrphansReaped,
+    PauseChanged,
+    PollCompleted,
+    StoreFailed,
+    StoreRecovered,
+    TrackerAsked,
+    WorkflowReloaded,
+)
+from sortie.telemetry.facts.issues import (
+    CommentCompleted,
+    DispatchDropped,
+    HoldEnded,
+    HookCompleted,
+    IssueHeld,
+    IssueReconciled,
+    RetryScheduled,
+    TransitionCompleted,
+    WaitEnded,
+    WorkspaceRemoved,
+)
+from sortie.telemetry.facts.runs import (
+    IssueMoved,
+    Phase,
+    RunFinished,
+    RunPhaseChanged,
+    RunRecovered,
+    RunStarted,
+    RunStopping,
+    WorkspaceReady,
+)
+from sortie.telemetry.facts.turns import (
+    AgentAnswered,
+    AgentLaunched,
+    AgentSimulated,
+    AgentSpoke,
+    SessionRefused,
+    SessionStarted,
+    StatusFileRead,
+    TurnCompleted,
+    TurnStarted,
+)
+
+Fact = (
+    DaemonStarted
+    | DaemonStopping
+    | DaemonStopped
+    | PollCompleted
+    | TrackerAsked
+    | IssueReconciled
+    | DispatchDropped
+    | RunStarted
+    | RunPhaseChanged
+    | IssueMoved
+    | WorkspaceReady
+    | SessionStarted
+    | SessionRefused
+    | TurnStarted
+    | AgentLaunched
+    | AgentAnswered
+    | AgentSpoke
+    | TurnCompleted
+    | RunStopping
+    | RunFinished
+    | RetryScheduled
+    | WaitEnded
+    | IssueHeld
+    | HoldEnded
+    | HookCompleted
+    | TransitionCompleted
+    | CommentCompleted
+    | StatusFileRead
+    | WorkspaceRemoved
+    | WorkflowReloaded
+    | PauseChanged
+    | StoreFailed
+    | StoreRecovered
+    | OrphansReaped
+    | RunRecovered
+    | AgentSimulated
+    | HttpListening
+    | HttpAnswered
+    | AdapterCrashed
+)
+
+__all__ = [
+    "AdapterCrashed",
+    "AgentAnswered",
+    "AgentLaunched",
+    "AgentSimulated",
+    "AgentSpoke",
+    "CommentCompleted",
+    "DaemonStarted",
+    "DaemonStopped",
+    "DaemonStopping",
+    "DispatchDropped",
+    "Fact",
+    "HoldEnded",
+    "HookCompleted",
+    "HttpAnswered",
+    "HttpListening",
+    "IssueHeld",
+    "IssueMoved",
+    "IssueReconciled",
+    "OrphansReaped",
+    "PauseChanged",
+    "Phase",
+    "PollCompleted",
+    "RetryScheduled",
+    "RunFinished",
+    "RunPhaseChanged",
+    "RunRecovered",
+    "RunStarted",
+    "RunStopping",
+    "SessionRefused",
+    "SessionStarted",
+    "StatusFileRead",
+    "StoreFailed",
+    "StoreRecovered",
+    "TrackerAsked",
+    "TransitionCompleted",
+    "TurnCompleted",
+    "TurnStarted",
+    "WaitEnded",
+    "WorkflowReloaded",
+    "WorkspaceReady",
+    "WorkspaceRemoved",
+]
