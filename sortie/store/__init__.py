@@ -36,6 +36,14 @@ class UnknownRun(StoreError):
         self.run_id = run_id
 
 
+class RecordRefused(StoreError):
+    """A record contradicts what is recorded, or cannot be stored at all: no try will write it."""
+
+    def __init__(self, message: str, record: Record) -> None:
+        super().__init__(message)
+        self.record = record
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfinishedRun:
     """A run that was recorded as begun and never as over."""
@@ -64,19 +72,29 @@ class StoredRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredHold:
-    """A hold, in force since ``since`` (Unix seconds)."""
+    """A hold, in force since ``since`` (Unix seconds); see RecordHold for ``settled``."""
 
     issue: Issue
     reason: HoldReason
     detail: str
     since: float
+    settled: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCrash:
+    """An issue that the daemon handled when it crashed, ``times`` in a row."""
+
+    issue: Issue
+    times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """All that a scheduler needs to go on where an earlier one stopped.
 
-    Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``.
+    Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
+    workspaces and crashes in that of the issue's id.
     """
 
     unfinished: tuple[UnfinishedRun, ...] = ()
@@ -85,6 +103,7 @@ class Recovered:
     paused: bool = False
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
+    crashes: tuple[StoredCrash, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +148,9 @@ class Store(Protocol):
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none, durably, in their order; ``at`` is Unix seconds.
 
-        Raises StoreError, too, for a record of a run that is not under way, and for a second run
-        of an issue that has one under way. Forgetting what is not there is fine.
+        Raises RecordRefused for a record of a run that is not under way, for a second run of an
+        issue that has one under way, and for a value that cannot be stored. Forgetting what is
+        not there is fine.
         """
         ...
 

@@ -11,7 +11,7 @@ from sortie.model import StoreError
 _PRIMARY = 0xFF  # an extended code holds its primary code in the low byte
 
 _ADVICE: Mapping[int, str] = {
-    sqlite3.SQLITE_FULL: "the disk is full; free some space, no restart is needed",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space; a daemon that runs goes on then",
     sqlite3.SQLITE_READONLY: (
         "it is read-only; make the file and its directory writable for the user of the daemon"
     ),

@@ -47,7 +47,10 @@ class MemoryStore:
             holds=tuple(sorted(tables.holds.values(), key=lambda h: (h.since, h.issue.id))),
             paused=tables.paused,
             sessions=dict(tables.sessions),
-            workspaces=tuple(known for _, known in sorted(tables.workspaces.items())),
+            workspaces=tuple(
+                sorted(tables.workspaces.values(), key=lambda w: (w.issue_id, w.host, w.path))
+            ),
+            crashes=tuple(sorted(tables.crashes.values(), key=lambda c: c.issue.id)),
         )
 
     async def history(

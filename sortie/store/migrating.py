@@ -52,10 +52,13 @@ def migrate(database: Database, steps: Sequence[Migration]) -> None:
             database.execute(f"PRAGMA user_version = {step.version}")
 
 
-def require_schema(database: Database, steps: Sequence[Migration]) -> None:
-    """Raise StoreError unless a database has exactly this version's schema."""
+def require_schema(database: Database, steps: Sequence[Migration], oldest: int) -> None:
+    """Raise StoreError unless a database has the schema ``oldest``, this version's, or one between.
+
+    For a reader, who changes nothing; ``oldest`` is the first that has what it reads.
+    """
     version = schema_version(database, steps)
-    if version < len(steps):
+    if version < oldest:
         raise StoreError(
             f"cannot read the database {database.path}: its schema {version} is older than this "
             f"version's {len(steps)}; start `sortie run` once to bring it up to date"

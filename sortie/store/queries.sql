@@ -59,12 +59,13 @@ UPDATE runs SET
 WHERE run_id = :run_id AND finished_at IS NULL;
 
 -- name: upsert_workspace
-INSERT INTO workspaces (issue_id, host, identifier, path)
-VALUES (:issue_id, :host, :identifier, :path)
-ON CONFLICT (issue_id, host) DO UPDATE SET identifier = excluded.identifier, path = excluded.path;
+INSERT INTO workspaces (host, path, issue_id, identifier)
+VALUES (:host, :path, :issue_id, :identifier)
+ON CONFLICT (host, path) DO UPDATE
+SET issue_id = excluded.issue_id, identifier = excluded.identifier;
 
 -- name: delete_workspace
-DELETE FROM workspaces WHERE issue_id = :issue_id AND host = :host;
+DELETE FROM workspaces WHERE host = :host AND path = :path;
 
 -- name: upsert_sessions
 INSERT INTO sessions (issue_id, sessions) VALUES (:issue_id, :sessions)
@@ -85,11 +86,21 @@ INSERT OR REPLACE INTO retries (
 DELETE FROM retries WHERE issue_id = :issue_id;
 
 -- name: replace_hold
-INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since)
-VALUES (:issue_id, :issue, :reason, :detail, :since);
+INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since, settled)
+VALUES (:issue_id, :issue, :reason, :detail, :since, :settled);
+
+-- name: rebase_hold
+UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
 
 -- name: delete_hold
 DELETE FROM holds WHERE issue_id = :issue_id;
+
+-- name: count_crash
+INSERT INTO crashes (issue_id, issue, times) VALUES (:issue_id, :issue, 1)
+ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, times = times + 1;
+
+-- name: delete_crashes
+DELETE FROM crashes WHERE issue_id = :issue_id;
 
 -- name: set_paused
 UPDATE daemon SET paused = :paused;
@@ -107,13 +118,17 @@ SELECT issue, kind, triggered_by, failures, continuations, interruptions, delay,
 FROM retries ORDER BY due_at, issue_id;
 
 -- name: all_holds
-SELECT issue, reason, detail, since FROM holds ORDER BY since, issue_id;
+SELECT issue, reason, detail, since, settled FROM holds ORDER BY since, issue_id;
 
 -- name: all_sessions
 SELECT issue_id, sessions FROM sessions;
 
 -- name: all_workspaces
-SELECT issue_id, identifier, host, path FROM workspaces ORDER BY issue_id, host;
+SELECT issue_id, identifier, host, path FROM workspaces
+ORDER BY issue_id, host, path;
+
+-- name: all_crashes
+SELECT issue, times FROM crashes ORDER BY issue_id;
 
 -- name: paused
 SELECT paused FROM daemon;

@@ -11,6 +11,7 @@ from sortie.store.rows import (
     history_row,
     known_workspace,
     rows_of,
+    stored_crash,
     stored_hold,
     stored_retry,
     totals,
@@ -32,6 +33,7 @@ def read_recovered(database: Database) -> Recovered:
                 IssueId(row["issue_id"]): row["sessions"] for row in database.rows("all_sessions")
             },
             workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
+            crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
         )
 
 

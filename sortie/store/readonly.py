@@ -19,6 +19,7 @@ from sortie.store.opening import place_of
 from sortie.store.reading import read_runs
 
 _BUSY_TIMEOUT = 5.0
+_RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ def read_history(
 ) -> Sequence[HistoryRow]:
     """Return what ``Store.history`` returns, from a file that another process may be writing.
 
-    Blocks. Creates no file and migrates nothing. Raises StoreError, UnknownRun among them.
+    Blocks. Creates no file and migrates nothing: a file of an earlier version is read as it is.
+    Raises StoreError, UnknownRun among them.
     """
     place = os.path.realpath(place_of(path))
     read = partial(_read, place, issue=issue, limit=limit, before=before)
@@ -67,7 +69,7 @@ def _read(
         ) as connection,
     ):
         database = Database(connection, path)
-        require_schema(database, migrations())
+        require_schema(database, migrations(), _RUNS_SINCE)
         return read_runs(database, issue, limit, before)
 
 

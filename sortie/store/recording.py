@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
-from sortie.model import RunId, StoreError
+from sortie.model import RunId
 from sortie.scheduler.records import (
+    ForgetCrashes,
     ForgetHold,
     ForgetRetry,
     ForgetWorkspace,
     Record,
+    RecordCrash,
     RecordExit,
     RecordHold,
     RecordPause,
@@ -22,19 +24,34 @@ from sortie.scheduler.records import (
     RecordWorkspace,
     ResetSessions,
 )
+from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.rows import issue_to_json, streak_values
+
+_UNWRITABLE = (
+    OverflowError,
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
+"""What says that the record is at fault, and not the disk."""
 
 
 def write(database: Database, records: Sequence[Record], at: float, inherited: int) -> None:
     """Write all records in one transaction, or none.
 
     Runs up to the seq ``inherited`` are an earlier life's: they ran until they were last heard of,
-    not until somebody found that out. Raises StoreError for a record that contradicts the rows.
+    not until somebody found that out. Raises RecordRefused for a record that contradicts the rows
+    or that no row can hold.
     """
     with database.transaction():
         for record in records:
-            _write_one(database, record, at, inherited)
+            try:
+                _write_one(database, record, at, inherited)
+            except _UNWRITABLE as error:
+                what = f"cannot write {type(record).__name__}: {error}"
+                raise RecordRefused(what, record) from error
 
 
 def _write_one(database: Database, record: Record, at: float, inherited: int) -> None:
@@ -50,8 +67,8 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 identifier=known.identifier,
                 path=known.path,
             )
-        case ForgetWorkspace(issue_id=issue_id, host=host):
-            database.change("delete_workspace", issue_id=issue_id, host=host)
+        case ForgetWorkspace(host=host, path=path):
+            database.change("delete_workspace", host=host, path=path)
         case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
@@ -69,6 +86,13 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
             _replace_retry(database, record, at)
         case ForgetRetry(issue_id=issue_id):
             database.change("delete_retry", issue_id=issue_id)
+        case RecordHold(issue=issue, again=True):
+            database.change(
+                "rebase_hold",
+                issue_id=issue.id,
+                issue=issue_to_json(issue),
+                settled=int(record.settled),
+            )
         case RecordHold(issue=issue, reason=reason, detail=detail):
             database.change(
                 "replace_hold",
@@ -77,9 +101,14 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 reason=reason.value,
                 detail=detail,
                 since=at,
+                settled=int(record.settled),
             )
         case ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
+        case RecordCrash(issue=issue):
+            database.change("count_crash", issue_id=issue.id, issue=issue_to_json(issue))
+        case ForgetCrashes(issue_id=issue_id):
+            database.change("delete_crashes", issue_id=issue_id)
         case RecordPause(paused=paused):
             database.change("set_paused", paused=int(paused))
         case _:
@@ -100,9 +129,10 @@ def _insert_run(database: Database, record: RecordRun, at: float) -> None:
             **streak_values(record.streak),
         )
     except sqlite3.IntegrityError as error:
-        raise StoreError(
+        raise RecordRefused(
             f"cannot record run {record.run_id}: it is recorded already, or its issue "
-            f"{record.issue.id} has another run under way"
+            f"{record.issue.id} has another run under way",
+            record,
         ) from error
 
 
@@ -141,6 +171,7 @@ def _update_run(
     database: Database, record: Record, query: str, run_id: RunId, **values: Value
 ) -> None:
     if not database.change(query, run_id=run_id, **values):
-        raise StoreError(
-            f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way"
+        raise RecordRefused(
+            f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way",
+            record,
         )

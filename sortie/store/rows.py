@@ -24,7 +24,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
-from sortie.store import HistoryRow, StoredHold, StoredRetry, Totals, UnfinishedRun
+from sortie.store import HistoryRow, StoredCrash, StoredHold, StoredRetry, Totals, UnfinishedRun
 from sortie.store.database import Database, Row, Value
 
 _ISSUE: TypeAdapter[Issue] = TypeAdapter(Issue)
@@ -97,7 +97,13 @@ def stored_hold(row: Row) -> StoredHold:
         reason=HoldReason(row["reason"]),
         detail=row["detail"],
         since=row["since"],
+        settled=bool(row["settled"]),
     )
+
+
+def stored_crash(row: Row) -> StoredCrash:
+    """Read a row of all_crashes."""
+    return StoredCrash(issue=issue_from_json(row["issue"]), times=row["times"])
 
 
 def known_workspace(row: Row) -> KnownWorkspace:

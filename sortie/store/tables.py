@@ -12,13 +12,14 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
-    StoreError,
 )
 from sortie.scheduler.records import (
+    ForgetCrashes,
     ForgetHold,
     ForgetRetry,
     ForgetWorkspace,
     Record,
+    RecordCrash,
     RecordExit,
     RecordHold,
     RecordPause,
@@ -29,7 +30,7 @@ from sortie.scheduler.records import (
     RecordWorkspace,
     ResetSessions,
 )
-from sortie.store import StoredHold, StoredRetry
+from sortie.store import RecordRefused, StoredCrash, StoredHold, StoredRetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,8 @@ class Tables:
     holds: dict[IssueId, StoredHold] = field(default_factory=dict)
     sessions: dict[IssueId, int] = field(default_factory=dict)
     under_way: dict[IssueId, RunId] = field(default_factory=dict)
-    workspaces: dict[tuple[IssueId, str], KnownWorkspace] = field(default_factory=dict)
+    workspaces: dict[tuple[str, str], KnownWorkspace] = field(default_factory=dict)
+    crashes: dict[IssueId, StoredCrash] = field(default_factory=dict)
     paused: bool = False
     inherited: int = 0  # how many runs were recorded when an earlier life was recovered
 
@@ -74,19 +76,20 @@ class Tables:
             holds=dict(self.holds),
             sessions=dict(self.sessions),
             workspaces=dict(self.workspaces),
+            crashes=dict(self.crashes),
             under_way=dict(self.under_way),
         )
 
     def write(self, record: Record, at: float) -> None:
-        """Write a record. Raises StoreError, and is of no more use then."""
+        """Write a record. Raises RecordRefused, and is of no more use then."""
         match record:
             case RecordRun():
                 self._begin(record, at)
             case RecordWorkspace(run_id=run_id, workspace=known):
                 self._hear_of(record, run_id, at, workspace=known.path)
-                self.workspaces[known.issue_id, known.host] = known
-            case ForgetWorkspace(issue_id=issue_id, host=host):
-                self.workspaces.pop((issue_id, host), None)
+                self.workspaces[known.host, known.path] = known
+            case ForgetWorkspace(host=host, path=path):
+                self.workspaces.pop((host, path), None)
             case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
                 self._hear_of(record, run_id, at, turns=turn)
                 self.sessions[issue_id] = sessions
@@ -100,12 +103,21 @@ class Tables:
                 self.retries[issue.id] = _stored_retry(record, at)
             case ForgetRetry(issue_id=issue_id):
                 self.retries.pop(issue_id, None)
-            case RecordHold(issue=issue, reason=reason, detail=detail):
+            case RecordHold(issue=issue, settled=settled, again=True):
+                if (held := self.holds.get(issue.id)) is not None:
+                    self.holds[issue.id] = replace(held, issue=issue, settled=settled)
+            case RecordHold(issue=issue, reason=reason, detail=detail, settled=settled):
                 self.holds[issue.id] = StoredHold(
-                    issue=issue, reason=reason, detail=detail, since=at
+                    issue=issue, reason=reason, detail=detail, since=at, settled=settled
                 )
             case ForgetHold(issue_id=issue_id):
                 self.holds.pop(issue_id, None)
+            case RecordCrash(issue=issue):
+                before = self.crashes.get(issue.id)
+                times = 1 if before is None else before.times + 1
+                self.crashes[issue.id] = StoredCrash(issue=issue, times=times)
+            case ForgetCrashes(issue_id=issue_id):
+                self.crashes.pop(issue_id, None)
             case RecordPause(paused=paused):
                 self.paused = paused
             case _:
@@ -113,9 +125,10 @@ class Tables:
 
     def _begin(self, record: RecordRun, at: float) -> None:
         if record.run_id in self.runs or record.issue.id in self.under_way:
-            raise StoreError(
+            raise RecordRefused(
                 f"cannot record run {record.run_id}: it is recorded already, or its issue "
-                f"{record.issue.id} has another run under way"
+                f"{record.issue.id} has another run under way",
+                record,
             )
         self.under_way[record.issue.id] = record.run_id
         self.runs[record.run_id] = Run(
@@ -146,8 +159,9 @@ class Tables:
     def _under_way(self, record: Record, run_id: RunId) -> Run:
         run = self.runs.get(run_id)
         if run is None or run.finished_at is not None:
-            raise StoreError(
-                f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way"
+            raise RecordRefused(
+                f"cannot write {type(record).__name__}: no run {run_id} is recorded as under way",
+                record,
             )
         return run
 

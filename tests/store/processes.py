@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from subprocess import PIPE
@@ -14,10 +14,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @asynccontextmanager
-async def python(code: str, *arguments: str) -> AsyncIterator[trio.Process]:
-    """Run code in another interpreter with its output piped; it is killed at the end."""
+async def python(
+    code: str, *arguments: str, within: Sequence[str] = ()
+) -> AsyncIterator[trio.Process]:
+    """Run code in another interpreter with its output piped; it is killed at the end.
+
+    ``within`` is a command that takes the interpreter's command line as further arguments.
+    """
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-c", code, *arguments], stdout=PIPE, cwd=ROOT
+        [*within, sys.executable, "-c", code, *arguments], stdout=PIPE, cwd=ROOT
     )
     try:
         yield process

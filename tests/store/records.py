@@ -87,12 +87,17 @@ def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> Recor
     return RecordTurn(run_id=RunId(run_id), issue_id=issue.id, turn=number, sessions=sessions)
 
 
-def workspace(run_id: str, issue: Issue = A, host: str = "local") -> RecordWorkspace:
-    """The record of a run's workspace."""
+def workspace(
+    run_id: str, issue: Issue = A, host: str = "local", path: str | None = None
+) -> RecordWorkspace:
+    """The record of a run's workspace, by default the directory of the issue's identifier."""
     return RecordWorkspace(
         run_id=RunId(run_id),
         workspace=KnownWorkspace(
-            issue_id=issue.id, identifier=issue.identifier, host=host, path=f"/w/{issue.identifier}"
+            issue_id=issue.id,
+            identifier=issue.identifier,
+            host=host,
+            path=f"/w/{issue.identifier}" if path is None else path,
         ),
     )
 

@@ -148,10 +148,10 @@ def test_a_directory_or_a_text_is_no_history(tmp_path: Path) -> None:
     assert text.read_text() == "Not a database.\n" * 100
 
 
-async def test_only_this_versions_schema_is_read(tmp_path: Path) -> None:
-    """An older, a newer and a foreign database are told apart, and none is changed."""
-    older, newer, foreign = tmp_path / "older.db", tmp_path / "newer.db", tmp_path / "foreign.db"
-    older.touch()
+async def test_only_schemas_with_runs_are_read(tmp_path: Path) -> None:
+    """An empty, a newer and a foreign database are told apart, and none is changed."""
+    empty, newer, foreign = tmp_path / "empty.db", tmp_path / "newer.db", tmp_path / "foreign.db"
+    empty.touch()
     await three_runs(newer)
     for path, statement in (
         (newer, "PRAGMA user_version = 99"),
@@ -162,8 +162,8 @@ async def test_only_this_versions_schema_is_read(tmp_path: Path) -> None:
         connection.close()
     before = traces(tmp_path)
 
-    with pytest.raises(StoreError, match=f"{older}: its schema 0 is older"):
-        read_history(str(older))
+    with pytest.raises(StoreError, match=f"{empty}: its schema 0 is older"):
+        read_history(str(empty))
     with pytest.raises(StoreError, match=f"{newer}: its schema 99 was made by a newer version"):
         read_history(str(newer))
     with pytest.raises(StoreError, match=f"{foreign}: it belongs to another program"):

@@ -15,7 +15,7 @@ import trio.testing
 
 from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.scheduler.records import Record, RecordHold, RecordPause
-from sortie.store import Recovered, Totals
+from sortie.store import RecordRefused, Recovered, Totals
 from sortie.store.database import Database
 from sortie.store.opening import open_database
 from sortie.store.sqlite import SqliteStore, open_store
@@ -417,7 +417,7 @@ async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
     async with open_store(str(place)) as store:
         await store.commit([begin("r1")], T0)
 
-        with pytest.raises(StoreError, match=f"cannot write to the database {place}: .*too large"):
+        with pytest.raises(RecordRefused, match=r"cannot write RecordExit: .*too large"):
             await store.commit([end("r1", tokens=2**63)], T0)
         recovered = await store.recover()
 

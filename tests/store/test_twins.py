@@ -11,9 +11,12 @@ import pytest
 
 from sortie.model import HoldReason, Issue, StoreError
 from sortie.scheduler.records import (
+    ForgetCrashes,
     ForgetHold,
     ForgetRetry,
+    ForgetWorkspace,
     Record,
+    RecordCrash,
     RecordHold,
     RecordPause,
     ResetSessions,
@@ -56,7 +59,9 @@ class _World:
         hold = RecordHold(issue=issue, reason=HoldReason.OPERATOR, detail="")
         holds: list[Record] = [hold, ForgetHold(issue_id=issue.id)]
         known: list[Record] = [ResetSessions(issue_id=issue.id), RecordPause(paused=choice == 7)]
-        return self.random.choice(waits + holds + known)
+        crashes: list[Record] = [RecordCrash(issue=issue), ForgetCrashes(issue_id=issue.id)]
+        gone: list[Record] = [ForgetWorkspace(host=self._host(), path=self._path())]
+        return self.random.choice(waits + holds + known + crashes + gone)
 
     def _about_a_run(self) -> Record:
         run_id, issue = self.random.choice(self.under_way)
@@ -64,12 +69,18 @@ class _World:
             case 0:
                 return turn(run_id, self.random.randint(1, 9), issue, self.random.randint(1, 3))
             case 1:
-                return workspace(run_id, issue, self.random.choice(["local", "box"]))
+                return workspace(run_id, issue, self._host(), self._path())
             case _:
                 self.under_way.remove((run_id, issue))
                 turns = self.random.choice([None, 0, 3])
                 amount = self.random.choice([None, 0.25, 1.5])
                 return end(run_id, turns=turns, credits=amount, tokens=turns)
+
+    def _host(self) -> str:
+        return self.random.choice(["local", "box"])
+
+    def _path(self) -> str:
+        return f"/w/{self.random.randrange(6)}"
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,1 @@
+"""What every store does, whatever it is made of."""

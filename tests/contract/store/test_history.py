@@ -1,0 +1,201 @@
+"""History and totals, page by page."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.model import (
+    ErrorKind,
+    RunId,
+    RunStatus,
+    Streak,
+)
+from sortie.store import (
+    HistoryRow,
+    Store,
+    Totals,
+    UnknownRun,
+)
+from tests.contract.store.reading import names
+from tests.store.records import (
+    T0,
+    A,
+    B,
+    C,
+    begin,
+    end,
+    moment,
+    turn,
+    workspace,
+)
+
+
+async def test_history_shows_each_run_whole(store: Store) -> None:
+    """A row holds what was recorded, unknown is None, and a run under way has no end."""
+    await store.commit(
+        [begin("r1", A, streak=Streak(failures=2), host="box", agent="other"), workspace("r1")], T0
+    )
+    await store.commit(
+        [
+            end(
+                "r1",
+                RunStatus.TIMED_OUT,
+                error_kind=ErrorKind.TURN_TIMEOUT,
+                error="too long \ud800",
+                turns=2,
+                credits=0.75,
+                tokens=1234,
+            )
+        ],
+        T0 + 60,
+    )
+    await store.commit([begin("r2", B), turn("r2", 1, B)], T0 + 61)
+
+    history = await store.history()
+
+    assert list(history) == [
+        HistoryRow(
+            run_id=RunId("r2"),
+            issue="B-2",
+            issue_id=B.id,
+            attempt=0,
+            status=RunStatus.RUNNING,
+            error_kind=None,
+            error=None,
+            turns=1,
+            credits=None,
+            tokens=None,
+            host="local",
+            workspace=None,
+            agent="kiro",
+            started_at=moment(T0 + 61),
+            finished_at=None,
+        ),
+        HistoryRow(
+            run_id=RunId("r1"),
+            issue="A-1",
+            issue_id=A.id,
+            attempt=2,
+            status=RunStatus.TIMED_OUT,
+            error_kind=ErrorKind.TURN_TIMEOUT,
+            error="too long \ud800",
+            turns=2,
+            credits=0.75,
+            tokens=1234,
+            host="box",
+            workspace="/w/A-1",
+            agent="other",
+            started_at=moment(T0),
+            finished_at=moment(T0 + 60),
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("told", "kept"), [(None, 3), (0, 0), (5, 5)])
+async def test_an_exit_corrects_the_turns_only_if_it_counts_them(
+    store: Store, told: int | None, kept: int
+) -> None:
+    """An exit without a number of turns keeps the recorded one; with one, that stands."""
+    await store.commit([begin("r1"), turn("r1", 3)], T0)
+
+    await store.commit([end("r1", turns=told)], T0 + 1)
+    history, totals = await store.history(), await store.totals()
+
+    assert [row.turns for row in history] == [kept]
+    assert totals.turns == kept
+
+
+async def test_history_is_newest_first_and_goes_on_without_gap_or_repeat(store: Store) -> None:
+    """Pages follow each other by start, runs of one instant by the order of recording, also where
+    the clock was set back."""
+    for number, at in enumerate([T0, T0 + 5, T0 + 5, T0 + 5, T0 + 1, T0 + 9]):
+        issue = A if number % 2 else B
+        await store.commit([begin(f"r{number}", issue), end(f"r{number}")], at)
+
+    everything = await names(store)
+    first = await names(store, limit=2)
+    second = await names(store, limit=2, before=first[-1])
+    third = await names(store, limit=2, before=second[-1])
+    fourth = await names(store, limit=2, before=third[-1])
+
+    assert everything == ["r5", "r3", "r2", "r1", "r4", "r0"]
+    assert first + second + third == everything
+    assert fourth == []
+
+
+async def test_history_of_one_issue_has_only_its_runs(store: Store) -> None:
+    """The filter is the identifier, whole and case-sensitive, on every page."""
+    for number in range(6):
+        issue = A if number % 2 else B
+        await store.commit([begin(f"r{number}", issue), end(f"r{number}")], T0 + number)
+
+    of_a = await names(store, issue="A-1")
+    next_page = await names(store, issue="A-1", limit=1, before="r5")
+    before_anothers = await names(store, issue="A-1", before="r4")
+    of_nobody = await names(store, issue="a-1")
+
+    assert of_a == ["r5", "r3", "r1"]
+    assert next_page == ["r3"]
+    assert before_anothers == ["r3", "r1"]
+    assert of_nobody == []
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_page_without_room_is_empty(store: Store, limit: int) -> None:
+    """A limit of nothing, or less, gives nothing."""
+    await store.commit([begin("r1")], T0)
+
+    page = await names(store, limit=limit)
+
+    assert page == []
+
+
+async def test_history_before_an_unknown_run_is_an_error(store: Store) -> None:
+    """A page cannot follow a run that was never recorded, and the error names that run."""
+    await store.commit([begin("r1")], T0)
+
+    with pytest.raises(UnknownRun, match="no run r9 is recorded") as caught:
+        await store.history(before=RunId("r9"))
+
+    assert caught.value.run_id == "r9"
+
+
+async def test_totals_sum_up_all_runs(store: Store) -> None:
+    """Runs and turns of runs under way count; credits and tokens where told; time of what ended."""
+    await store.commit([begin("r1", A), turn("r1", 1), turn("r1", 2)], T0)
+    await store.commit([begin("r2", B), turn("r2", 1, B)], T0 + 1)
+    await store.commit([begin("r3", C)], T0 + 2)
+
+    await store.commit([end("r1", turns=2, credits=0.5)], T0 + 10)
+    await store.commit([end("r2", turns=1, credits=0.25, tokens=100)], T0 + 21)
+    await store.commit([begin("r4", A), begin("r5", B), end("r4")], T0 + 30)
+    totals = await store.totals()
+
+    assert totals == Totals(runs=5, turns=3, credits=0.75, tokens=100, seconds_running=30.0)
+
+
+async def test_a_clock_set_back_keeps_what_is_told_and_counts_no_negative_time(
+    store: Store,
+) -> None:
+    """A run that ends before it began is shown so, and adds no time."""
+    await store.commit([begin("r1")], T0)
+
+    await store.commit([end("r1")], T0 - 3600)
+    (row,) = await store.history()
+    totals = await store.totals()
+
+    assert (row.started_at, row.finished_at) == (moment(T0), moment(T0 - 3600))
+    assert totals.seconds_running == 0.0
+
+
+async def test_a_run_cut_short_counts_until_it_was_last_heard_of(store: Store) -> None:
+    """The time between a crash and the next start is nobody's running time."""
+    await store.commit([begin("r1"), workspace("r1")], T0)
+    await store.commit([turn("r1", 1)], T0 + 30)
+
+    await store.recover()
+    await store.commit([end("r1", RunStatus.INTERRUPTED), begin("r2")], T0 + 86_400)
+    await store.commit([end("r2")], T0 + 86_405)
+    totals = await store.totals()
+
+    assert totals.seconds_running == 35.0
