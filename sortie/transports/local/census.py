@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 import psutil
 
+from sortie.model import ProcessIdentity
+from sortie.transports.local.identity import identity_of
+
 COOKIE = "SORTIE_RUN_ID"
 """The environment variable by which a run's processes are known."""
 
@@ -36,6 +39,7 @@ class Seen:
     dead: bool
     stopped: bool
     adopted: bool
+    identity: ProcessIdentity | None = None
     cookie: str | None = None
     cwd: str | None = None
 
@@ -117,7 +121,7 @@ def _look_at(
             ppid, status = handle.ppid(), handle.status()
             # A zombie with further threads is a program whose main thread has left the others.
             dead = status in _DEAD and handle.num_threads() <= 1
-        pgid, sid = os.getpgid(pid), os.getsid(pid)
+        pgid, sid, identity = os.getpgid(pid), os.getsid(pid), identity_of(pid)
     except _TROUBLE:
         return None
     adopted = ppid == me and sid != my_session and pid not in roots
@@ -130,6 +134,7 @@ def _look_at(
         dead=dead,
         stopped=status == psutil.STATUS_STOPPED,
         adopted=adopted,
+        identity=identity,
         cookie=_cookie(handle) if (adopted or everyone) and not dead else None,
         cwd=_cwd(pid) if adopted and not dead else None,
     )

@@ -2,7 +2,8 @@
 
 Rule 1: a process gets SIGTERM at most once, and what its handler starts gets none while the
 first process lives, so that an orderly shutdown is not disturbed.
-Rule 2: every wait has an end; what is alive then is named in a TransportError and given up.
+Rule 2: every wait has an end; what is alive then is named in a ProcessesLeft and given up.
+Rule 3: a signal goes to the process that was seen, never to a later one with its pid.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from contextlib import suppress
 import psutil
 import trio
 
-from sortie.model import TransportError
+from sortie.model import ProcessesLeft
 from sortie.transports.local.census import Census, Seen
-from sortie.transports.local.families import Families, Members
+from sortie.transports.local.families import Members
 from sortie.transports.local.root import Root
 
 KILL_BOUND = 5.0
@@ -28,25 +29,31 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
 Look = Callable[[], Awaitable[Census]]
 Find = Callable[[Census], Members]
+GiveUp = Callable[[Seen], None]
 
 
 class Ending:
-    """Ends the processes that ``find`` points out in a census, again and again if need be."""
+    """Ends the processes that ``find`` points out in a census, again and again if need be.
+
+    ``give_up`` is told of those that ``find`` shall not point out again. ``ended`` holds who was
+    signalled, ``killed`` who got SIGKILL.
+    """
 
     def __init__(
-        self, *, families: Families, hurry: trio.Event, find: Find, root: Root | None = None
+        self, *, give_up: GiveUp, hurry: trio.Event, find: Find, root: Root | None = None
     ) -> None:
-        self._families = families
+        self._give_up = give_up
         self._hurry = hurry
         self._find = find
         self._root = root
         self._deadline: float | None = None
         self.ended: set[psutil.Process] = set()
+        self.killed: set[psutil.Process] = set()
 
     async def end(self, grace: float, *looks: Look) -> bool:
         """End what the first look shows, watching with the last; return whether it was any.
 
-        The grace time counts from the first call that found somebody. Raises TransportError
+        The grace time counts from the first call that found somebody. Raises ProcessesLeft
         naming the pids that stay. May be called again after it was cancelled.
         """
         members = self._find(await looks[0]())
@@ -95,6 +102,8 @@ class Ending:
 
     def _terminate(self, members: Members) -> None:
         fresh = [seen for seen in members.alive.values() if seen.handle not in self.ended]
+        # Elders first: a shell that waits for its child would exit as if all were well.
+        fresh.sort(key=_age)
         group = self._group()
         if group is not None and group in members.alive:
             _send_to_group(group, signal.SIGTERM)
@@ -110,36 +119,47 @@ class Ending:
 
     def _signal(self, members: Iterable[Seen], signum: signal.Signals) -> None:
         for seen in members:
-            self.ended.add(seen.handle)
             try:
-                send(seen, signum)
+                if not send(seen, signum):
+                    continue
             except PermissionError:
                 # It runs as another user, which nothing here can end.
-                self._families.give_up(seen)
+                self._give_up(seen)
+                continue
+            self.ended.add(seen.handle)
+            if signum == signal.SIGKILL:
+                self.killed.add(seen.handle)
 
-    def _left_over(self, members: Members) -> TransportError:
+    def _left_over(self, members: Members) -> ProcessesLeft:
         for seen in members.alive.values():
-            self._families.give_up(seen)
+            self._give_up(seen)
         pids = ", ".join(str(pid) for pid in sorted(members.alive))
-        return TransportError(
+        return ProcessesLeft(
             f"these processes are still there after SIGKILL: {pids};"
-            " look at them with ps (a state of D waits for a device or a network file system)"
+            " look at them with ps (a state of D waits for a device or a network file system)",
+            pids=frozenset(members.alive),
         )
 
 
-def send(seen: Seen, signum: signal.Signals) -> None:
-    """Signal a process, and never a later one with its pid. Raises PermissionError."""
+def send(seen: Seen, signum: signal.Signals) -> bool:
+    """Signal a process, and never a later one with its pid; return whether it was there.
+
+    Raises PermissionError.
+    """
     with suppress(ProcessLookupError, psutil.NoSuchProcess):
         try:
             pidfd = os.pidfd_open(seen.pid)
         except (AttributeError, OSError):
             _send_by_pid(seen, signum)
-            return
+            return True
         try:
+            # The descriptor is opened first: who has the pid now cannot lose it unnoticed.
             if psutil.Process(seen.pid) == seen.handle:
                 signal.pidfd_send_signal(pidfd, signum)
+                return True
         finally:
             os.close(pidfd)
+    return False
 
 
 def _send_to_group(group: int, signum: signal.Signals) -> None:
@@ -152,3 +172,9 @@ def _send_by_pid(seen: Seen, signum: signal.Signals) -> None:
         seen.handle.send_signal(signum)
     except psutil.AccessDenied as exc:
         raise PermissionError(str(exc)) from exc
+
+
+def _age(seen: Seen) -> tuple[float, int]:
+    """Return what orders processes from the oldest on."""
+    began = 0.0 if seen.identity is None else seen.identity.started_at
+    return (began, seen.pid)

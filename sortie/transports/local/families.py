@@ -156,11 +156,6 @@ def _falls_to(owners: list[Family], family: Family) -> bool:
 
 
 def _began_before(family: Family, seen: Seen) -> bool:
-    if family.root is None:
-        return True
-    try:
-        born = seen.handle.create_time()
-    except psutil.Error:
-        return False
-    # A second of slack: both times move with the clock, and not always together.
-    return family.root.identity.started_at <= born + 1.0
+    if family.root is None or seen.identity is None:
+        return family.root is None
+    return family.root.identity.started_at <= seen.identity.started_at

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-import psutil
 import trio
 
-from sortie.model import ProcessIdentity
 from sortie.transports import Exit
+from sortie.transports.local.identity import identity_of
 
 
 class Root:
@@ -23,9 +22,7 @@ class Root:
         self._exit: Exit | None = None
         self.pid = process.pid
         self.pinned = True
-        self.identity = ProcessIdentity(
-            pid=process.pid, started_at=psutil.Process(process.pid).create_time()
-        )
+        self.identity = identity_of(process.pid)
 
     def exit(self) -> Exit | None:
         """Return how the process ended, or None while it runs; does not reap it."""

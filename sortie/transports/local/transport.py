@@ -9,27 +9,28 @@ process hangs in the kernel.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import trio
 
-from sortie.model import LOCAL, RunId, TransportError
+from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
 from sortie.transports import Command, Process
 from sortie.transports.local import directories, files
-from sortie.transports.local.census import COOKIE, Census
+from sortie.transports.local.census import COOKIE
 from sortie.transports.local.ending import KILL_BOUND, Ending
-from sortie.transports.local.families import Families, Family, Members
+from sortie.transports.local.families import Families, Family
+from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Output, feed
 from sortie.transports.local.process import LocalProcess, Means
 from sortie.transports.local.programs import resolve_program
 from sortie.transports.local.root import Root
 from sortie.transports.local.start import check_speakable, start
+from sortie.transports.local.sweep import Sweep
 
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
-_SWEEP_ROUNDS = 5  # a sweep that still finds new processes after these gives up
 
 
 class LocalTransport:
@@ -95,7 +96,9 @@ class LocalTransport:
         return Means(
             nursery=nursery,
             observer=self._observer,
-            ending=Ending(families=self._families, hurry=self._hurry, find=find, root=family.root),
+            ending=Ending(
+                give_up=self._families.give_up, hurry=self._hurry, find=find, root=family.root
+            ),
             output=output,
             grace=command.grace,
         )
@@ -117,17 +120,18 @@ class LocalTransport:
                 if stream is not None:
                     await stream.aclose()
 
-    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
-        """End every process whose environment holds one of these run ids; return how many."""
-        wanted = frozenset[str](run_ids)
-        if not wanted:
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End every process of these runs, whoever started it; see the port."""
+        hunt = Hunt(run_ids, roots or {})
+        if not hunt.wanted:
             return 0
-        hunt = _Hunt(wanted, self._families)
-        ending = Ending(families=self._families, hurry=self._hurry, find=hunt.members)
-        for _ in range(_SWEEP_ROUNDS):
-            if not await ending.end(grace, self._observer.sweep, self._observer.census):
-                return len(ending.ended)
-        raise TransportError("processes of earlier runs go on starting others; look with ps")
+        return await Sweep(hunt, self._observer, self._hurry).end(grace)
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""
@@ -161,26 +165,3 @@ class LocalTransport:
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file, if any; see the port."""
         await trio.to_thread.run_sync(files.remove, directory, name)
-
-
-class _Hunt:
-    """Finds the processes of runs, whoever started them: by cookie, then by descent."""
-
-    def __init__(self, run_ids: frozenset[str], families: Families) -> None:
-        self._run_ids = run_ids
-        self._families = families
-        self._known: frozenset[object] = frozenset()
-
-    def members(self, census: Census) -> Members:
-        """Return who is alive of these runs; never this process or one it descends from."""
-        spared = census.ancestry(os.getpid())
-        seeds = [
-            seen.pid
-            for seen in census.by_pid.values()
-            if seen.pid not in spared
-            and (seen.handle in self._known or seen.cookie in self._run_ids)
-        ]
-        tree = census.tree(seeds).items()
-        alive = {pid: seen for pid, seen in tree if self._families.within_reach(seen)}
-        self._known = frozenset(seen.handle for seen in alive.values())
-        return Members(alive=alive)

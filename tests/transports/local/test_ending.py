@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import TransportError
+from sortie.model import ProcessesLeft
 from sortie.transports.local.census import Census, Seen, take_census
 from sortie.transports.local.ending import KILL_BOUND, Ending, send
 from sortie.transports.local.families import Families, Members
@@ -55,15 +55,16 @@ async def test_what_does_not_die_is_named_and_given_up(
     families = Families()
     immortal = seen(gone())
     ending = Ending(
-        families=families,
+        give_up=families.give_up,
         hurry=trio.Event(),
         find=lambda _: Members(alive={immortal.pid: immortal}),
     )
 
-    with pytest.raises(TransportError, match=rf"\b{immortal.pid}\b"):
+    with pytest.raises(ProcessesLeft, match=rf"\b{immortal.pid}\b") as caught:
         await ending.end(3.0, look)
 
     assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
+    assert caught.value.pids == {immortal.pid}
     assert not families.within_reach(immortal)
 
 
@@ -71,7 +72,11 @@ async def test_the_undecided_are_waited_for_and_not_killed(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """While somebody may still turn out to belong here, the end waits, up to the grace time."""
-    ending = Ending(families=Families(), hurry=trio.Event(), find=lambda _: Members(undecided=True))
+    ending = Ending(
+        give_up=Families().give_up,
+        hurry=trio.Event(),
+        find=lambda _: Members(undecided=True),
+    )
 
     await ending.end(3.0, look)
 
@@ -85,10 +90,10 @@ def test_a_recycled_pid_is_not_signalled() -> None:
         former = gone()
         replaced = replace(seen(former), pid=child.pid)
 
-        send(replaced, signal.SIGKILL)
+        hit_stranger = send(replaced, signal.SIGKILL)
 
-        assert child.poll() is None
-        send(seen(psutil.Process(child.pid)), signal.SIGKILL)
+        assert (hit_stranger, child.poll()) == (False, None)
+        assert send(seen(psutil.Process(child.pid)), signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 
@@ -9,6 +10,7 @@ import psutil
 import pytest
 import trio
 
+from sortie.model import ProcessIdentity
 from sortie.transports.local.census import Census, Seen
 from sortie.transports.local.families import Families, Family, Members
 from sortie.transports.local.root import Root
@@ -23,6 +25,7 @@ def adopted(
     sid: int | None = None,
     cookie: str | None = None,
     cwd: str | None = None,
+    started_at: float = math.inf,
 ) -> Seen:
     """Return a child of ours in a foreign session; with ``sid`` None it leads that session."""
     return Seen(
@@ -34,6 +37,7 @@ def adopted(
         dead=dead,
         stopped=False,
         adopted=True,
+        identity=ProcessIdentity(pid=handle.pid, started_at=started_at),
         cookie=cookie,
         cwd=cwd,
     )
@@ -55,7 +59,7 @@ async def root() -> Root:
 
 @pytest.fixture
 def orphan() -> psutil.Process:
-    """Give the handle of a process that began after the root did."""
+    """Give the handle of a process."""
     with subprocess.Popen(["true"]) as child:
         return psutil.Process(child.pid)
 
@@ -96,6 +100,23 @@ async def test_what_nobody_else_can_own_falls_to_who_ends(
     assert list(alone.alive) == [orphan.pid]
     assert together == Members()
     assert list(both_ending.alive) == [orphan.pid]
+
+
+async def test_what_began_before_the_root_is_not_its_own(
+    root: Root, orphan: psutil.Process
+) -> None:
+    """An orphan may come from a root that started in the same tick, not from a later one."""
+    families = Families()
+    going_on = Family(run_id="one", cwd="/one", root=root)
+    ending = Family(run_id="two", cwd="/two", root=root, ending=True)
+    began = root.identity.started_at
+
+    with families.registered(going_on), families.registered(ending):
+        same_tick = families.members(ending, census_of(adopted(orphan, started_at=began)))
+        before = families.members(ending, census_of(adopted(orphan, started_at=began - 0.01)))
+
+    assert same_tick == Members()
+    assert list(before.alive) == [orphan.pid]
 
 
 @pytest.mark.parametrize(

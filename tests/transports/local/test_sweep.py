@@ -1,0 +1,280 @@
+"""Sweeps, with real processes that a daemon left when it was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+
+from sortie.model import RunId
+from sortie.transports import Command, Exit
+from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local.identity import identity_of
+from tests.transports.leftovers import foreign_children, holders, is_alive
+
+PROGRAMS = Path(__file__).parent.parent / "programs"
+ESCAPE = (sys.executable, str(PROGRAMS / "escape.py"))
+PROJECT = Path(__file__).parent.parent.parent.parent
+SCRUBBED = ("env", "-i", "/bin/sh", "-c")
+QUIET = "</dev/null >/dev/null 2>&1"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="adoption of orphans and /proc are Linux's"
+)
+
+
+@pytest.fixture
+def transport() -> LocalTransport:
+    assert become_subreaper()
+    return LocalTransport(os.environ["PATH"])
+
+
+@pytest.fixture
+def runs() -> Iterator[tuple[RunId, RunId]]:
+    """Give two run ids, and check that nothing of the runs and no zombie is left."""
+    cookies = RunId(str(uuid.uuid4())), RunId(str(uuid.uuid4()))
+    yield cookies
+    left = foreign_children()
+    for pid, _ in left:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert left == []
+    assert [holders(cookie) for cookie in cookies] == [[], []]
+
+
+@asynccontextmanager
+async def daemon_with(run_id: RunId, *argv: str) -> AsyncIterator[list[int]]:
+    """Have another daemon run a command; give the pids that it tells. Then the daemon is killed."""
+    env = {**os.environ, "SORTIE_RUN_ID": run_id, "PYTHONPATH": str(PROJECT)}
+    program = [sys.executable, str(PROGRAMS / "former_daemon.py"), *argv]
+    daemon = await trio.lowlevel.open_process(program, env=env, stdout=subprocess.PIPE)
+    assert daemon.stdout is not None
+    said = b""
+    while b"\n" not in said:
+        said += await daemon.stdout.receive_some()
+    try:
+        yield [int(pid) for pid in said.split()]
+    finally:
+        daemon.kill()
+        await daemon.wait()
+        await daemon.stdout.aclose()
+
+
+async def left_by(run_id: RunId, *argv: str) -> list[int]:
+    """Return the pids that a command told whose daemon was killed."""
+    async with daemon_with(run_id, *argv) as pids:
+        return pids
+
+
+@contextmanager
+def started(*argv: str, user: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a process without a cookie in a session of its own, which is killed in the end."""
+    env = {"PATH": os.environ["PATH"]}
+    with subprocess.Popen(
+        argv, env=env, stdout=subprocess.PIPE, user=user, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [("", 2), ("fork", 2), ("ignore", 2), ("fork ignore tree", 4), ("fork away", 2)],
+)
+async def test_what_an_earlier_daemon_left_is_swept(
+    transport: LocalTransport, runs: tuple[RunId, RunId], words: str, count: int
+) -> None:
+    """Sessions of its own, a parent that is gone, a deaf ear: nothing hides, and all count."""
+    pids = await left_by(runs[0], *ESCAPE, *words.split())
+    before = [is_alive(pid) for pid in pids]
+
+    ended = await transport.sweep([runs[0]], grace=0.1)
+
+    assert before == [True] * (count - 1)
+    assert ended == count  # those and the root that was our grandchild
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_a_root_without_its_environment_is_known_by_its_identity(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """With it goes its child, and who is in its session though its parent died."""
+    orphan = f"(sleep 1000 {QUIET} & printf '%s ' $!)"
+    script = f"{orphan}; sleep 1000 {QUIET} & echo $! $$; wait"
+    pids = await left_by(runs[0], *SCRUBBED, script)
+    roots = {runs[0]: identity_of(pids[-1])}
+
+    by_cookie = await transport.sweep([runs[0]], grace=1.0)
+    before = [is_alive(pid) for pid in pids]
+    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
+
+    assert (by_cookie, before, ended) == (0, [True] * 3, 3)
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_a_root_that_is_gone_does_not_hide_its_child(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """The child is known by its cookie, and nobody is taken for the root."""
+    *pids, root = await left_by(runs[0], "sh", "-c", f"sleep 1000 {QUIET} & echo $! $$; wait")
+    roots = {runs[0]: identity_of(root)}
+    os.kill(root, signal.SIGKILL)
+    os.waitpid(root, 0)
+
+    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
+
+    assert ended == 1
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_a_dead_root_that_nobody_reaped_still_tells_its_session(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """A zombie holds its number, so who is in its session came from it."""
+    *pids, root = await left_by(runs[0], *SCRUBBED, f"sleep 1000 {QUIET} & echo $! $$; wait")
+    roots = {runs[0]: identity_of(root)}
+    os.kill(root, signal.SIGKILL)
+    os.waitid(os.P_PID, root, os.WEXITED | os.WNOWAIT)
+
+    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
+
+    assert ended == 1
+    assert not any(is_alive(pid) for pid in pids)
+
+
+async def test_two_runs_are_swept_at_once(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """One sweep ends what several runs left, by cookie and by identity."""
+    by_cookie = await left_by(runs[0], *ESCAPE, "fork", "ignore")
+    (root,) = await left_by(runs[1], *SCRUBBED, "echo $$; exec sleep 1000")
+
+    ended = await transport.sweep(runs, grace=0.1, roots={runs[1]: identity_of(root)})
+
+    assert ended == 3
+    assert not any(is_alive(pid) for pid in (*by_cookie, root))
+
+
+async def test_what_hands_over_to_a_new_process_again_and_again_is_swept(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """Each look finds another process in another session, and the sweep comes to its end."""
+    script = (
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "os.write(1, b'%d\\n' % os.getpid())\n"
+        "while True:\n"
+        "    time.sleep(0.03)\n"
+        "    if os.fork() != 0:\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+    )
+    stay = f'sleep 1000 & exec {sys.executable} -c "$0"'  # or the daemon ends the root's run
+    await left_by(runs[0], "sh", "-c", stay, script)
+
+    await transport.sweep([runs[0]], grace=0.2)
+
+    assert holders(runs[0]) == []
+
+
+async def test_a_stranger_with_the_pid_of_a_recorded_root_is_left_alone(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """Neither it nor its child nor its session is touched: one tick tells it from the root."""
+    script = f"sleep 1000 {QUIET} & echo $!; wait"
+    with started("sh", "-c", script) as stranger:
+        assert stranger.stdout is not None
+        child = int(stranger.stdout.readline())
+        now = identity_of(stranger.pid)
+        recorded = replace(now, started_at=now.started_at - 0.01)
+
+        ended = await transport.sweep([runs[0]], grace=0.1, roots={runs[0]: recorded})
+        alive = [is_alive(pid) for pid in (stranger.pid, child)]
+    os.waitpid(child, 0)  # it came to us when the stranger was killed
+
+    assert (ended, alive) == (0, [True, True])
+
+
+async def test_another_daemons_run_is_left_alone(
+    transport: LocalTransport, runs: tuple[RunId, RunId]
+) -> None:
+    """The run that its environment names owns a process, even if it is recorded as our root."""
+    ours, theirs = runs
+    script = f"sleep 1000 {QUIET} & echo $! $$; wait"
+    async with daemon_with(theirs, "sh", "-c", script) as pids:
+        await left_by(ours, *ESCAPE)
+
+        ended = await transport.sweep([ours], grace=0.1, roots={ours: identity_of(pids[-1])})
+        alive = [is_alive(pid) for pid in pids]
+    rest = await transport.sweep([theirs], grace=1.0)
+
+    assert (ended, alive, rest) == (2, [True, True], 2)
+
+
+async def test_a_sweep_never_ends_its_own_process_or_an_ancestor(
+    transport: LocalTransport, runs: tuple[RunId, RunId], tmp_path: Path
+) -> None:
+    """A daemon that runs inside the very run that it sweeps stays, and so does its session."""
+    script = (
+        "import os, trio\n"
+        "from functools import partial\n"
+        "from sortie.transports.local import LocalTransport\n"
+        "from sortie.transports.local.identity import identity_of\n"
+        "run = os.environ['SORTIE_RUN_ID']\n"
+        "sweep = LocalTransport().sweep\n"
+        "for pid in (os.getpid(), os.getppid()):\n"
+        "    roots = {run: identity_of(pid)}\n"
+        "    print(trio.run(partial(sweep, [run], grace=0, roots=roots)), flush=True)\n"
+    )
+    around = f'env -u SORTIE_RUN_ID sleep 1000 {QUIET} & "$0" -c "$1"; kill -0 $! && echo alive'
+    inner = Command(
+        argv=("sh", "-c", around, sys.executable, script),
+        cwd=str(PROJECT),
+        env={**os.environ, "SORTIE_RUN_ID": runs[0]},
+    )
+
+    async with transport.process(inner) as process:
+        read = b"".join([chunk async for _, chunk in process.output()])
+        exit_ = await process.wait()
+
+    assert (read, exit_) == (b"0\n0\nalive\n", Exit(status=0))
+
+
+async def test_who_may_not_be_signalled_is_named_with_its_run(
+    runs: tuple[RunId, RunId],
+) -> None:
+    """What runs as another user stays, and everybody else is ended all the same."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can run as somebody else")
+    script = (
+        "import os, sys, trio\n"
+        "from functools import partial\n"
+        "from sortie.model import ProcessesLeft\n"
+        "from sortie.transports.local import LocalTransport\n"
+        "from sortie.transports.local.identity import identity_of\n"
+        "roots = {run: identity_of(int(pid)) for run, pid in zip('ab', sys.argv[1:])}\n"
+        "os.setuid(65534)\n"
+        "try:\n"
+        "    trio.run(partial(LocalTransport().sweep, [], grace=1.0, roots=roots))\n"
+        "except ProcessesLeft as left:\n"
+        "    print(*left.pids, *left.run_ids, left.ended)\n"
+    )
+    with started("sleep", "1000") as roots_own, started("sleep", "1000", user=65534) as nobodys:
+        argv = [sys.executable, "-c", script, str(roots_own.pid), str(nobodys.pid)]
+        done = await trio.run_process(argv, cwd=PROJECT, capture_stdout=True)
+        alive = is_alive(roots_own.pid)
+
+    assert done.stdout.decode().split() == [str(roots_own.pid), "a", "1"]
+    assert (alive, nobodys.returncode) == (True, -signal.SIGTERM)
