@@ -13,14 +13,29 @@ from typing import Protocol
 
 from sortie.model import ProcessIdentity, RunId
 
+HOST_VARIABLES = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+)
+"""What a program on a remote host gets from its login there, where its command does not say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A program to start.
 
     ``argv[0]`` is an absolute path or is looked up on the PATH in ``env``; ``env`` is the whole
-    environment, and what no log may show. ``stdin`` is given to the program and closed;
-    None gives an empty stdin. ``grace`` is the time in seconds between SIGTERM and SIGKILL.
+    environment (on a remote host, besides HOST_VARIABLES), and what no log may show. ``stdin`` is
+    given to the program and closed; None gives an empty stdin. ``grace`` is the time in seconds
+    between SIGTERM and SIGKILL.
     """
 
     argv: tuple[str, ...]
@@ -59,7 +74,11 @@ class Process(Protocol):
         ...
 
     async def wait(self) -> Exit:
-        """Wait until the root process has exited; its output must be read at the same time."""
+        """Wait until the root process has exited; its output must be read at the same time.
+
+        Raises HostError where the link to its host was lost first: how it ends is not known then.
+        It and its tree end there by themselves, within the lease and the grace time.
+        """
         ...
 
     async def end(self) -> Exit:
@@ -119,8 +138,23 @@ class Transport(Protocol):
         """Remove a file (a link or FIFO too, never what it points to) below a directory, if any."""
         ...
 
-    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
-        """End every process whose environment holds one of these run ids; return how many."""
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End every process of these runs, whoever started it; return how many.
+
+        A run's are those whose environment holds its id, its recorded root process (which may
+        have replaced its environment) with who is in the session or group that it leads, and
+        all that descends from these. A process whose environment names another run is no root.
+
+        Raises ProcessesLeft where some stay that can still do something, after all others were
+        ended. One that got SIGKILL counts as ended even where the kernel holds it (state D): no
+        program of its runs again, only a call to the kernel that is under way may be completed.
+        """
         ...
 
     async def occupied(self, path: str) -> Sequence[int]:

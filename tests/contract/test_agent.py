@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,10 +52,9 @@ SUBJECTS: dict[str, Callable[[Path], Subject]] = {"kiro": kiro}
 
 
 @pytest.fixture(params=sorted(SUBJECTS))
-async def subject(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Subject]:
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
     become_subreaper()
-    with trio.fail_after(LIMIT):
-        yield SUBJECTS[request.param](tmp_path)
+    return SUBJECTS[request.param](tmp_path)
 
 
 def test_every_kind_is_held_to_this() -> None:

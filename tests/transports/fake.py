@@ -188,11 +188,20 @@ class FakeTransport:
             raise ProgramNotFound(f"no program {name!r} on {path}")
         return self.programs[name]
 
-    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
         """End the processes of these runs."""
         await self._turn_up("sweep")
-        self.swept.append(frozenset(run_ids))
-        found = [p for p in self.alive if p.command.env.get("SORTIE_RUN_ID") in run_ids]
+        recorded = roots or {}
+        wanted = frozenset(run_ids) | recorded.keys()
+        self.swept.append(wanted)
+        found = [p for p in self.alive if _run_of(p) in wanted]
+        found += [p for p in self.alive if _run_of(p) is None and p.identity in recorded.values()]
         for process in found:
             await process.end()
         return len(found)
@@ -279,6 +288,10 @@ class FakeTransport:
         await trio.sleep(self.pauses.get(method, 0.0))
         if method in self.faults:
             raise self.faults[method]
+
+
+def _run_of(process: FakeProcess) -> str | None:
+    return process.command.env.get("SORTIE_RUN_ID")
 
 
 def _inside(root: str, name: str) -> str:

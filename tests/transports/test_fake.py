@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,13 +28,6 @@ def transport(request: pytest.FixtureRequest, tmp_path: Path) -> Transport:
         return FakeTransport(directories=[str(tmp_path)])
     become_subreaper()
     return LocalTransport(os.environ["PATH"])
-
-
-@pytest.fixture(autouse=True)
-async def bounded() -> AsyncIterator[None]:
-    """Bound each test."""
-    with trio.fail_after(30):
-        yield
 
 
 async def test_directories_come_and_go(transport: Transport, tmp_path: Path) -> None:
@@ -187,6 +180,21 @@ async def test_hurry_and_sweep_end_scripts(autojump_clock: MockClock) -> None:
 
     assert (swept, alive) == (1, (2, Exit(signal=15, by_us=True)))
     assert trio.current_time() == 5.0
+
+
+async def test_a_sweep_knows_recorded_roots(autojump_clock: MockClock) -> None:
+    """A recorded root is ended where it names no run; one of another run or time is not."""
+    fake = FakeTransport({"stay": NEVER}, directories=["/w"])
+    nameless = Command(argv=("sh", "-c", "stay"), cwd="/w", env={})
+
+    async with fake.process(nameless) as one, fake.process(command("stay")) as other:
+        later = replace(one.identity, started_at=one.identity.started_at + 1)
+        spared = await fake.sweep([], grace=0, roots={RunId("a"): other.identity})
+        missed = await fake.sweep([], grace=0, roots={RunId("a"): later})
+        ended = await fake.sweep([], grace=0, roots={RunId("a"): one.identity})
+
+        assert (spared, missed, ended) == (0, 0, 1)
+        assert (one.exit, other.exit) == (Exit(signal=15, by_us=True), None)
 
 
 async def test_what_is_not_there_cannot_be_started() -> None:

@@ -1,0 +1,130 @@
+"""The trio side of one session on a remote host: a command with its stdin and its output."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+import trio
+
+from sortie.model import HostError, TransportError
+from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.inbox import LOW, Inbox
+
+if TYPE_CHECKING:  # it imports asyncssh, which only the asyncio thread needs
+    from sortie.transports.ssh.session import Session
+
+
+class SessionsFull(TransportError):
+    """A connection carries as many sessions as the host allows on one; text as of HostError."""
+
+
+class Channel:
+    """A command that was started on a host.
+
+    Closing the channel does not end the command: it has to watch its stdin, whose end it sees
+    when ``write_eof`` or ``abort`` is called, and when the link or this process is gone.
+    """
+
+    def __init__(self, bridge: Bridge, inbox: Inbox, session: Session) -> None:
+        self._bridge = bridge
+        self._inbox = inbox
+        self._session = session
+        self._aborted = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come; what came before may still wait to be read."""
+        return self._aborted or self._inbox.ended
+
+    @property
+    def exit_status(self) -> int | None:
+        """The command's exit status, 0 to 255; None where there is none (yet)."""
+        return self._inbox.exit_status
+
+    @property
+    def exit_signal(self) -> str | None:
+        """The signal that ended the command, without SIG; None where there is none (yet)."""
+        return self._inbox.exit_signal
+
+    @property
+    def lost(self) -> HostError | None:
+        """Why the link was lost (DROPPED), where that is how the channel ended.
+
+        Without it, a closed channel has a status or a signal, unless it was aborted.
+        """
+        return self._inbox.lost
+
+    def write(self, data: bytes) -> None:
+        """Write to the command's stdin, in order, without waiting.
+
+        What is written after the end of the command or of its stdin is dropped.
+        """
+        self._bridge.post(self._session.write, data)
+
+    async def drain(self) -> None:
+        """Wait until what was written has left for the host, or the channel is closed."""
+        await self._bridge.call(self._session.drain)
+
+    def write_eof(self) -> None:
+        """End the command's stdin after what was written, and stop to beat."""
+        if not self._inbox.ended:
+            self._bridge.post(self._session.write_eof)
+
+    def beat(self, every: float, data: bytes = b"\n") -> None:
+        """Write ``data`` every ``every`` seconds from now on, whatever trio is busy with."""
+        self._bridge.post(self._session.beat, every, data)
+
+    async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
+        """Yield ``(1, chunk)`` for stdout and ``(2, chunk)`` for stderr until the channel closes.
+
+        One task at a time may iterate; another iteration goes on where the last one stopped.
+        While nobody iterates, at most 512 KiB wait here, and the command waits to write.
+        """
+        while not self._aborted:
+            ended = self._inbox.ended  # before the look at what is there, or the last is missed
+            item = self._inbox.take()
+            if item is not None:
+                self._read_on()
+                yield item
+                if self._inbox.chunks:  # or else there is something to wait for
+                    await trio.lowlevel.checkpoint()
+            elif ended:
+                return
+            else:
+                await self._inbox.waker.wait()
+
+    def unread(self, data: bytes) -> None:
+        """Give back stdout; it comes first in what ``output`` yields next."""
+        if data:
+            self._inbox.put_back(1, data)
+            self._inbox.waker.fire()
+
+    async def exited(self) -> None:
+        """Wait until the command's exit is known, or never will be; output may still come."""
+        await self._inbox.exited.wait()
+
+    async def closed(self) -> None:
+        """Wait until the channel is closed by both sides, or aborted.
+
+        While output waits to be read, it does not close.
+        """
+        await self._inbox.closed.wait()
+
+    def abort(self) -> None:
+        """Close the channel at once and drop what is still to come."""
+        self._aborted = True
+        self._inbox.exited.set()
+        self._inbox.closed.set()
+        if not self._inbox.ended:
+            self._bridge.post(self._session.abort)
+        self._inbox.waker.fire()
+
+    def kill(self) -> None:
+        """Have the host kill the command; for one that does not watch its stdin."""
+        if not self._inbox.ended:
+            self._bridge.post(self._session.kill)
+
+    def _read_on(self) -> None:
+        if self._inbox.stalled and self._inbox.waiting <= LOW:
+            self._bridge.post(self._session.resume)

@@ -1,0 +1,283 @@
+"""All connections to one host: dialled when needed, kept, shared by those who run commands there.
+
+Rule 1: there is at most one dial under way to a host.
+Rule 2: a session counts on its connection until both sides have closed it, as it does for sshd;
+whoever is cancelled while it opens leaves nothing behind.
+Rule 3: a failed dial is told to all who waited for it; the next who asks makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import outcome
+import trio
+
+from sortie.model import HostError, HostTrouble
+from sortie.transports.ssh.bridge import Bridge, BridgeGone
+from sortie.transports.ssh.channel import Channel, SessionsFull
+from sortie.transports.ssh.hops import Hop, find_hops
+from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.settings import SshSettings
+
+if TYPE_CHECKING:  # they import asyncssh, which only the asyncio thread needs
+    from sortie.transports.ssh.dialling import Link
+    from sortie.transports.ssh.session import Session
+
+_MOST_LINKS = 64  # where a host allows one session on each, that many commands run at once
+_DROPS = 3  # links that may be lost under one and the same opening before it is given up
+# How long a host's refusal is believed. sshd frees a session a little after we saw it close, so
+# what was learned must not stay: it would drift towards no session at all.
+_FULL_FOR = 5.0
+_BUSY_FOR = 0.2
+_NO_DIAL_FOR = 5.0  # after a failed dial, where other connections work
+_IDLE_FOR = 300.0  # then a connection that is not the first is closed
+_UNWANTED_FOR = 5.0  # the same, where connections to the host are not to last
+_CLOSE_BOUND = 5.0
+ROOM_BOUND = 120.0
+"""Seconds for which a command waits until the host has room for its session."""
+
+
+class Connections:
+    """The connections to one host, ``[user@]host[:port]`` or an alias of the ssh_config."""
+
+    def __init__(self, host: str, settings: SshSettings, bridge: Bridge) -> None:
+        self._host = host
+        self._settings = settings
+        self._bridge = bridge
+        self._used: list[_Used] = []
+        self._dial_lock = trio.Lock()
+        self._dials = 0  # that have ended
+        self._failure: HostError | None = None  # of the last one
+        self._no_dial_before = -math.inf
+        self._news = trio.Event()
+        self._closed = False
+        self._lasting = True
+
+    @property
+    def links(self) -> int:
+        """How many connections are open."""
+        return len(self._used)
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions are open, or about to be, on all connections."""
+        return sum(used.count for used in self._used)
+
+    async def open(self, command: str) -> Channel:
+        """Run a command through the login shell, without a terminal, on a new channel.
+
+        The command may have been started more than once, with nothing on its stdin, where links
+        were lost meanwhile. The channel has to be aborted in the end. Raises HostError.
+        """
+        drops, until = 0, trio.current_time() + ROOM_BOUND
+        while True:
+            used = await self._reserve(until)
+            slot = _Slot(used, self._tell)
+            inbox = Inbox(self._bridge, slot.free)
+            late = partial(_abandon, self._bridge, slot)
+            try:
+                session = await self._bridge.call(used.link.session, command, inbox, late=late)
+            except SessionsFull as exc:
+                slot.free()
+                if not used.worked and used.count == 0:  # it never carries any
+                    raise HostError(HostTrouble.UNREACHABLE, str(exc)) from exc
+                used.refused()
+            except HostError as exc:
+                slot.free()
+                if exc.trouble is not HostTrouble.DROPPED:
+                    raise
+                self._forget(used.link)
+                drops += 1
+                if drops == _DROPS:
+                    raise
+            except BridgeGone:
+                slot.free()
+                raise
+            else:
+                used.worked = True
+                return Channel(self._bridge, inbox, session)
+
+    @asynccontextmanager
+    async def channel(self, command: str) -> AsyncIterator[Channel]:
+        """Do as ``open``, and abort the channel when the block is left."""
+        channel = await self.open(command)
+        try:
+            yield channel
+        finally:
+            channel.abort()
+
+    def last(self, *, lasting: bool) -> None:
+        """Keep a connection that nobody uses for as long as we live, or for a few seconds only."""
+        self._lasting = lasting
+        self._close_idle()
+
+    async def aclose(self) -> None:
+        """Close all connections, within a few seconds; no more are opened."""
+        self._closed = True
+        self._tell()
+        links = [used.link for used in self._used]
+        self._used.clear()
+        with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(BridgeGone):
+            await self._bridge.call(_close, links)
+
+    async def _reserve(self, until: float) -> _Used:
+        """Count one more session on a connection that may have room for it.
+
+        Raises HostError where there is none ``until`` then.
+        """
+        while True:
+            if self._closed:
+                raise BridgeGone
+            used = self._with_room()
+            if used is not None:
+                used.count += 1  # before anything is awaited, or others take the room too
+                return used
+            if len(self._used) < _MOST_LINKS and trio.current_time() >= self._no_dial_before:
+                await self._add(self._dials)
+                continue
+            now, news = trio.current_time(), self._news
+            if now >= until:
+                raise HostError(
+                    HostTrouble.UNREACHABLE,
+                    f"host {self._host} had no room for another session in {ROOM_BOUND:g} s"
+                    f" ({self.sessions} on {self.links} connections); raise MaxSessions in its"
+                    " sshd_config, and look for logins that hang",
+                )
+            again = min([u.full_until for u in self._used], default=until)
+            if self._no_dial_before > now:
+                again = min(again, self._no_dial_before)
+            with trio.move_on_at(min(again, until)):
+                await news.wait()
+
+    def _with_room(self) -> _Used | None:
+        now = trio.current_time()
+        self._close_idle()
+        return next((used for used in self._used if used.has_room(now) and used.link.alive), None)
+
+    def _close_idle(self) -> None:
+        """Close what nobody has used for a while; the first stays where connections are to last."""
+        since = trio.current_time() - (_IDLE_FOR if self._lasting else _UNWANTED_FOR)
+        for used in self._used[1 if self._lasting else 0 :]:
+            if used.worked and used.count == 0 and used.idle_since <= since:
+                self._forget(used.link)
+                self._bridge.post(used.link.begin_close)
+
+    async def _add(self, dials_seen: int) -> None:
+        """Dial, unless somebody else did while we waited for our turn."""
+        async with self._dial_lock:
+            if self._closed or self._with_room() is not None:
+                return
+            if self._dials == dials_seen:
+                await self._dial()
+            if self._failure is None:
+                return
+            if not self._used:
+                raise HostError(self._failure.trouble, str(self._failure)) from self._failure
+            self._no_dial_before = trio.current_time() + _NO_DIAL_FOR
+
+    async def _dial(self) -> None:
+        try:
+            hops = await find_hops(self._host, self._settings)
+            link = await self._bridge.call(
+                _dial, self._bridge, self._host, hops, self._settings, self._forget
+            )
+        except HostError as exc:
+            self._failure = exc
+        except (OSError, LookupError, ValueError) as exc:  # a name that is none, no descriptor left
+            self._failure = HostError(
+                HostTrouble.UNREACHABLE,
+                f"could not reach host {self._host}: {exc} ({type(exc).__name__});"
+                " check worker.ssh_hosts, and the limits of this process",
+            )
+        else:
+            self._failure = None
+            if not link.alive:
+                self._failure = HostError(
+                    HostTrouble.UNREACHABLE,
+                    f"host {self._host} hung up right after the login; look at its sshd's log",
+                )
+            else:
+                self._used.append(_Used(link))
+        self._dials += 1
+        self._tell()
+
+    def _forget(self, link: Link) -> None:
+        """Use a link no more."""
+        self._used = [used for used in self._used if used.link is not link]
+        self._tell()
+
+    def _tell(self) -> None:
+        """Let those who wait look again."""
+        self._news.set()
+        self._news = trio.Event()
+
+
+class _Used:
+    """A link with the sessions on it."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.count = 0
+        self.worked = False
+        self.idle_since = trio.current_time()
+        self.full = math.inf
+        self.full_until = math.inf
+
+    def has_room(self, now: float) -> bool:
+        if now >= self.full_until:
+            self.full = self.full_until = math.inf
+        return self.count < self.full
+
+    def refused(self) -> None:
+        """Believe the host for a while; ``count`` is what it carries without the one refused."""
+        self.full = self.count
+        self.full_until = trio.current_time() + (_FULL_FOR if self.count else _BUSY_FOR)
+
+
+class _Slot:
+    """One session's place on a link; given back once."""
+
+    def __init__(self, used: _Used, when_freed: Callable[[], object]) -> None:
+        self._used = used
+        self._when_freed = when_freed
+        self._taken = True
+
+    def free(self) -> None:
+        """Give the place back."""
+        if self._taken:
+            self._taken = False
+            self._used.count -= 1
+            self._used.idle_since = trio.current_time()
+            self._when_freed()
+
+
+def _abandon(bridge: Bridge, slot: _Slot, result: outcome.Outcome[Session]) -> None:
+    """Close what was opened when nobody wanted it any more; its slot is free when it is closed."""
+    match result:
+        case outcome.Value(value=session):
+            bridge.post(session.abort)
+        case _:
+            slot.free()
+
+
+async def _dial(
+    bridge: Bridge,
+    host: str,
+    hops: Sequence[Hop],
+    settings: SshSettings,
+    when_lost: Callable[[Link], object],
+) -> Link:
+    """Dial; asyncssh is imported here, on the asyncio thread, for the first host there is."""
+    from sortie.transports.ssh.dialling import dial
+
+    return await dial(bridge, host, hops, settings, when_lost)
+
+
+async def _close(links: Sequence[Link]) -> None:
+    await asyncio.gather(*(link.close() for link in links))

@@ -1,0 +1,118 @@
+"""A conversation with a host's shell that shows its processes and signals them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+
+import trio
+
+from sortie.model import HostError, HostTrouble, TransportError
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.hunting import Seen, read_census
+from sortie.transports.ssh.scripts import SHELL, looking_script
+from sortie.transports.ssh.starting import silent_shell
+from sortie.transports.ssh.words import Words
+
+_SIGNALLED = 500  # processes in one line
+
+
+class Lookout:
+    """Sees and signals the processes of one host; ``me`` is the shell that does it there."""
+
+    def __init__(
+        self, host: str, channel: Channel, chunks: AsyncIterator[tuple[int, bytes]], nonce: str
+    ) -> None:
+        self.me = 0
+        self._host = host
+        self._channel = channel
+        self._chunks = chunks
+        self._words = Words(nonce)
+        self._ahead: list[tuple[bytes, str | None]] = []
+        self._boot_id = ""
+
+    async def begin(self) -> None:
+        """Wait until the host is ready. Raises TransportError where it cannot show anything."""
+        _, word = await self._next()
+        name, _, rest = word.partition(" ")
+        if name != "ready":
+            raise TransportError(
+                f"could not look for processes of earlier runs on host {self._host}:"
+                " it has no /proc; look with ps there"
+            )
+        pid, self._boot_id = rest.split()
+        self.me = int(pid)
+
+    async def census(self) -> dict[int, Seen]:
+        """Return how the processes stand now, with the cookie of every one of them."""
+        self._channel.write(b"look\n")
+        stats, _ = await self._next()
+        environs, _ = await self._next()
+        return read_census(self._boot_id, stats, environs)
+
+    async def signal(self, seen: Iterable[Seen], number: signal.Signals) -> frozenset[int]:
+        """Signal these processes; return the pids of those that we may not signal.
+
+        The elder come first: a parent whose child is signalled before it may take that for the
+        child's own exit, and exit by itself.
+        """
+        handles = sorted(
+            (one.handle for one in seen), key=lambda handle: (handle.ticks, handle.pid)
+        )
+        refused: set[int] = set()
+        for at in range(0, len(handles), _SIGNALLED):
+            words = [f"{h.pid} {h.ticks}" for h in handles[at : at + _SIGNALLED]]
+            line = f"signal {number.name.removeprefix('SIG')} {' '.join(words)}\n"
+            self._channel.write(line.encode())
+            _, word = await self._next()
+            refused.update(int(pid) for pid in word.split()[1:])
+        return frozenset(refused)
+
+    async def _next(self) -> tuple[bytes, str]:
+        """Return what the host says up to its next word, and that word."""
+        said = bytearray()
+        while True:
+            while self._ahead:
+                before, word = self._ahead.pop(0)
+                said += before
+                if word is not None:
+                    return bytes(said), word
+            try:
+                number, chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                raise self._channel.lost or HostError(
+                    HostTrouble.UNREACHABLE,
+                    f"could not look for processes on host {self._host}: its shell ended"
+                    f" ({self._channel.exit_status or self._channel.exit_signal})",
+                ) from None
+            if number == 1:
+                self._ahead.extend(self._words.feed(chunk))
+
+
+@asynccontextmanager
+async def open_lookout(
+    host: str, connections: Connections, nonce: str, handshake: float
+) -> AsyncIterator[Lookout]:
+    """Begin to look at a host's processes, whose shell has ``handshake`` seconds to begin.
+
+    Raises TransportError where it cannot show any, and HostError.
+    """
+    async with (
+        connections.channel(SHELL) as channel,
+        aclosing(channel.output()) as chunks,
+    ):
+        channel.write(looking_script(nonce))
+        lookout = Lookout(host, channel, chunks, nonce)
+        with trio.move_on_after(handshake) as patience:
+            await lookout.begin()
+        if patience.cancelled_caught:
+            channel.kill()
+            raise silent_shell(host, handshake)
+        try:
+            yield lookout
+        finally:
+            channel.write_eof()
+            with trio.move_on_after(1.0, shield=True):
+                await channel.exited()

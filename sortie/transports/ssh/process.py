@@ -1,0 +1,284 @@
+"""A program under way on a remote host: how it was started, its output, its exit, its end.
+
+Rule 1: nothing starts on the host unless we are there, and it ends there when we are not: its
+watchdog sees our stdin end. Rule 2: it is gone when the watchdog has said so, or when we have
+looked ourselves; where the link is lost first, that cannot be known, and is a HostError.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+
+import trio
+
+from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
+from sortie.transports import Exit
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.output import Chunk, Output
+from sortie.transports.ssh.scripts import Launch, quoted
+from sortie.transports.ssh.starting import Born, Bounds, born_of, refusal, silent_shell
+from sortie.transports.ssh.words import Words
+
+KILL_BOUND = 5.0
+"""Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
+
+FINISH_BOUND = 15.0
+"""Seconds for ending a tree over another channel, where its watchdog does not do it."""
+
+_SLACK = 3.0  # for the way to the host and back
+_CLOSE_BOUND = 1.0
+_NOISE, _SHOWN = 64 * 1024, 500  # bytes of what a login says before our script
+_SECRET = 6  # characters of a value that is worth to be hidden
+
+Finish = Callable[[Born, bool], Awaitable[list[int]]]
+"""Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
+
+
+class SshProcess:
+    """A program and its tree on a host; made and left by ``SshTransport.process``."""
+
+    def __init__(
+        self, host: str, launch: Launch, channel: Channel, finish: Finish, hurry: trio.Event
+    ) -> None:
+        self._host = host
+        self._launch = launch
+        self._channel = channel
+        self._finish = finish
+        self._hurry = hurry
+        self._words = {1: Words(launch.nonce), 2: Words(launch.nonce)}
+        self._begun = {1: False, 2: False}
+        self._noise = b""
+        self._told, self._heard = trio.open_memory_channel[str](16)
+        self._output = Output()
+        self._born: Born | None = None
+        self._marked = True
+        self._refused = False
+        self._gone: list[int] | None = None
+        self._over = trio.Event()
+        self._pumping = trio.CancelScope(shield=True)
+        self._lock = trio.Lock()
+        self._by_us = False
+        self._ended = False
+        self._failure: TransportError | None = None
+
+    @property
+    def identity(self) -> ProcessIdentity:
+        """The root process."""
+        assert self._born is not None
+        return self._born.identity
+
+    def output(self) -> AsyncIterator[Chunk]:
+        """Yield chunks of stdout (1) and stderr (2); see the port."""
+        return self._output.read()
+
+    async def wait(self) -> Exit:
+        """Wait until the program has exited. Raises HostError where the link was lost before."""
+        await self._channel.exited()
+        exit_ = self._exit()
+        if exit_ is not None:
+            return exit_
+        raise self._channel.lost or HostError(
+            HostTrouble.DROPPED, f"host {self._host} did not say how the program ended"
+        )
+
+    async def end(self) -> Exit:
+        """End the whole tree for certain; raise TransportError naming the pids that stay."""
+        async with self._lock:
+            if not self._ended:
+                await self._end()
+                self._ended = True
+        if self._failure is not None:
+            raise self._failure
+        return await self.wait()
+
+    async def pump(self) -> None:
+        """Take what the host sends, until the channel is closed or all is said.
+
+        Goes on where its surroundings are cancelled, as the end has to be heard of too.
+        """
+        with self._pumping:
+            async with aclosing(self._channel.output()) as chunks:
+                async for number, chunk in chunks:
+                    await self._take(number, chunk)
+                    if self._gone:  # who stays may hold the channel open for ever
+                        break
+        for number in (1, 2):
+            if self._begun[number]:
+                await self._pass_on(number, self._words[number].close())
+        self._output.end()
+        self._told.close()
+        self._over.set()
+
+    async def start(self, script: bytes, bounds: Bounds) -> None:
+        """Have the host start the program. Raises ProgramNotFound, TransportError, HostError."""
+        self._channel.write(script)
+        await self._expect("here", bounds.handshake)
+        self._channel.write(b"go\n")
+        if self._launch.command.stdin:
+            await self._expect("send", bounds.start)
+            self._channel.write(self._launch.command.stdin)
+            await self._channel.drain()
+            await self._expect("stored", bounds.start)
+            self._channel.write(b"go\n")
+        self._channel.beat(bounds.beat)  # what comes after the last go is the watchdog's
+        await self._expect("started", bounds.start)
+
+    async def leave(self) -> None:
+        """End what may have been started; takes the grace time and some seconds at most."""
+        try:
+            if self._born is not None and not (self._refused or self._is_gone):
+                await self._leave()
+        finally:
+            self._pumping.cancel()
+
+    async def _leave(self) -> None:
+        bound = self._launch.command.grace + KILL_BOUND + FINISH_BOUND + 2 * _SLACK
+        with trio.move_on_after(bound, shield=True) as limit:
+            await self.end()
+        if limit.cancelled_caught:
+            raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
+
+    async def _expect(self, expected: str, bound: float) -> None:
+        """Wait for the host's next word and act on it."""
+        with trio.move_on_after(bound):
+            try:
+                word = await self._heard.receive()
+            except trio.EndOfChannel:
+                raise self._channel.lost or TransportError(self._silence()) from None
+            name, _, rest = word.partition(" ")
+            match name:
+                case "here":
+                    self._born = born_of(rest)
+                case "started":
+                    self._marked = bool(rest)
+            if name != expected:
+                self._refused = True
+                raise refusal(self._host, self._launch.command, name, rest)
+            return
+        if expected == "here":
+            self._channel.kill()  # or its login would keep its session for as long as it hangs
+            raise silent_shell(self._host, bound)
+        raise HostError(
+            HostTrouble.UNREACHABLE,
+            f"the shell of host {self._host} did not start the program in {bound:g} s; look at its"
+            " load",
+        )
+
+    def _silence(self) -> str:
+        # A login that repeats what it is given would have us show the script, secrets and all.
+        noise, _, _ = self._noise.partition(self._launch.nonce.encode())
+        for value in self._launch.command.env.values():
+            if len(value) >= _SECRET:
+                noise = noise.replace(quoted(value), b"[...]")
+                noise = noise.replace(os.fsencode(value), b"[...]")
+        said = noise[-_SHOWN:].decode("utf-8", "replace").strip() or "nothing"
+        return (
+            f"could not start {self._launch.command.argv[0][:80]}: the login on host {self._host}"
+            f" ended without starting it (exit {self._channel.exit_status}), and said: {said}"
+        )
+
+    async def _take(self, number: int, chunk: bytes) -> None:
+        """Pass on what is the program's, and hear what is the wrapper's."""
+        if self._begun[1] and number == 1:
+            await self._output.put(1, chunk)
+            return
+        words = self._words[number]
+        for before, word in words.feed(chunk):
+            await self._pass_on(number, before)
+            if word is not None:
+                self._hear(number, word)
+        if self._begun[1] and number == 1:
+            await self._pass_on(1, words.close())
+
+    async def _pass_on(self, number: int, chunk: bytes) -> None:
+        if not self._begun[number]:
+            self._noise += chunk[: _NOISE - len(self._noise)]
+        elif chunk:
+            await self._output.put(number, chunk)
+
+    def _hear(self, number: int, word: str) -> None:
+        name, _, rest = word.partition(" ")
+        if name == "gone":
+            self._gone = [int(pid) for pid in rest.split() if pid.lstrip("-").isdigit()]
+            return
+        if name == "started":
+            self._begun[number] = True
+        if number == 1:
+            self._told.send_nowait(word)
+
+    async def _end(self) -> None:
+        if self._exit() is None:
+            self._by_us = True
+        self._output.drain()
+        self._channel.write_eof()
+        with trio.move_on_after(self._launch.command.grace + KILL_BOUND + _SLACK):
+            await self._over_or_hurry()
+        if self._gone is None and self._channel.lost is not None:
+            self._failure = self._channel.lost
+            return
+        left = self._gone
+        if left is None or (self._hurry.is_set() and not self._over.is_set()):
+            left = await self._end_from_here()
+        if left:
+            self._failure = TransportError(
+                f"could not end process {self.identity.pid} on host {self._host} and what it"
+                f" started: these are still there after SIGKILL: {_listed(left)}; look at them"
+                " with ps there"
+            )
+        if not self._over.is_set():  # somebody out of our reach may hold the channel open
+            with trio.move_on_after(_CLOSE_BOUND):
+                await self._over.wait()
+        self._output.end()
+
+    async def _over_or_hurry(self) -> None:
+        async with trio.open_nursery() as nursery:
+
+            async def wait_for_hurry() -> None:
+                await self._hurry.wait()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(wait_for_hurry)
+            await self._over.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _end_from_here(self) -> list[int] | None:
+        assert self._born is not None
+        try:
+            with trio.fail_after(FINISH_BOUND):
+                return await self._finish(self._born, self._marked)
+        except trio.TooSlowError:
+            reason = f"host {self._host} could not be asked in {FINISH_BOUND:g} s"
+            self._failure = self._untold(reason)
+        except TransportError as error:
+            self._failure = self._untold(str(error))
+        return None
+
+    def _untold(self, reason: str) -> HostError:
+        """Return the error for what may live on, for whatever reason: as after a lost link."""
+        return HostError(
+            HostTrouble.DROPPED,
+            f"could not tell whether process {self.identity.pid} on host {self._host} and what it"
+            f" started are gone: {reason}",
+        )
+
+    @property
+    def _is_gone(self) -> bool:
+        """Whether the host has said already that nothing is left, and all that it had to say."""
+        return self._over.is_set() and self._gone == [] and self._exit() is not None
+
+    def _exit(self) -> Exit | None:
+        status, name = self._channel.exit_status, self._channel.exit_signal
+        if status is not None:
+            return Exit(status=status, by_us=self._by_us)
+        if name is not None:
+            # Where sshd has no name for a signal, nothing but its being one is known.
+            number = getattr(signal, f"SIG{name}", None)
+            return Exit(signal=number and int(number), by_us=self._by_us)
+        return None
+
+
+def _listed(pids: list[int]) -> str:
+    return ", ".join(str(pid) for pid in pids)

@@ -1,0 +1,246 @@
+"""Writes what the shells of remote hosts are given to run; pure but for the texts in ``sh/``.
+
+Rule 1: every byte but NUL arrives as it is, whatever it means to a shell.
+Rule 2: a script goes to ``/bin/sh`` on its stdin, so the login shell sees SHELL and nothing else,
+and nobody sees anything in a list of processes; unless secrets are delivered inline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from sortie.model import TransportError
+from sortie.transports import HOST_VARIABLES, Command
+
+SHELL = "exec /bin/sh"
+"""The command of every channel but the inline ones: it means the same to every login shell."""
+
+COOKIE = "SORTIE_RUN_ID"
+
+STRING_LIMIT = 131072
+"""Bytes that Linux gives to one argument or variable, its end included (MAX_ARG_STRLEN)."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# bash makes these read-only: setting one would end the script.
+_READ_ONLY = frozenset({"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO"})
+# Of a mark: nineteen digits, all of which fit in the 63 bits that a shell calculates with.
+_PRINTED = 256  # bytes in a line
+_FIRST_MARK, _MARKS = 41 * 10**17, 10**17
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """A command on its way to a host. ``nonce`` is what the wrapper's words begin with.
+
+    ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
+    first argument is a piece of shell, and its environment stands in the command line.
+    """
+
+    command: Command
+    nonce: str
+    lease: float
+    inline: bool = False
+
+    @property
+    def marker(self) -> int:
+        """The limit on file locks, which no system enforces, that marks what descends from it."""
+        digest = hashlib.sha256(self.nonce.encode()).digest()
+        return _FIRST_MARK + int.from_bytes(digest[:8], "big") % _MARKS
+
+    @property
+    def centiseconds(self) -> int:
+        """The grace time in 1/100 s, which is what a shell can count in."""
+        return round(self.command.grace * 100)
+
+    @property
+    def cookie(self) -> str:
+        """The run's id, or "" where the command has none."""
+        return self.command.env.get(COOKIE, "")
+
+
+def quoted(text: str) -> bytes:
+    """Return text as one word of a POSIX shell."""
+    return b"'" + os.fsencode(text).replace(b"'", b"'\\''") + b"'"
+
+
+def _quoted_anywhere(script: bytes) -> bytes:
+    """Return a script as one word of a login shell, also of fish.
+
+    There a backslash means something within quotes as well, so none stands there.
+    """
+    return b"'" + re.sub(rb"['\\]", rb"'\\\g<0>'", script) + b"'"
+
+
+def assignment(name: str, value: str) -> bytes:
+    """Return the line that gives a shell's variable a value. Raises TransportError."""
+    if not _encodable(value):
+        raise TransportError(f"{_shown(value)} holds a NUL character or is not valid Unicode")
+    return b"%s=%s" % (name.encode(), quoted(value))
+
+
+def printing(content: bytes) -> bytes:
+    """Return the lines that print some bytes, whatever they are."""
+    lines = [content[at : at + _PRINTED] for at in range(0, len(content), _PRINTED)]
+    return b"\n".join(
+        [b"printf '%s'" % b"".join(b"\\%03o" % byte for byte in line) for line in lines] or [b":"]
+    )
+
+
+def check_speakable(command: Command, *, inline: bool) -> None:
+    """Raise TransportError for what no remote program can be given, without repeating it."""
+    argv = command.argv
+    if not argv:
+        raise TransportError("could not start a program: the command is empty")
+    if not all(_fits(text) for text in (*argv, command.cwd)):
+        raise TransportError(
+            f"could not start {_shown(argv[0])}: an argument or the directory is too long"
+            " (128 KiB), holds a NUL character or is not valid Unicode"
+        )
+    for name, value in command.env.items():
+        if not _NAME.fullmatch(name) or not _fits(f"{name}={value}"):
+            raise TransportError(
+                f"could not start {_shown(argv[0])}: the environment variable {_shown(name)}"
+                " cannot be passed on through a shell (an invalid name, more than 128 KiB, a NUL"
+                " character or invalid Unicode)"
+            )
+    if not inline and not argv[0]:
+        raise TransportError("could not start a program: its name is empty")
+
+
+def launch_script(launch: Launch) -> bytes:
+    """Return the script that becomes the program."""
+    command = launch.command
+    search = {"search": command.env["PATH"]} if "PATH" in command.env else {}
+    given: dict[str, str] = {
+        "nonce": launch.nonce,
+        "program": "" if launch.inline else command.argv[0],
+        "cwd": command.cwd,
+        "stdin": str(len(command.stdin)) if command.stdin else "",
+        "marker": str(launch.marker),
+        "cookie": launch.cookie,
+        "grace": str(launch.centiseconds),
+        "lease": f"{launch.lease:g}",
+        "kept": " ".join(HOST_VARIABLES),
+        **search,
+    }
+    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
+    # What its last word begins with is not for its arguments: the program could read them there.
+    name = assignment("N", launch.nonce)
+    become = _become_inline(launch) if launch.inline else _become(command)
+    return _block(
+        *_assignments(given),
+        b"unset search" if not search else b"",
+        text("finding"),
+        watch % b"\n".join([name, text("ending"), text("watchdog")]),
+        text("start"),
+        become,
+    )
+
+
+def inline_command(launch: Launch, script: bytes) -> str:
+    """Return the remote command that runs a launch's script. Raises TransportError."""
+    line = b"exec /bin/sh -c " + _quoted_anywhere(script)
+    try:
+        if len(line) < STRING_LIMIT:
+            return line.decode()
+    except UnicodeDecodeError:
+        pass
+    raise TransportError(
+        f"could not start {_shown(launch.command.argv[0])}: its arguments are too long for a remote"
+        " command line (128 KiB) or not valid UTF-8; set worker.ssh_secret_delivery to stdin"
+    )
+
+
+def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bool) -> bytes:
+    """Return the question that ends what is left of a launch at once; yes says which pids stay.
+
+    ``pid`` and ``born`` (its start in clock ticks) are the program's, 0 where it is not known.
+    """
+    given = {
+        "P": str(pid),
+        "S": str(born),
+        "M": str(launch.marker) if marked else "",
+        "C": launch.cookie,
+        "G": "0",
+        "A": "apart",
+    }
+    return question(nonce, [*_assignments(given), text("ending"), b'end\nyes "$m"'])
+
+
+def question(nonce: str, body: Iterable[bytes]) -> bytes:
+    """Return a script that answers yes or no."""
+    return _block(assignment("nonce", nonce), text("asking"), *body, b"leave")
+
+
+def looking_script(nonce: str) -> bytes:
+    """Return the script that shows processes and signals them."""
+    return _block(assignment("nonce", nonce), text("looking"))
+
+
+@cache
+def text(name: str) -> bytes:
+    """Return one of the texts in ``sh/``, without its comments."""
+    lines = files(__package__).joinpath("sh", f"{name}.sh").read_bytes().splitlines()
+    return b"\n".join(line for line in lines if line.strip() and not line.strip().startswith(b"#"))
+
+
+def _become(command: Command) -> bytes:
+    exports = [_export(name, value) for name, value in command.env.items()]
+    arguments = [quoted(argument) for argument in command.argv[1:]]
+    return b"\n".join(
+        [
+            *exports,
+            b"exec 2>&6 6>&-\nsay_started",
+            b" ".join([b'exec "$found"', *arguments, b"<&5 3<&- 5<&-"]),
+        ]
+    )
+
+
+def _become_inline(launch: Launch) -> bytes:
+    command = launch.command
+    variables = [
+        b"%s=%s" % (name.encode(), quoted(value))
+        for name, value in command.env.items()
+        if name not in _READ_ONLY
+    ]
+    arguments = [quoted(argument) for argument in command.argv[1:]]
+    line = b" ".join([*variables, os.fsencode(command.argv[0]), *arguments])
+    return b"exec 2>&6 6>&- <&5 3<&- 5<&-\nsay_started\ncd -- %s && %s\nexit" % (
+        quoted(command.cwd),
+        line,
+    )
+
+
+def _export(name: str, value: str) -> bytes:
+    line = b"export %s=%s" % (name.encode(), quoted(value))
+    return b"command " + line + b" 2>/dev/null" if name in _READ_ONLY else line
+
+
+def _assignments(given: Mapping[str, str]) -> list[bytes]:
+    return [assignment(name, value) for name, value in given.items()]
+
+
+def _block(*lines: bytes) -> bytes:
+    """Make one command of a script, so that the shell has read it all when it begins."""
+    return b"{\n" + b"\n".join(line for line in lines if line) + b"\n}\n"
+
+
+def _fits(value: str) -> bool:
+    return _encodable(value) and len(os.fsencode(value)) < STRING_LIMIT
+
+
+def _encodable(value: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+
+
+def _shown(word: str) -> str:
+    return repr(word[:80])

@@ -1,0 +1,4 @@
+find_program "$name" "$search"
+[ -n "$found" ] || no "$flaw"
+yes
+printf '%s' "$found"

@@ -1,0 +1,72 @@
+# Becomes the program, when a watchdog is there. What it says begins with a byte 1 and the nonce.
+#
+# fd 0: this text, then the lease; fd 3: the lease; fd 5: the program's stdin.
+
+say() { printf '\001%s %s\n' "$nonce" "$*"; }
+refuse() { say "$@"; exit 0; }
+
+apart() {
+  if command -v setsid >/dev/null; then
+    exec setsid "$@"
+  elif command -v perl >/dev/null; then
+    exec perl -e 'use POSIX; POSIX::setsid(); exec @ARGV' "$@"
+  else
+    exec "$@"
+  fi
+}
+
+# Some name a limit on file locks, which no system has, w and others x.
+mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
+
+# Nothing happens unless Sortie is still there: our end of file may come any time.
+go() { IFS= read -r line <&3 && [ "$line" = go ] || exit 0; }
+
+exec 3<&0 6>&2 2>/dev/null
+unset CDPATH
+stat= boot=
+IFS= read -r stat </proc/$$/stat
+read -r boot </proc/sys/kernel/random/boot_id
+say here $$ "${boot:--}" "$stat"
+go
+
+if [ -n "$program" ]; then
+  find_program "$program" "${search-$PATH}"
+  [ -n "$found" ] || refuse missing "$flaw"
+  inspect_format "$found"
+  [ -z "$flaw" ] || refuse missing "could not start $found: $flaw"
+fi
+cd -P -- "$cwd" || refuse directory
+
+if [ -n "$stdin" ]; then
+  # The file has no name any more when it gets its content.
+  file=$(umask 077; mktemp "${TMPDIR:-/tmp}/sortie.XXXXXXXX") || refuse stdin
+  exec 5>"$file" 4<"$file"
+  rm -f -- "$file"
+  say send
+  head -c "$stdin" <&3 >&5 || refuse stdin
+  exec 5<&4 4<&-
+  say stored
+  go
+else
+  exec 5</dev/null
+fi
+
+set -- ${stat##*) }
+born=${20-0}
+(mark "$marker") || marker=
+# It is a child of nobody here: who waits for all its children must not wait for it.
+unset SORTIE_RUN_ID
+watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" 2>&6 5<&- 6>&-)
+[ -n "$watchdog" ] || refuse unwatched
+[ -z "$marker" ] || mark "$marker"
+
+set -f
+for name in $(env | cut -d = -f 1); do
+  case " $kept nonce found " in *" $name "*) continue ;; esac
+  case $name in
+    [0-9]* | *[!A-Za-z0-9_]* | UID | EUID | PPID | SHELLOPTS | BASHOPTS | BASH_VERSINFO) ;;
+    *) unset "$name" ;;
+  esac
+done
+set +f
+say_started() { say started "$marker"; say started >&2; }

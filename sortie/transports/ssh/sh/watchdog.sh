@@ -1,0 +1,32 @@
+# Watches over a program on its host, and ends it with its tree when the lease ends: when there is
+# no line for L seconds, or the end of file. That comes when Sortie ends it, when the link or the
+# daemon is gone, and when the program has exited (sshd closes its stdin then).
+#
+# fd 1: where it says that it watches; fd 2: where its last word goes; fd 3: the lease.
+# It runs in a session of its own and without the cookie and the mark, or it would end itself.
+
+trap '' HUP INT QUIT TERM PIPE
+cd /
+PATH=$PATH:/usr/bin:/bin LC_ALL=C
+export LC_ALL
+P=$1 S=$2 M=$3 C=$4 G=$5 L=$6 A=apart
+exec 4>&2 2>/dev/null
+
+if IFS= read -r s </proc/$$/stat; then
+  set -- ${s##*) }
+  [ "$3" = "$P" ] && A=
+fi
+if timeout 5 true; then
+  line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x' <&3 3<&- 4>&-; }
+else
+  line() { IFS= read -r x <&3; }
+fi
+echo $$
+exec >/dev/null
+# Where the host has no room for another process, dash exits at the next one it wants to start.
+trap at_once EXIT
+while line; do :; done
+exec 3<&-
+end
+trap - EXIT
+printf '\001%s gone%s\n' "$N" "$m" >&4

@@ -1,0 +1,72 @@
+"""What a host says while it starts a program, and what that means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import (
+    LEASE,
+    HostError,
+    HostTrouble,
+    ProcessIdentity,
+    ProgramNotFound,
+    TransportError,
+)
+from sortie.transports import Command
+from sortie.transports.local.identity import started_at
+
+_STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
+
+_REASONS = {
+    "directory": "the directory has to exist and to be accessible",
+    "stdin": "its stdin could not be stored; look at the space in TMPDIR",
+    "unwatched": "no watchdog could be started; look at the limit of processes",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Seconds: until the host's shell answers, then until the program has started, between our
+    signs of life, and without them."""
+
+    handshake: float = 5.0
+    start: float = 30.0
+    beat: float = 10.0
+    lease: float = LEASE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Born:
+    """The root process, as the host's /proc shows it; ``ticks`` is 0 where there is no /proc."""
+
+    identity: ProcessIdentity
+    ticks: int = 0
+
+
+def born_of(said: str) -> Born:
+    """Read ``<pid> <boot id> <stat>``, where ``-`` and "" stand for what the host does not have."""
+    pid, boot_id, stat = [*said.split(" ", 2), "", ""][:3]
+    if boot_id == "-" or not stat:
+        return Born(identity=ProcessIdentity(pid=int(pid), started_at=0.0))
+    ticks = int(stat.rpartition(")")[2].split()[_STARTED])
+    at = started_at(boot_id, stat.encode())
+    return Born(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
+
+
+def silent_shell(host: str, seconds: float) -> HostError:
+    """Return the error for a login that let us in and did not begin our script in time."""
+    return HostError(
+        HostTrouble.UNREACHABLE,
+        f"the shell of host {host} did not answer in {seconds:g} s; look at its load and at what"
+        " its login files (.bashrc and the like) wait for, or raise agent.read_timeout_ms",
+    )
+
+
+def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
+    """Return the error for a program that a host did not start, before anything of it ran."""
+    if word == "missing":
+        return ProgramNotFound(f"{reason} (on host {host})")
+    return TransportError(
+        f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}:"
+        f" {_REASONS.get(word, word)}"
+    )

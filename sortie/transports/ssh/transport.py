@@ -1,0 +1,188 @@
+"""A remote host as a transport.
+
+Rule 1: the daemon's environment does not go there: a program gets its command's variables and,
+where these do not name them, HOST_VARIABLES as the host's login has them.
+Rule 2: leaving a process's block takes at most the grace time and some seconds, even where the
+host no longer answers; that is a HostError then, and what ran there ends by its lease.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Literal
+
+import trio
+
+from sortie.model import HostError, ProcessIdentity, ProgramNotFound, RunId, TransportError
+from sortie.transports import Command, Process
+from sortie.transports.ssh.asking import Shell
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.looking import open_lookout
+from sortie.transports.ssh.places import Places
+from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
+from sortie.transports.ssh.scripts import (
+    SHELL,
+    Launch,
+    check_speakable,
+    finish_script,
+    inline_command,
+    launch_script,
+)
+from sortie.transports.ssh.starting import Born, Bounds
+from sortie.transports.ssh.sweeping import Sweep
+
+Delivery = Literal["stdin", "inline"]
+
+
+def _random_nonce() -> str:
+    return f"sortie-{secrets.token_hex(16)}"
+
+
+class SshTransport:
+    """Directories and processes of one host, by the name that it is configured with.
+
+    With ``delivery`` inline, a command's variables stand in the remote command line, and its
+    first argument is a piece of shell that is neither resolved nor quoted.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        connections: Connections,
+        *,
+        delivery: Delivery = "stdin",
+        bounds: Bounds | None = None,
+        new_nonce: Callable[[], str] = _random_nonce,
+    ) -> None:
+        self._host = host
+        self._connections = connections
+        self._inline = delivery == "inline"
+        self._bounds = bounds or Bounds()
+        self._new_nonce = new_nonce
+        self._shell = Shell(host, connections, new_nonce, self._bounds.handshake)
+        self._places = Places(self._shell)
+        self._hurry = trio.Event()
+
+    @property
+    def host(self) -> str:
+        """The name of the host."""
+        return self._host
+
+    def hurry(self) -> None:
+        """Give no process any more grace, from now on and whatever is under way."""
+        self._hurry.set()
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program; leaving the block ends its whole tree. See the port."""
+        return self._process(command)
+
+    @asynccontextmanager
+    async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
+        check_speakable(command, inline=self._inline)
+        launch = Launch(
+            command=command,
+            nonce=self._new_nonce(),
+            lease=self._bounds.lease,
+            inline=self._inline,
+        )
+        line, script = SHELL, launch_script(launch)
+        if self._inline:
+            line, script = inline_command(launch, script), b""
+        async with self._connections.channel(line) as channel:
+            finish = partial(self._finish, launch)
+            process = SshProcess(self._host, launch, channel, finish, self._hurry)
+            # The nursery is handled by hand so that what the block raises leaves it as it is,
+            # not wrapped in a group.
+            manager = trio.open_nursery()
+            nursery = await manager.__aenter__()
+            try:
+                nursery.start_soon(process.pump)
+                await process.start(script, self._bounds)
+                yield process
+            finally:
+                try:
+                    await process.leave()
+                finally:
+                    nursery.cancel_scope.cancel()
+                    nursery.cancel_scope.shield = True
+                    await manager.__aexit__(None, None, None)
+
+    async def _finish(self, launch: Launch, born: Born, marked: bool) -> list[int]:
+        """End what is left of a launch at once, on a channel of its own; return who stays."""
+        answer = await self._shell.ask(
+            f"end process {born.identity.pid}",
+            lambda nonce: finish_script(
+                launch, nonce, born.identity.pid, born.ticks, marked=marked
+            ),
+            bound=FINISH_BOUND,
+        )
+        return [int(pid) for pid in answer.said.split()]
+
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End every process of these runs on the host, whoever started it; see the port.
+
+        Raises HostError where the host cannot be reached, and TransportError where it has no
+        /proc to look at.
+        """
+        if not run_ids and not roots:
+            return 0
+        handshake = self._bounds.handshake
+        async with open_lookout(
+            self._host, self._connections, self._new_nonce(), handshake
+        ) as lookout:
+            sweep = Sweep(self._host, lookout, run_ids, roots or {}, self._hurry)
+            return await sweep.end(grace)
+
+    async def occupied(self, path: str) -> list[int]:
+        """Return the pids of the host's processes that live in a directory; see the port."""
+        return await self._places.occupied(path)
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable on the host; see the port.
+
+        ``path`` None means the PATH of the host's login. Where secrets are delivered inline, a
+        command is a piece of shell, which is returned as it is.
+        """
+        if not name or "\0" in name:
+            raise ProgramNotFound(f"there is no program with the name {name!r}")
+        if self._inline:
+            return name
+        try:
+            return await self._places.resolve_program(name, path)
+        except HostError:
+            raise
+        except TransportError as exc:
+            raise ProgramNotFound(str(exc)) from exc
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """Make ``root/name`` inside the real root; see the port."""
+        return await self._places.make_directory(root, name)
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """Remove ``root/name`` with all it holds; see the port."""
+        return await self._places.remove_directory(root, name)
+
+    async def contained(self, root: str, path: str) -> bool:
+        """Tell whether ``path`` is a directory inside the real root; see the port."""
+        return await self._places.contained(root, path)
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """Return at most ``limit`` bytes of a regular file; see the port."""
+        return await self._places.read_file(directory, name, limit)
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """Write a small file; see the port."""
+        await self._places.write_file(directory, name, content)
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """Remove a file, if any; see the port."""
+        await self._places.remove_file(directory, name)

@@ -1,0 +1,1 @@
+"""What every transport keeps, written against the port alone."""

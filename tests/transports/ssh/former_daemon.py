@@ -1,0 +1,30 @@
+"""A daemon's stand-in that runs one command on a host and waits to be killed; see ``main``."""
+
+import os
+import sys
+
+import trio
+
+from sortie.transports import Command
+from sortie.transports.ssh.bridge import open_bridge
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.settings import SshSettings
+from sortie.transports.ssh.transport import SshTransport
+
+
+async def main(*words: str) -> None:
+    """Run a command of a run on a host, reached with a client's files; pass its output on."""
+    host, config, known, key, run_id, *argv = words
+    settings = SshSettings(
+        config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
+    )
+    async with open_bridge() as bridge:
+        transport = SshTransport(host, Connections(host, settings, bridge))
+        command = Command(argv=tuple(argv), cwd="/", env={"SORTIE_RUN_ID": run_id}, grace=0.1)
+        async with transport.process(command) as process:
+            async for number, chunk in process.output():
+                os.write(number, chunk)
+
+
+if __name__ == "__main__":
+    trio.run(main, *sys.argv[1:])

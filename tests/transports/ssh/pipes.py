@@ -1,0 +1,197 @@
+"""A stand-in for a host: logins run on this machine, over pipes, with any login shell.
+
+It is to SshTransport what Connections is, without SSH. As sshd does, it runs a command through
+the login shell in a session of its own and closes its stdin when it has exited.
+Its verdict is ``running``: what the logins have left.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+import psutil
+import trio
+
+from sortie.model import HostError
+from sortie.transports.ssh.connections import Connections
+
+_MARK = "SORTIE_TEST_LOGIN"
+
+
+class PipeChannel:
+    """A login whose stdin and output are pipes."""
+
+    def __init__(self, process: trio.Process, nursery: trio.Nursery) -> None:
+        self.lost: HostError | None = None
+        self.exit_status: int | None = None
+        self.exit_signal: str | None = None
+        self.pid = process.pid
+        self._process = process
+        self._nursery = nursery
+        self._to_write, self._written = trio.open_memory_channel[bytes](10_000)
+        self._send, self._receive = trio.open_memory_channel[tuple[int, bytes]](0)
+        self._exited = trio.Event()
+        self._scopes: list[trio.CancelScope] = []
+
+    def write(self, data: bytes) -> None:
+        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            self._to_write.send_nowait(data)
+
+    async def drain(self) -> None:
+        while self._written.statistics().current_buffer_used:
+            await trio.sleep(0.001)
+
+    def write_eof(self) -> None:
+        self._to_write.close()
+
+    def abort(self) -> None:
+        self.write_eof()
+
+    def kill(self) -> None:
+        """Do nothing, as hosts do that pass no signals on."""
+
+    def beat(self, every: float, data: bytes = b"\n") -> None:
+        self._start(self._beat, every, data)
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        async for chunk in self._receive:
+            yield chunk
+        await self._exited.wait()  # the exit comes before the end of the channel
+
+    async def exited(self) -> None:
+        await self._exited.wait()
+
+    def begin(self) -> None:
+        """Run the tasks that move the bytes."""
+        self._start(self._feed)
+        self._start(self._watch)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        with self._send:
+            self._start(self._read, 1, self._process.stdout, self._send.clone())
+            self._start(self._read, 2, self._process.stderr, self._send.clone())
+
+    def close(self) -> None:
+        """Move no more bytes."""
+        self.write_eof()
+        for scope in self._scopes:
+            scope.cancel()
+
+    def _start(self, move: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Run a task that goes on where what surrounds it is cancelled."""
+        scope = trio.CancelScope(shield=True)
+        self._scopes.append(scope)
+
+        async def run() -> None:
+            with scope:
+                await move(*args)
+
+        self._nursery.start_soon(run)
+
+    async def _beat(self, every: float, data: bytes) -> None:
+        while True:
+            await trio.sleep(every)
+            self.write(data)
+
+    async def _feed(self) -> None:
+        assert self._process.stdin is not None
+        async with self._process.stdin:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                async for data in self._written:
+                    await self._process.stdin.send_all(data)
+
+    async def _read(
+        self,
+        number: int,
+        stream: trio.abc.ReceiveStream,
+        send: trio.MemorySendChannel[tuple[int, bytes]],
+    ) -> None:
+        async with stream:
+            with send, suppress(trio.BrokenResourceError):
+                async for chunk in stream:
+                    await send.send((number, bytes(chunk)))
+
+    async def _watch(self) -> None:
+        code = await self._process.wait()
+        if code >= 0:
+            self.exit_status = code
+        else:
+            self.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
+        self._exited.set()
+        self.write_eof()
+
+
+class Logins:
+    """A host of our own making; ``shell`` is its login shell, ``sh`` its /bin/sh."""
+
+    def __init__(
+        self, home: Path, shell: Sequence[str] = ("sh",), sh: str = "/bin/sh", **env: str
+    ) -> None:
+        self.shell = tuple(shell)
+        self.sh = sh
+        self.name = str(uuid.uuid4())
+        self.commands: list[str] = []
+        self.channels: list[PipeChannel] = []
+        self.env: Mapping[str, str] = {
+            "HOME": str(home),
+            "PATH": os.environ["PATH"],
+            _MARK: self.name,
+            **env,
+        }
+
+    @property
+    def connections(self) -> Connections:
+        """This host for SshTransport."""
+        return cast(Connections, self)
+
+    @asynccontextmanager
+    async def channel(self, command: str) -> AsyncIterator[PipeChannel]:
+        """Log in, and run a command through the login shell."""
+        self.commands.append(command)
+        process = await trio.lowlevel.open_process(
+            [*self.shell, "-c", command.replace("/bin/sh", self.sh)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env=self.env,
+            cwd=self.env["HOME"],
+        )
+        # By hand, so that what the block raises is not wrapped in a group.
+        manager = trio.open_nursery()
+        nursery = await manager.__aenter__()
+        channel = PipeChannel(process, nursery)
+        self.channels.append(channel)
+        channel.begin()
+        try:
+            yield channel
+        finally:
+            channel.close()
+            nursery.cancel_scope.shield = True
+            await manager.__aexit__(None, None, None)
+
+    def running(self) -> list[str]:
+        """Return what still runs because of a login, but for what cleared its environment."""
+        found = []
+        for process in self._processes():
+            with suppress(psutil.Error):  # it has ended meanwhile
+                found.append(f"{process.pid} {' '.join(process.cmdline())}")
+        return found
+
+    async def quiet(self) -> None:
+        """Wait until nothing runs because of a login."""
+        while self.running():
+            await trio.sleep(0.005)
+
+    def _processes(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.environ().get(_MARK) == self.name:
+                    yield process

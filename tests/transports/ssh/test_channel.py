@@ -1,0 +1,234 @@
+"""One command on a host: its streams, its end, and the beats that keep it alive."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import trio
+import trio.testing
+
+from sortie.model import HostTrouble
+from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.inbox import HIGH
+from tests.transports.ssh.sshd import Sshd, requires_sshd, until
+
+pytestmark = [requires_sshd, pytest.mark.timeout(60)]
+PATIENCE = 20.0
+
+
+@pytest.fixture
+async def connections(sshd: Sshd, bridge: Bridge) -> AsyncIterator[Connections]:
+    """Give the connections to a running host."""
+    made = Connections(sshd.host, sshd.settings, bridge)
+    yield made
+    await made.aclose()
+
+
+async def everything(channel: Channel) -> dict[int, bytes]:
+    """Read a channel's output to its end."""
+    read = {1: b"", 2: b""}
+    async for number, chunk in channel.output():
+        read[number] += chunk
+    return read
+
+
+async def test_both_streams_and_the_status_are_told(connections: Connections) -> None:
+    """All bytes come with the number of their stream, and then the exit status."""
+    async with connections.channel("printf one; printf two >&2; exit 7") as channel:
+        read = await everything(channel)
+
+    assert read == {1: b"one", 2: b"two"}
+    assert (channel.exit_status, channel.exit_signal, channel.lost) == (7, None, None)
+    assert channel.ended
+
+
+async def test_a_death_by_signal_is_told_as_one(connections: Connections) -> None:
+    """A signal comes by its name and without a status."""
+    async with connections.channel("kill -s KILL $$") as channel:
+        await everything(channel)
+
+    assert (channel.exit_status, channel.exit_signal, channel.lost) == (None, "KILL", None)
+
+
+async def test_any_bytes_pass_both_ways(connections: Connections) -> None:
+    """Bytes that are no text, and more of them than any window takes, come back as they went."""
+    data = os.urandom(3 << 20)
+
+    async with connections.channel("exec cat") as channel, trio.open_nursery() as nursery:
+
+        async def feed() -> None:
+            for start in range(0, len(data), 100_000):
+                channel.write(data[start : start + 100_000])
+                await channel.drain()
+            channel.write_eof()
+
+        nursery.start_soon(feed)
+        read = await everything(channel)
+
+    assert read[1] == data
+    assert channel.exit_status == 0
+
+
+async def test_drain_waits_for_the_host(connections: Connections) -> None:
+    """What the host does not take is not drained; what it never will take is not waited for."""
+    async with connections.channel("echo $$; exec sleep 1000") as channel:
+        pid = int((await anext(channel.output()))[1])
+        channel.write(b"x" * (8 << 20))
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(0.1) as limit:
+                await channel.drain()
+            nursery.start_soon(channel.drain)
+            psutil.Process(pid).kill()
+            await everything(channel)
+
+    assert limit.cancelled_caught
+
+
+async def test_the_command_has_no_terminal_and_nothing_of_our_environment(
+    connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a terminal nor variables of this process reach the host."""
+    monkeypatch.setenv("LC_SORTIE", "leaked")
+
+    async with connections.channel('[ -t 0 ] || printf "none $LC_SORTIE"') as channel:
+        read = await everything(channel)
+
+    assert read[1] == b"none "
+
+
+async def test_unread_output_holds_the_command_back_and_nobody_else(
+    connections: Connections,
+) -> None:
+    """A channel that is not read keeps a bounded amount here; others go on; nothing is lost."""
+    amount = 20_000_000
+    async with connections.channel(f"head -c {amount} /dev/zero") as stalled:
+        inbox = stalled._inbox
+        await until(lambda: inbox.stalled)
+        async with connections.channel("echo free") as other:
+            assert await everything(other) == {1: b"free\n", 2: b""}
+        assert inbox.waiting <= 2 * HIGH
+
+        read = 0
+        async for _, chunk in stalled.output():
+            read += len(chunk)
+            assert inbox.waiting <= 2 * HIGH + 32768
+
+    assert read == amount
+    assert stalled.exit_status == 0
+
+
+async def test_a_command_that_closes_its_output_keeps_its_stdin(connections: Connections) -> None:
+    """The end of its output ends neither its lease nor the channel."""
+    command = "exec >&- 2>&-; read -r line; exit ${#line}"
+    async with connections.channel(command) as channel, trio.open_nursery() as nursery:
+        nursery.start_soon(everything, channel)
+        with trio.move_on_after(0.2) as limit:
+            await channel.closed()
+        assert limit.cancelled_caught
+        channel.write(b"abc\n")
+        await channel.closed()
+
+    assert channel.exit_status == 3
+
+
+async def test_beats_come_while_trio_is_busy(connections: Connections, sshd: Sshd) -> None:
+    """A trio thread that does not return to its loop does not end a lease."""
+    beaten = sshd.home / "beaten"
+    counting = f"for i in 1 2 3 4 5; do IFS= read -r _ || exit 1; done; echo y > {beaten}"
+
+    async with connections.channel(counting) as channel:
+        channel.beat(0.01)
+        deadline = time.monotonic() + PATIENCE
+        while not beaten.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert beaten.exists()
+        await everything(channel)
+
+    assert channel.exit_status == 0
+
+
+async def test_beats_end_with_the_lease(connections: Connections) -> None:
+    """After ``write_eof`` nothing is written any more; a channel that is gone is not beaten."""
+    async with connections.channel("exec wc -l") as channel:
+        channel.beat(0.1)
+        channel.write_eof()
+        channel.beat(0.001)
+        read = await everything(channel)
+
+    assert read[1].strip() == b"0"
+    channel.beat(0.001)
+    channel.write(b"late")
+    channel.write_eof()
+    await channel.drain()
+
+
+async def test_what_is_given_back_comes_first(connections: Connections) -> None:
+    """An iteration goes on where another stopped, after what was given back."""
+    async with connections.channel("printf 'hello\\nrest'") as channel:
+        output = channel.output()
+        read = b""
+        while b"\n" not in read:
+            read += (await anext(output))[1]
+        line, _, rest = read.partition(b"\n")
+        channel.unread(rest)
+        channel.unread(b"before ")
+        following = await everything(channel)
+
+    assert line == b"hello"
+    assert following[1] == b"before rest"
+
+
+async def test_leaving_the_block_ends_the_commands_stdin(
+    connections: Connections, sshd: Sshd
+) -> None:
+    """An aborted channel is over at once here; there, the command sees the end of its lease."""
+    seen = sshd.home / "seen"
+
+    async with connections.channel(f"cat; echo y > {seen}") as channel:
+        pass
+
+    assert channel.ended
+    await channel.closed()
+    assert await everything(channel) == {1: b"", 2: b""}
+    assert (channel.exit_status, channel.lost) == (None, None)
+    await until(seen.exists)
+
+
+async def test_an_abort_wakes_the_reader(connections: Connections) -> None:
+    """Who iterates when the channel is aborted gets the end."""
+    async with connections.channel("exec cat") as channel, trio.open_nursery() as nursery:
+        nursery.start_soon(everything, channel)
+        await trio.testing.wait_all_tasks_blocked()
+        channel.abort()
+
+
+async def test_a_lost_link_is_told_as_a_drop(connections: Connections, sshd: Sshd) -> None:
+    """Without status and signal there is a reason; what came before it is still read."""
+    async with connections.channel("printf before; exec cat") as channel:
+        output = channel.output()
+        assert await anext(output) == (1, b"before")
+        sshd.kill_links()
+        await channel.closed()
+        assert [item async for item in output] == []
+
+    assert (channel.exit_status, channel.exit_signal) == (None, None)
+    assert channel.lost is not None
+    assert channel.lost.trouble is HostTrouble.DROPPED
+    assert sshd.host in str(channel.lost)
+
+
+async def test_the_whole_stream_comes_before_the_end(
+    connections: Connections, tmp_path: Path
+) -> None:
+    """Output that comes together with the exit is not cut."""
+    for _ in range(20):
+        async with connections.channel("head -c 300000 /dev/zero; exit 5") as channel:
+            read = await everything(channel)
+        assert (len(read[1]), channel.exit_status) == (300000, 5)

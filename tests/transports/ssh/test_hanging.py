@@ -1,0 +1,244 @@
+"""Logins that hang, end, or repeat what they are given, and hosts without room for a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+import trio
+
+from sortie.model import HostError, HostTrouble, RunId, TransportError
+from sortie.transports import Command, Process
+from sortie.transports.ssh import connections as connections_module
+from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.starting import Bounds
+from sortie.transports.ssh.transport import SshTransport
+from tests.transports.leftovers import is_alive
+from tests.transports.ssh.pipes import Logins, PipeChannel
+from tests.transports.ssh.sshd import Sshd, requires_sshd, until
+
+QUICK = Bounds(handshake=0.3)
+SECRET, PLAIN = "sk-'0123456789", "tk-0123456789"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at")
+
+Use = Callable[[SshTransport], Awaitable[object]]
+
+
+def a_command(*argv: str, cwd: str = "/", **env: str) -> Command:
+    given = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": str(uuid.uuid4()), **env}
+    return Command(argv=argv, cwd=cwd, env=given, grace=0.3)
+
+
+async def start(transport: SshTransport) -> None:
+    async with transport.process(a_command("true", KEY=SECRET, PLAIN=PLAIN)):
+        pass
+
+
+async def sweep(transport: SshTransport) -> None:
+    await transport.sweep([RunId("run")], grace=0.0)
+
+
+async def find(transport: SshTransport) -> None:
+    await transport.resolve_program("kiro-cli")
+
+
+async def look(transport: SshTransport) -> None:
+    await transport.contained("/", "/tmp")
+
+
+USES = [pytest.param(use, id=use.__name__) for use in (start, sweep, find, look)]
+
+
+@pytest.mark.parametrize("use", USES)
+async def test_a_login_that_hangs_is_the_hosts_trouble(tmp_path: Path, use: Use) -> None:
+    """Whatever the host is asked for, its shell has the time of the handshake to begin."""
+    os.mkfifo(tmp_path / "never")
+    logins = Logins(tmp_path, ("sh", "-c", "read x <never; exit 1", "x"))
+    transport = SshTransport("h", logins.connections, bounds=QUICK)
+
+    refused = pytest.raises(HostError, match=r"did not answer in 0\.3 s.*read_timeout_ms")
+    with trio.fail_after(20), refused as caught:
+        await use(transport)
+    async with await trio.open_file(tmp_path / "never", "w") as fifo:
+        await fifo.write("go on\n")
+    await logins.quiet()
+
+    assert caught.value.trouble is HostTrouble.UNREACHABLE
+
+
+@pytest.mark.parametrize("use", [pytest.param(use, id=use.__name__) for use in (sweep, find, look)])
+async def test_a_login_that_ends_is_the_hosts_trouble(tmp_path: Path, use: Use) -> None:
+    """What it says is told; a program is not missing because nobody looked for it."""
+    script = "echo 'fork: Resource temporarily unavailable' >&2; exit 254"
+    logins = Logins(tmp_path, ("sh", "-c", script, "x"))
+
+    with pytest.raises(HostError, match="254") as caught:
+        await use(SshTransport("h", logins.connections))
+
+    assert caught.value.trouble is HostTrouble.UNREACHABLE
+
+
+async def test_a_slow_login_is_waited_for(tmp_path: Path) -> None:
+    """The handshake bounds its beginning, not what it then takes."""
+    mkdir = tmp_path / "mkdir"
+    mkdir.write_text(f'#!/bin/sh\nsleep 1.5; exec {shutil.which("mkdir")} "$@"\n')
+    mkdir.chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    logins = Logins(tmp_path, ("sh", "-c", "sleep 0.1; exec /bin/sh", "x"), PATH=path)
+    transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=1.2))
+
+    _, new = await transport.make_directory(str(tmp_path / "root"), "KEY")
+
+    assert new
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        'while IFS= read -t 0.5 -r line; do echo "unknown command: $line" >&2; done',
+        "head -c 400 >/dev/null; timeout 0.5 cat >&2",
+        "timeout 0.5 cat | tail -c 300 >&2",
+        "timeout 0.5 cat | sed -n \"s/^export PLAIN='\\(.*\\)'/\\1/p\" >&2",
+        "timeout 0.5 cat | sed s/6789.*// >&2",
+        "timeout 0.5 cat >&2",
+    ],
+)
+async def test_a_login_that_repeats_what_it_is_given_shows_no_secret(
+    tmp_path: Path, login: str
+) -> None:
+    """What it says is told, but for what is secret in our script."""
+    logins = Logins(tmp_path, ("bash", "-c", f"echo welcome >&2; {login}; exit 1", "x"))
+
+    with pytest.raises(TransportError, match="ended without starting it") as caught:
+        await start(SshTransport("h", logins.connections))
+
+    assert "012345" not in str(caught.value)
+
+
+async def test_the_program_cannot_speak_for_its_watchdog(tmp_path: Path) -> None:
+    """What the watchdog's last word begins with stands nowhere that others can list."""
+    logins = Logins(tmp_path)
+    nonce = f"sortie-{uuid.uuid4()}"
+    transport = SshTransport("h", logins.connections, new_nonce=lambda: nonce)
+    script = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ"
+
+    async with transport.process(a_command("sh", "-c", script)) as process:
+        seen = b"".join([chunk async for _, chunk in process.output()])
+    await logins.quiet()
+
+    assert b"/bin/sh\0-s" in seen
+    assert nonce.encode() not in seen
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user with limits of its own")
+async def test_a_host_without_room_for_a_process_keeps_nobody(tmp_path: Path) -> None:
+    """A watchdog that cannot start its tools ends the program by itself."""
+    for above in (tmp_path, *tmp_path.parents):
+        if above.owner() == "root" and above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o055)
+    user = ("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups")
+    logins = Logins(tmp_path, (*user, "sh"))
+    transport = SshTransport("h", logins.connections, bounds=Bounds(beat=0.2, lease=3.0))
+    script = "sleep 1000 & echo $!; exec sleep 1000"
+
+    with pytest.raises(HostError) as caught:
+        async with transport.process(a_command("sh", "-c", script)) as process:
+            child = int((await anext(process.output()))[1])
+            limit = ("prlimit", "--nproc=1:1", "--pid", str(watchdog_of(process)))
+            subprocess.run([*user, *limit], check=True)
+            await until(lambda: not is_alive(process.identity.pid) and not is_alive(child))
+            logins.shell = ("false",)
+
+    assert caught.value.trouble is HostTrouble.DROPPED
+
+
+def watchdog_of(process: Process) -> int:
+    """Return the pid of a program's watchdog, which has the program's among its arguments."""
+    for one in psutil.process_iter():
+        with suppress(psutil.Error):
+            if one.cmdline()[:4] == ["/bin/sh", "-s", "--", str(process.identity.pid)]:
+                return one.pid
+    raise AssertionError("there is no watchdog")
+
+
+class Refusing(Logins):
+    """A host that lets us in once."""
+
+    @asynccontextmanager
+    async def channel(self, command: str) -> AsyncIterator[PipeChannel]:
+        """See Logins."""
+        if self.commands:
+            raise HostError(HostTrouble.UNREACHABLE, "no route to the host")
+        async with super().channel(command) as channel:
+            yield channel
+
+
+async def test_a_program_that_was_started_is_not_taken_for_one_that_was_not(
+    tmp_path: Path,
+) -> None:
+    """Where the host cannot be asked any more, the program may live: as after a lost link."""
+    logins = Refusing(tmp_path)
+    transport = SshTransport("h", logins.connections)
+
+    with pytest.raises(HostError, match="no route to the host") as caught:
+        async with transport.process(a_command("sleep", "1000")) as process:
+            os.kill(watchdog_of(process), signal.SIGKILL)
+    psutil.Process(process.identity.pid).kill()
+    await logins.quiet()
+
+    assert caught.value.trouble is HostTrouble.DROPPED
+
+
+@requires_sshd
+async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
+    sshd: Sshd, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions that hang keep their place; who waits behind them is told what to look for."""
+    monkeypatch.setattr(connections_module, "_MOST_LINKS", 1)
+    monkeypatch.setattr(connections_module, "ROOM_BOUND", 0.5)
+    sshd.stop()
+    sshd.options["MaxSessions"] = 1
+    sshd.start()
+    connections = Connections(sshd.host, sshd.settings, bridge)
+
+    async with connections.channel("exec cat"):
+        with pytest.raises(HostError, match=r"no room for another session.*MaxSessions"):
+            await connections.open("true")
+    await connections.aclose()
+
+
+@requires_sshd
+@pytest.mark.skipif(os.geteuid() == 0, reason="sshd passes no signals on to root's programs")
+async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: Bridge) -> None:
+    """Or it would keep its session for as long as it hangs."""
+    (sshd.home / ".bashrc").write_text("sleep 1000\n")
+    connections = Connections(sshd.host, sshd.settings, bridge)
+
+    with pytest.raises(HostError):
+        await start(SshTransport("h", connections, bounds=QUICK))
+    await until(lambda: not sshd.running())
+    await connections.aclose()
+
+
+@requires_sshd
+@pytest.mark.parametrize("name", ["build..1", "b" * 70])
+async def test_a_name_that_no_resolver_takes_is_the_hosts_trouble(
+    sshd: Sshd, bridge: Bridge, name: str
+) -> None:
+    """The encoder's complaint is passed on with the setting to look at."""
+    connections = Connections(name, sshd.settings, bridge)
+
+    with pytest.raises(HostError, match=r"could not reach host.*worker\.ssh_hosts"):
+        await connections.open("true")
+    await connections.aclose()

@@ -1,0 +1,192 @@
+"""Ending what an earlier life left on a host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+import trio
+
+from sortie.model import ProcessesLeft, RunId, TransportError
+from sortie.transports.local.identity import identity_of
+from sortie.transports.ssh.transport import SshTransport
+from tests.transports.leftovers import holders, is_alive
+from tests.transports.ssh.pipes import Logins
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at")
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
+    """Give a host; nothing of its logins may be left."""
+    logins = Logins(tmp_path)
+    yield SshTransport("h", logins.connections)
+    await logins.quiet()
+
+
+@pytest.fixture
+def run_id() -> Iterator[RunId]:
+    """Give a run id, and check that nothing of the run is left."""
+    cookie = RunId(str(uuid.uuid4()))
+    yield cookie
+    assert holders(cookie) == []
+
+
+@contextmanager
+def left_behind(script: str, **env: str) -> Iterator[int]:
+    """Run a script as something that an earlier life has left; it says when it is ready."""
+    path = os.environ["PATH"]
+    with subprocess.Popen(
+        ["sh", "-c", script],
+        env={"PATH": path, **env},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+async def test_a_polite_process_is_given_its_grace(
+    host: SshTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """SIGTERM comes first, and who leaves in time gets nothing else."""
+    script = f"trap 'echo bye >{tmp_path}/said; exit' TERM; echo ready; while :; do sleep .02; done"
+
+    with left_behind(script, SORTIE_RUN_ID=run_id) as pid:
+        ended = await host.sweep([run_id], grace=10)
+
+        assert not is_alive(pid)
+    assert ended >= 1
+    assert (tmp_path / "said").read_text() == "bye\n"
+
+
+async def test_a_stopped_and_a_stubborn_process_are_ended(
+    host: SshTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """One takes SIGTERM when it is continued, the other SIGKILL after the grace time."""
+    stopped = (
+        f"trap 'echo bye >{tmp_path}/said; exit' TERM;"
+        " echo ready; kill -STOP $$; while :; do sleep .02; done"
+    )
+    stubborn = "trap '' TERM; echo ready; while :; do sleep .02; done"
+
+    with (
+        left_behind(stopped, SORTIE_RUN_ID=run_id) as one,
+        left_behind(stubborn, SORTIE_RUN_ID=run_id) as two,
+    ):
+        while psutil.Process(one).status() != psutil.STATUS_STOPPED:
+            await trio.sleep(0.005)
+        await host.sweep([run_id], grace=0.5)
+
+        assert not is_alive(one)
+        assert not is_alive(two)
+    assert (tmp_path / "said").read_text() == "bye\n"
+
+
+async def test_hurry_cuts_a_sweep_short(host: SshTransport, run_id: RunId) -> None:
+    """No grace time is left where there is no time."""
+    script = "trap '' TERM; echo ready; while :; do sleep .02; done"
+
+    with left_behind(script, SORTIE_RUN_ID=run_id) as pid:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: host.sweep([run_id], grace=1000))
+            await trio.sleep(0)
+            host.hurry()
+
+        assert not is_alive(pid)
+
+
+async def test_a_recorded_root_that_became_a_stranger_is_left_alone(
+    host: SshTransport, run_id: RunId
+) -> None:
+    """The pid alone is not enough, nor is it with the cookie of another run."""
+    other = RunId(str(uuid.uuid4()))
+    with left_behind("echo ready; exec sleep 1000", SORTIE_RUN_ID=other) as pid:
+        ended = await host.sweep([run_id], grace=0, roots={run_id: identity_of(pid)})
+
+        assert is_alive(pid)
+    assert ended == 0
+
+
+async def test_many_runs_are_swept_at_once(host: SshTransport) -> None:
+    """However many runs there are, one pass ends them all and counts them."""
+    runs = [RunId(str(uuid.uuid4())) for _ in range(30)]
+    processes = [
+        subprocess.Popen(["sleep", "1000"], env={"SORTIE_RUN_ID": run_id}, start_new_session=True)
+        for run_id in runs
+    ]
+
+    ended = await host.sweep(runs, grace=5)
+
+    assert ended == 30
+    assert [process.wait() for process in processes] == [-15] * 30
+
+
+async def test_who_cannot_be_signalled_is_named_and_the_others_are_ended(
+    run_id: RunId, tmp_path: Path
+) -> None:
+    """A process of another user stays, with its run and its pid in the error."""
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None:
+        pytest.skip("needs root and setpriv to log in without root's rights")
+    tmp_path.chmod(0o755)
+    mine, others = RunId(str(uuid.uuid4())), run_id
+    # Without the right to signal what is not its own, but with that to look at it.
+    login = (setpriv, "--bounding-set=-kill", "--reuid=0", "--inh-caps=-kill", "sh")
+    host = SshTransport("h", Logins(tmp_path, login).connections)
+
+    with (
+        left_behind("echo ready; exec sleep 1000", SORTIE_RUN_ID=mine) as one,
+        left_behind(
+            f"{setpriv} --reuid=12345 --clear-groups sh -c 'echo ready; exec sleep 1000'",
+            SORTIE_RUN_ID=others,
+        ) as two,
+    ):
+        with pytest.raises(ProcessesLeft) as caught:
+            await host.sweep([mine, others], grace=0.1)
+
+        assert not is_alive(one)
+        assert not is_alive(two)  # the shell that started it is ours
+    assert caught.value.run_ids == {others}
+    assert len(caught.value.pids) == 1
+    assert caught.value.ended == 2
+    for pid in caught.value.pids:
+        os.kill(pid, 9)
+
+
+async def test_a_host_that_shows_no_processes_says_so(run_id: RunId, tmp_path: Path) -> None:
+    """What cannot be looked for is not said to be gone."""
+    unshare = shutil.which("unshare")
+    script = 'mount -t tmpfs none /proc && exec sh "$@"'
+    tried = unshare and subprocess.run([unshare, "-m", "mount", "-t", "tmpfs", "none", "/proc"])
+    if not tried or tried.returncode:
+        pytest.skip("needs a mount namespace without /proc")
+    login = (str(unshare), "-m", "sh", "-c", script, "sh")
+    host = SshTransport("h", Logins(tmp_path, login).connections)
+
+    with pytest.raises(TransportError, match="no /proc"):
+        await host.sweep([run_id], grace=0)
+    with pytest.raises(TransportError, match="no /proc"):
+        await host.occupied("/")
+
+
+async def test_a_grace_time_may_end_at_any_moment(host: SshTransport) -> None:
+    """Also in the middle of a look, which is then not taken for the next one."""
+    for step in range(15):
+        run_id = RunId(str(uuid.uuid4()))
+        script = "trap '' TERM; echo ready; while :; do sleep 1000; done"
+        with left_behind(script, SORTIE_RUN_ID=run_id) as pid:
+            assert await host.sweep([run_id], grace=0.01 + step * 0.004) >= 1
+            assert not is_alive(pid)
