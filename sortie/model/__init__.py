@@ -4,7 +4,11 @@ from sortie.model.errors import (
     AgentError,
     ErrorKind,
     HookError,
+    HostError,
+    HostTrouble,
+    NotInRootError,
     Problem,
+    ProcessesLeft,
     ProgramNotFound,
     SortieError,
     StoreError,
@@ -26,6 +30,7 @@ from sortie.model.issues import (
     state_key,
 )
 from sortie.model.runs import (
+    LEASE,
     LOCAL,
     Failed,
     Finish,
@@ -53,6 +58,7 @@ from sortie.model.turns import (
 )
 
 __all__ = [
+    "LEASE",
     "LOCAL",
     "NOTIFICATION_LIMIT",
     "AgentError",
@@ -65,13 +71,17 @@ __all__ = [
     "Finished",
     "HoldReason",
     "HookError",
+    "HostError",
+    "HostTrouble",
     "Issue",
     "IssueId",
     "KnownWorkspace",
     "Launched",
+    "NotInRootError",
     "Notification",
     "Problem",
     "ProcessIdentity",
+    "ProcessesLeft",
     "ProgramNotFound",
     "RunEnd",
     "RunId",

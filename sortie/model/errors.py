@@ -67,8 +67,50 @@ class ProgramNotFound(TransportError):
     """The program to start does not exist or may not be executed."""
 
 
+class HostTrouble(StrEnum):
+    """Why a remote host could not be used."""
+
+    UNREACHABLE = "unreachable"  # no address, refused, timed out, hung up before login
+    AUTHENTICATION = "authentication"  # it does not let us in
+    HOST_KEY = "host_key"  # it is not the host that we know, or not known where it must be
+    DROPPED = "dropped"  # the link was lost while in use
+    OCCUPIED = "occupied"  # processes of earlier runs are there that cannot be ended
+
+
+class HostError(TransportError):
+    """A remote host could not be used; the message says what to do."""
+
+    def __init__(self, trouble: HostTrouble, message: str) -> None:
+        super().__init__(message)
+        self.trouble = trouble
+
+
+class ProcessesLeft(TransportError):
+    """Processes could not be ended; ``run_ids`` are the runs they belong to, where known.
+
+    ``ended`` is how many others were ended meanwhile.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pids: frozenset[int],
+        run_ids: frozenset[str] = frozenset(),
+        ended: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.pids = pids
+        self.run_ids = run_ids
+        self.ended = ended
+
+
 class WorkspaceError(SortieError):
     """A workspace could not be made, trusted or removed."""
+
+
+class NotInRootError(WorkspaceError):
+    """A workspace is not, or no longer, a directory inside the root."""
 
 
 class HookError(SortieError):

@@ -16,6 +16,10 @@ LOCAL = "local"
 """The name of this machine where a host is shown."""
 
 
+LEASE = 30.0
+"""Seconds after which a remote run that hears no heartbeat of the daemon ends itself."""
+
+
 class RunStatus(StrEnum):
     """The life of a run, as history shows it."""
 
@@ -96,7 +100,11 @@ class Streak:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
-    """A process that cannot be mistaken for another: ``started_at`` is psutil's create_time."""
+    """A process that cannot be mistaken for another on its host.
+
+    ``started_at`` is in seconds since an epoch that its transport chooses, so that setting
+    the clock does not move it; it orders the processes of one boot and tells boots apart.
+    """
 
     pid: int
     started_at: float
@@ -132,11 +140,17 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED."""
+    """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
+
+    ``unreached``: its host could not be used before anything had run there. ``adrift``: its
+    host was lost, and what ran there goes on until its lease ends.
+    """
 
     kind: ErrorKind
     message: str
     status: RunStatus = RunStatus.FAILED
+    unreached: bool = False
+    adrift: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

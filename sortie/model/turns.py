@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sortie.model.errors import ErrorKind
+from sortie.model.errors import ErrorKind, HostTrouble
 from sortie.model.runs import ProcessIdentity, TurnOutcome
 
 NOTIFICATION_LIMIT = 500
@@ -32,7 +32,8 @@ AgentEvent = Launched | Notification
 class TurnResult:
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
-    ``warnings`` are lines of stderr worth a look, given where the turn failed.
+    ``warnings`` are lines of stderr worth a look, given where the turn failed. ``trouble`` is set
+    where the turn failed by its remote host.
     """
 
     outcome: TurnOutcome
@@ -41,3 +42,4 @@ class TurnResult:
     credits: float | None = None
     tokens: int | None = None
     warnings: tuple[str, ...] = ()
+    trouble: HostTrouble | None = None

@@ -7,6 +7,7 @@ from sortie.scheduler.book import Memory
 from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
+from sortie.scheduler.explaining import Explanation
 from sortie.scheduler.gates import Verdict
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record
@@ -16,6 +17,7 @@ __all__ = [
     "Decision",
     "Effect",
     "Event",
+    "Explanation",
     "Memory",
     "Note",
     "Policy",

@@ -43,18 +43,24 @@ from sortie.scheduler.decisions import (
     Transition,
     WaitOver,
 )
+from sortie.scheduler.directories import Directories
+from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, OrderKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What an earlier life left: claims to go on with, and the rest that was recorded."""
+    """What an earlier life left: claims to go on with, and the rest that was recorded.
+
+    ``crashed`` are the issues that were being handled when the daemon crashed.
+    """
 
     claims: tuple[Waiting | HandingOff | Held, ...] = ()
     paused: bool = False
     sessions: dict[IssueId, int] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
+    crashed: frozenset[IssueId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,9 @@ class Book:
     """The scheduler's state. ``unsettled`` tells that a dispatch may find something to do.
 
     ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
-    depends on it.
+    depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
+    ``crashed`` are issues with a recorded crash. Before ``silent_until`` nobody is chosen: the
+    tracker gave no answer about those that were.
     """
 
     policy: Policy
@@ -85,19 +93,29 @@ class Book:
     claims: dict[IssueId, Claim] = field(default_factory=dict)
     candidates: dict[IssueId, Candidate] = field(default_factory=dict)
     sessions: dict[IssueId, int] = field(default_factory=dict)
-    workspaces: dict[IssueId, tuple[KnownWorkspace, ...]] = field(default_factory=dict)
+    workspaces: Directories = field(default_factory=Directories)
+    crashed: set[IssueId] = field(default_factory=set)
+    in_hand: Issue | None = None
+    hosts: Hosts = field(default_factory=Hosts)
     paused: bool = False
     draining: bool = False
-    polling: bool = False
+    store_error: str | None = None
+    polling_since: float | None = None
     refresh_asked: bool = False
     poll_error: str | None = None
     skipped: str | None = NOT_LOOKED
     hindrance: str | None = None
     reconciling: int | None = None
     token: int = 0
+    silent_until: float = 0.0
     idle_polls: int = 0
     unsettled: bool = False
     out: list[Decision] = field(default_factory=list)
+
+    @property
+    def polling(self) -> bool:
+        """Whether a poll is under way."""
+        return self.polling_since is not None
 
     def next_token(self) -> int:
         """Number a question to the outside world."""
@@ -112,40 +130,43 @@ class Book:
         """Return the claim of a run, or None for a run of an earlier claim."""
         return next((c for c in self.worked() if c.run_id == run_id), None)
 
+    def find(self, name: str) -> Issue | None:
+        """Return the claimed issue or candidate with this id, else with this identifier."""
+        known = {c.issue.id: c.issue for c in self.candidates.values()}
+        known |= {c.issue.id: c.issue for c in self.claims.values()}
+        by_id = known.get(IssueId(name))
+        return by_id or next((i for i in known.values() if i.identifier == name), None)
+
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""
         del self.claims[issue_id]
         self.unsettled = True
 
     def hold(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
-        """Park an issue."""
-        self.claims[issue.id] = Held(
-            issue=issue, reason=reason, detail=detail, since=now, asof=self.token
-        )
-        self.out.append(rec.RecordHold(issue=issue, reason=reason, detail=detail))
-        self.unsettled = True
+        """Park an issue, and have it read for a baseline."""
+        self.out.append(rec.RecordHold(issue=issue, reason=reason, detail=detail, settled=False))
+        self.park(issue, reason, detail, now)
 
-    def hold_after_run(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
-        """Park an issue whose run just ended, and have it read for a baseline."""
-        self.hold(issue, reason, detail, now)
-        held = self.claims[issue.id]
-        assert isinstance(held, Held)
-        self.claims[issue.id] = replace(held, settled=False)
+    def park(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
+        """Hold an issue without a record of it, and have it read for a baseline."""
+        self.claims[issue.id] = Held(
+            issue=issue, reason=reason, detail=detail, since=now, asof=self.token, settled=False
+        )
+        self.unsettled = True
         if not self.draining:
             self.out.append(Refresh(self.next_token(), frozenset({issue.id})))
 
     def settle_hold(self, claim: Held, issue: Issue) -> None:
         """Take what was read as the baseline of a hold."""
         self.claims[issue.id] = replace(claim, issue=issue, settled=True)
-        if issue != claim.issue:
-            self.out.append(
-                rec.RecordHold(issue=issue, reason=claim.reason, detail=claim.detail, again=True)
-            )
+        self.out.append(
+            rec.RecordHold(issue=issue, reason=claim.reason, detail=claim.detail, again=True)
+        )
 
     def hold_for_budget(self, issue: Issue, now: float) -> None:
         """Park an issue that had all its sessions."""
         detail = f"it had {self.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
-        self.hold_after_run(issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
+        self.hold(issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
 
     def end_hold(self, claim: Held, reason: str) -> None:
         """Let an issue go that was parked, with a fresh budget."""
@@ -153,6 +174,13 @@ class Book:
         self.out.append(rec.ForgetHold(issue_id=claim.issue.id))
         self.out.append(HoldOver(claim.issue, reason))
         self.reset_sessions(claim.issue.id)
+        self.forget_crashes(claim.issue.id)
+
+    def forget_crashes(self, issue_id: IssueId) -> None:
+        """Count no crash against an issue any more."""
+        if issue_id in self.crashed:
+            self.crashed.remove(issue_id)
+            self.out.append(rec.ForgetCrashes(issue_id=issue_id))
 
     def reset_sessions(self, issue_id: IssueId) -> None:
         """Begin an issue's budget anew."""
@@ -246,16 +274,11 @@ class Book:
         """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
         self.candidates.pop(issue.id, None)
         self.reset_sessions(issue.id)
-        workspaces = self.workspaces.get(issue.id)
+        workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it
-            self.claims[issue.id] = Cleaning(issue=issue, workspaces=workspaces, asof=self.token)
+            self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)
             self.out.append(Reconciled("cleanup", issue, f"it is {issue.state}"))
             self.out.append(CleanWorkspace(issue, workspaces))
-
-    def keep_workspace(self, known: KnownWorkspace) -> None:
-        """Remember a directory; an issue has at most one on each host."""
-        others = (w for w in self.workspaces.get(known.issue_id, ()) if w.host != known.host)
-        self.workspaces[known.issue_id] = (*others, known)
 
     def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
         """Note what a due wait still waits for."""

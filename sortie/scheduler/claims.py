@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from sortie.model import (
     HoldReason,
     Issue,
-    KnownWorkspace,
     RunId,
     StopReason,
     Streak,
@@ -68,13 +67,15 @@ class Stopping(_Worked):
 class HandingOff(_Base):
     """The run ended well and the issue is being moved to the handoff state.
 
-    ``token`` is that of the question under way; None while waiting for ``due_at``.
+    ``token`` is that of the question under way; None while waiting for ``due_at``. ``stopped``
+    tells that an operator wants it held, which is on record, should the question fail.
     """
 
     streak: Streak
     tries: int
     token: int | None
     due_at: float
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +115,6 @@ class Cleaning(_Base):
     ``error`` says why the last try failed; the next one is at ``due_at`` unless ``busy``.
     """
 
-    workspaces: tuple[KnownWorkspace, ...]
     tries: int = 0
     busy: bool = True
     due_at: float = 0.0

@@ -12,13 +12,23 @@ from sortie.model import Issue, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.book import Book, Memory
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting
-from sortie.scheduler.decisions import CleanWorkspace, Decision, Poll
+from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
+from sortie.scheduler.directories import Directories
 from sortie.scheduler.dispatching import dispatch, note_candidates
 from sortie.scheduler.exits import cleaned, exited, handoff_answered
+from sortie.scheduler.explaining import Explanation, explain_issue
 from sortie.scheduler.gates import Verdict, explain
-from sortie.scheduler.operating import change_policy, pause, poll_now, retry, shut_down, stop
+from sortie.scheduler.operating import (
+    answer,
+    change_policy,
+    pause,
+    refresh,
+    retry,
+    shut_down,
+    stop,
+)
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.progress import progressed
+from sortie.scheduler.progress import host_reached, progressed, rest_host
 from sortie.scheduler.reconciling import (
     confirm_missing,
     confirm_missing_at,
@@ -67,15 +77,20 @@ class Scheduler:
             check_workspaces_at=now,
             claims={claim.issue.id: claim for claim in memory.claims},
             sessions=dict(memory.sessions),
+            workspaces=Directories(memory.workspaces),
+            crashed=set(memory.crashed),
             paused=memory.paused,
         )
-        for known in memory.workspaces:
-            self._book.keep_workspace(known)
 
     @property
     def drained(self) -> bool:
         """True once shutdown was requested and no worker is left."""
         return self._book.draining and not any(self._book.worked())
+
+    @property
+    def in_hand(self) -> Issue | None:
+        """The issue that was looked at last; where ``handle`` raises, it may be why."""
+        return self._book.in_hand
 
     @property
     def idle_polls(self) -> int:
@@ -88,6 +103,8 @@ class Scheduler:
         if book.draining:
             return math.inf
         deadline = book.reconcile_at if book.polling else min(book.poll_at, book.reconcile_at)
+        if book.unsettled:
+            deadline = min(deadline, book.silent_until)
         for claim in book.claims.values():
             match claim:
                 case Waiting(due=False):
@@ -96,20 +113,25 @@ class Scheduler:
                     deadline = min(deadline, claim.due_at)
                 case _:
                     pass
-        return min(deadline, confirm_missing_at(book))
+        return min(deadline, confirm_missing_at(book), book.hosts.wakeup_at())
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable picture of all that is claimed, waiting and held."""
         return picture(self._book, now)
 
-    def explain(self, issue: Issue) -> tuple[Verdict, ...]:
+    def explain(self, issue: Issue, now: float) -> tuple[Verdict, ...]:
         """Return every gate's verdict on an issue."""
-        return explain(issue, self._book)
+        return explain(issue, self._book, now)
+
+    def explain_issue(self, name: str, now: float) -> Explanation | str:
+        """Return how an issue stands and why, by identifier or id; a sentence if unknown."""
+        return explain_issue(self._book, name, now)
 
     def handle(self, event: ev.Event, now: float) -> list[Decision]:
         """Apply one event and return what must happen because of it."""
         book = self._book
         book.out = []
+        book.in_hand = None
         self._apply(event, now)
         dispatch(book, now)
         if isinstance(event, ev.CandidatesFetched):
@@ -124,6 +146,7 @@ class Scheduler:
             case ev.CandidatesFetched(issues, hindrance):
                 self._poll_answered(now)
                 book.skipped = book.poll_error = None
+                book.silent_until = now
                 book.hindrance = hindrance
                 note_candidates(book, issues)
             case ev.PollFailed(error, skipped):
@@ -143,24 +166,40 @@ class Scheduler:
                 cleaned(book, event, now)
             case ev.PolicyChanged(policy):
                 change_policy(book, policy, now)
-            case ev.RefreshRequested():
-                poll_now(book, now)
+            case ev.RefreshRequested(ask):
+                answer(book, ask, refresh(book, now))
                 self._on_time(now)
-            case ev.PauseAsked(paused):
-                pause(book, paused=paused)
-            case ev.StopAsked(issue_id):
-                stop(book, issue_id, now)
-            case ev.RetryAsked(issue_id):
-                retry(book, issue_id, now)
+            case ev.PauseAsked(paused, ask):
+                answer(book, ask, pause(book, paused=paused))
+            case ev.StopAsked(name, ask):
+                answer(book, ask, stop(book, name, now))
+            case ev.RetryAsked(name, ask):
+                answer(book, ask, retry(book, name, now))
                 self._on_time(now)
+            case ev.HostTroubled(host, message):
+                rest_host(book, host, message, now)
+            case ev.HostReached(host):
+                host_reached(book, host, launched=False)
+            case ev.StoreChanged(error):
+                book.store_error = error
+                book.unsettled = True
             case ev.ShutdownRequested():
                 shut_down(book)
             case _:
                 assert_never(event)
 
+    def _clean_again(self, claim: Cleaning) -> None:
+        book = self._book
+        workspaces = book.workspaces.of(claim.issue.id)
+        if not workspaces:  # another issue has the directory now
+            book.release(claim.issue.id)
+            return
+        book.claims[claim.issue.id] = replace(claim, busy=True)
+        book.out.append(CleanWorkspace(claim.issue, workspaces))
+
     def _poll_answered(self, now: float) -> None:
         book = self._book
-        book.polling = False
+        book.polling_since = None
         book.poll_at = now if book.refresh_asked else now + book.policy.poll_interval
         book.refresh_asked = False
 
@@ -175,6 +214,7 @@ class Scheduler:
         if book.draining:
             return
         for claim in list(book.claims.values()):
+            book.in_hand = claim.issue
             match claim:
                 case Waiting(due=False) if max(claim.due_at, claim.again_at) <= now:
                     book.claims[claim.issue.id] = replace(claim, due=True)
@@ -184,14 +224,17 @@ class Scheduler:
                 case Cleaning(busy=False) if not book.policy.is_terminal(claim.issue):
                     book.release(claim.issue.id)
                 case Cleaning(busy=False, due_at=due_at) if due_at <= now:
-                    book.claims[claim.issue.id] = replace(claim, busy=True)
-                    book.out.append(CleanWorkspace(claim.issue, claim.workspaces))
+                    self._clean_again(claim)
                 case _:
                     pass
+        book.in_hand = None
+        changed, given_up = book.hosts.pass_time(now)
+        book.unsettled |= changed
+        book.out.extend(HostGivenUp(host) for host in given_up)
         polls = book.poll_at <= now and not book.polling
         if polls or book.reconcile_at <= now:
             reconcile(book, now)
         if polls:
-            book.polling = True
+            book.polling_since = now
             book.out.append(Poll())
         confirm_missing(book, now)

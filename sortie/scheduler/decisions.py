@@ -76,6 +76,18 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """Tell an operator what became of a command, now that it is on record.
+
+    ``unknown``: there is no such issue; ``conflict``: not possible as things stand.
+    """
+
+    ask: int
+    verdict: Literal["done", "unknown", "conflict"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reconciled:
     """Note: a re-read issue was kept running, stopped or cleaned up."""
 
@@ -109,6 +121,29 @@ class HoldOver:
     reason: str
 
 
-Note = Reconciled | Dropped | WaitOver | HoldOver
-Effect = Poll | Refresh | StartWorker | StopWorker | Transition | CleanWorkspace | Comment
+@dataclass(frozen=True, slots=True)
+class HostRested:
+    """Note: a host is given nothing to do for ``seconds``."""
+
+    host: str
+    message: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostGivenUp:
+    """Note: a host has been in trouble for so long that its issues begin anew elsewhere."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostBack:
+    """Note: a host that was in trouble does its work again."""
+
+    host: str
+
+
+Note = Reconciled | Dropped | WaitOver | HoldOver | HostRested | HostGivenUp | HostBack
+Effect = Poll | Refresh | StartWorker | StopWorker | Transition | CleanWorkspace | Comment | Answer
 Decision = Record | Effect | Note

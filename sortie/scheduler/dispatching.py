@@ -4,33 +4,50 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import Issue, IssueId, Streak, WaitKind, same_state
+from sortie.model import HoldReason, Issue, IssueId, Streak, WaitKind, same_state
 from sortie.scheduler import records as rec
 from sortie.scheduler.book import Book, Candidate
-from sortie.scheduler.claims import Rechecking, Starting, Waiting
+from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.gates import FITNESS, ROOM, Load, View, closed, free_host
-from sortie.scheduler.rules import OrderKey, order_key
+from sortie.scheduler.rules import UNANSWERED_PAUSE, OrderKey, order_key
 
 
 def note_candidates(book: Book, issues: tuple[Issue, ...]) -> None:
     """Take the issues of a poll as the queue, in order."""
-    queue = sorted((Candidate(order_key(i), i) for i in issues), key=lambda c: c.key)
+    queue = []
+    for issue in issues:
+        if _broke_us(book, issue):
+            continue
+        book.in_hand = issue
+        queue.append(Candidate(order_key(issue), issue))
+    book.in_hand = None
+    queue.sort(key=lambda c: c.key)
     book.candidates = {c.issue.id: c for c in queue}
     book.unsettled = True
 
 
+def _broke_us(book: Book, issue: Issue) -> bool:
+    """Tell whether a held issue made the daemon crash, whatever it is held for since; it is not
+    touched then."""
+    claim = book.claims.get(issue.id)
+    return isinstance(claim, Held) and (
+        claim.reason is HoldReason.INTERNAL_ERROR or issue.id in book.crashed
+    )
+
+
 def dispatch(book: Book, now: float) -> None:
     """Choose as many issues as there is room for, and have them re-read."""
-    if book.draining or not book.unsettled:
+    if book.draining or not book.unsettled or now < book.silent_until:
         return
-    book.unsettled = False
-    view = View(book, Load(book))
+    book.in_hand = None
+    view = View(book, Load(book), now)
     chosen: list[tuple[Issue, Waiting | None, str]] = []
-    for _, issue, waited in _queue(book):
+    for _, issue, waited in queue(book):
         if waited is None and _is_full(book, view):
             continue
+        book.in_hand = issue
         if reason := closed(FITNESS, issue, view):
             if waited is not None:
                 book.set_reason(waited, reason)
@@ -40,13 +57,14 @@ def dispatch(book: Book, now: float) -> None:
                 book.out.append(rec.ForgetRetry(issue_id=issue.id))
             book.hold_for_budget(issue, now)
             continue
-        host = free_host(book.policy, view.load)
+        host = free_host(issue, view)
         reason = closed(ROOM, issue, view)
         if reason is None and host is not None and not (chosen and book.hindrance):
             view.load.add(issue, host, book.policy.in_progress_state)
             chosen.append((issue, waited, host))
         elif waited is not None:
             book.set_reason(waited, reason or book.hindrance or "")
+    book.unsettled = False  # a hold for the budget makes no room for others
     if chosen:
         token = book.next_token()
         for issue, waited, host in chosen:
@@ -58,25 +76,26 @@ def _is_full(book: Book, view: View) -> bool:
     """Tell whether no fresh candidate needs a look; a due wait needs its reason all the same."""
     return (
         book.paused
+        or book.store_error is not None
         or book.skipped is not None
         or view.load.total >= book.policy.max_concurrent_agents
     )
 
 
-def _queue(book: Book) -> list[tuple[OrderKey, Issue, Waiting | None]]:
-    """Return due waits and unclaimed candidates, first come first."""
-    due = [
-        (order_key(c.issue, _age(book, c)), c.issue, c)
-        for c in book.claims.values()
-        if isinstance(c, Waiting) and c.due
-    ]
-    queue: list[tuple[OrderKey, Issue, Waiting | None]] = [
+def queue(book: Book) -> list[tuple[OrderKey, Issue, Waiting | None]]:
+    """Return due waits and unclaimed candidates in the order in which they are served."""
+    due = []
+    for claim in book.claims.values():
+        if isinstance(claim, Waiting) and claim.due:
+            book.in_hand = claim.issue
+            due.append((order_key(claim.issue, _age(book, claim)), claim.issue, claim))
+    served: list[tuple[OrderKey, Issue, Waiting | None]] = [
         (c.key, c.issue, None) for i, c in book.candidates.items() if i not in book.claims
     ]
     if due:
-        queue += due
-        queue.sort(key=lambda entry: (entry[0], entry[1].id))
-    return queue
+        served += due
+        served.sort(key=lambda entry: (entry[0], entry[1].id))
+    return served
 
 
 def _age(book: Book, claim: Waiting) -> float | None:
@@ -91,13 +110,16 @@ def rechecked(book: Book, claim: Rechecking, event: IssuesRefreshed, now: float)
     if issue is not None:
         _judge(book, claim, issue, now)
     elif issue_id in event.failed:
+        if not event.answered:
+            pause = min(UNANSWERED_PAUSE, book.policy.poll_interval)
+            book.silent_until = now + pause
         _put_back_unread(book, claim, event.error, now)
     else:
         _drop(book, claim, claim.issue, "the tracker no longer knows it")
 
 
 def _judge(book: Book, claim: Rechecking, issue: Issue, now: float) -> None:
-    view = View(book, Load(book))
+    view = View(book, Load(book), now)
     unfit = closed(FITNESS, issue, view)
     active = book.policy.is_active(issue)
     if unfit and (claim.waited is None or not active):
@@ -105,7 +127,7 @@ def _judge(book: Book, claim: Rechecking, issue: Issue, now: float) -> None:
         if book.policy.is_terminal(issue):
             book.finish(issue)
         return
-    host = free_host(book.policy, view.load)
+    host = free_host(issue, view)
     reason = unfit or closed(ROOM, issue, view)
     if reason is None and host is not None:
         _start(book, claim, issue, host, now)
@@ -132,15 +154,14 @@ def _put_back_unread(book: Book, claim: Rechecking, error: str, now: float) -> N
     """A due wait stays due, and is re-read at the pace of the polls; a candidate comes again."""
     book.unsettled = True
     book.candidates.pop(claim.issue.id, None)
+    reason = f"it could not be re-read: {error}"
+    if claim.waited is None or claim.waited.reason != reason:
+        book.out.append(Dropped(claim.issue, "error", reason))
     if claim.waited is not None:
+        again_at = now + book.policy.poll_interval
         book.claims[claim.issue.id] = replace(
-            claim.waited,
-            due=False,
-            again_at=now + book.policy.poll_interval,
-            reason=f"it could not be re-read: {error}",
+            claim.waited, due=False, again_at=again_at, reason=reason
         )
-    else:
-        book.out.append(Dropped(claim.issue, "error", f"it could not be re-read: {error}"))
 
 
 def _start(book: Book, claim: Rechecking, issue: Issue, host: str, now: float) -> None:

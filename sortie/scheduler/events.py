@@ -1,4 +1,8 @@
-"""Everything the outside world can tell the scheduler."""
+"""Everything the outside world can tell the scheduler.
+
+What an operator asks has a number, ``ask``, under which the Answer is given; 0: nobody waits for
+one.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,15 @@ class PollFailed:
 @dataclass(frozen=True, slots=True)
 class IssuesRefreshed:
     """Issues were re-read. One that was asked for and is in neither field is not there;
-    ``failed`` holds those that could not be read."""
+    ``failed`` holds those that could not be read. Not ``answered``: the tracker gave no answer at
+    all."""
 
     token: int
     asked: frozenset[IssueId]
     issues: tuple[Issue, ...]
     failed: frozenset[IssueId] = frozenset()
     error: str = ""
+    answered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +66,11 @@ class IssueMoved:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceMade:
-    """A run's worker has its directory."""
+    """A run's worker has its directory; ``new`` tells that nothing has run in it yet."""
 
     run_id: RunId
     workspace: KnownWorkspace
+    new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +127,53 @@ class PolicyChanged:
 class RefreshRequested:
     """Someone wants a poll now."""
 
+    ask: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class PauseAsked:
     """An operator pauses dispatch, or resumes it."""
 
     paused: bool
+    ask: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """An operator ends an issue's run or wait, and parks it."""
+    """An operator ends the run or wait of an issue, named by identifier or id, and parks it."""
 
-    issue_id: IssueId
+    issue: str
+    ask: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAsked:
-    """An operator wants a waiting or held issue to run now."""
+    """An operator wants a waiting or held issue, named by identifier or id, to run now."""
 
-    issue_id: IssueId
+    issue: str
+    ask: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HostTroubled:
+    """A host could not be used, and why."""
+
+    host: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostReached:
+    """A host could be used."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreChanged:
+    """Records cannot be written any more, and why; or, with None, they can again."""
+
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +198,8 @@ Event = (
     | PauseAsked
     | StopAsked
     | RetryAsked
+    | HostTroubled
+    | HostReached
+    | StoreChanged
     | ShutdownRequested
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sortie.model import (
+    LOCAL,
     ErrorKind,
     Failed,
     Finish,
     Finished,
     HoldReason,
+    Issue,
     RunReport,
     RunStatus,
     Stopped,
@@ -21,10 +23,13 @@ from sortie.model import (
 from sortie.scheduler import records as rec
 from sortie.scheduler.book import Book
 from sortie.scheduler.claims import Cleaning, HandingOff, Stopping, Worked
-from sortie.scheduler.decisions import Comment, WaitOver
+from sortie.scheduler.decisions import Comment, HoldOver, WaitOver
 from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
+from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
+    STOPPED,
+    adrift_delay,
     after_continuation,
     after_failure,
     backoff,
@@ -42,18 +47,40 @@ def exited(book: Book, event: WorkerExited, now: float) -> None:
     if claim is None:
         return  # news of a run whose claim is over
     reason = claim.reason if isinstance(claim, Stopping) else None
-    book.out.append(_record(event, reason))
+    book.in_hand = claim.issue
+    if not (isinstance(event.report.end, Failed) and event.report.end.unreached):
+        book.workspaces.use(claim.issue.id, claim.host)
+    record = _record(event, reason)
+    book.out.append(record)
+    if record.status is not RunStatus.INTERRUPTED:
+        book.forget_crashes(claim.issue.id)
     _comment(book, claim, event.report)
     book.release(claim.issue.id)
     issue, policy = claim.issue, book.policy
     if policy.is_terminal(issue):
+        if reason is StopReason.OPERATOR:
+            _drop_promise(book, issue, f"it is {issue.state}")
         book.finish(issue)
     elif reason is StopReason.OPERATOR:
-        book.hold_after_run(issue, HoldReason.OPERATOR, "an operator stopped it", now)
+        _keep_promise(book, issue, now)
     elif _is_over(claim, event.report) or not policy.is_active(issue):
         book.candidates.pop(issue.id, None)
     else:
         _follow(book, claim, event.report, now)
+
+
+def _keep_promise(book: Book, issue: Issue, now: float) -> None:
+    """Hold an issue as an operator was promised, which is on record since then."""
+    reason = HoldReason.OPERATOR
+    book.out.append(
+        rec.RecordHold(issue=issue, reason=reason, detail=STOPPED, settled=False, again=True)
+    )
+    book.park(issue, reason, STOPPED, now)
+
+
+def _drop_promise(book: Book, issue: Issue, reason: str) -> None:
+    book.out.append(rec.ForgetHold(issue_id=issue.id))
+    book.out.append(HoldOver(issue, reason))
 
 
 def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
@@ -100,12 +127,12 @@ def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
     match report.end:
         case Stopped():
             book.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+        case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
+            _follow_host(book, claim, report.end, now)
         case Failed(kind=kind, message=message) if hold := held_at_once(kind):
-            book.hold_after_run(issue, hold, message, now)
+            book.hold(issue, hold, message, now)
         case Finished(finish=Finish.BLOCKED):
-            book.hold_after_run(
-                issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now
-            )
+            book.hold(issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
         case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
             book.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = book.claims[issue.id]
@@ -114,12 +141,14 @@ def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
                 book.try_handoff(handing)
         case Finished(finish=Finish.REVIEW):
             detail = "the agent asks for a review, and no handoff state is configured"
-            book.hold_after_run(issue, HoldReason.AGENT_BLOCKED, detail, now)
+            book.hold(issue, HoldReason.AGENT_BLOCKED, detail, now)
         case _ if book.over_budget(issue.id):
             book.hold_for_budget(issue, now)
         case Failed(status=status):
             streak = after_failure(claim.streak)
             delay = backoff(streak.failures, policy)
+            if report.end.adrift:
+                delay = max(delay, adrift_delay(policy))
             book.wait(issue, streak, trigger_of(status), now, delay=delay)
         case Finished():
             changed = not same_state(claim.began_in, issue.state)
@@ -128,13 +157,37 @@ def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
             book.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
 
 
+def _is_the_hosts(end: Failed) -> bool:
+    """Tell whether a run failed by its host, before anything had run there."""
+    return end.unreached or end.kind is ErrorKind.AGENT_NOT_FOUND
+
+
+def _follow_host(book: Book, claim: Worked, end: Failed, now: float) -> None:
+    """Rest the host and let the issue go elsewhere, with its attempt; hold it where no host has
+    the agent's program."""
+    lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
+    rest_host(book, claim.host, end.message, now, lacks_agent=lacks_agent)
+    if lacks_agent and book.hosts.all_lack_agent(book.policy.hosts):
+        book.hold(claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
+    else:
+        book.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
+
+
 def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
     """Release a handed-off issue, or plan the next try, or park it."""
     claim = book.claims.get(event.issue_id)
     if not isinstance(claim, HandingOff) or claim.token != event.token:
         return  # the answer to a question that nobody waits for any more
     issue, tries = claim.issue, claim.tries + 1
-    if event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
+    book.in_hand = issue
+    if claim.stopped:
+        book.release(issue.id)
+        if event.error_kind is not None:
+            _keep_promise(book, issue, now)
+            return
+        book.candidates.pop(issue.id, None)
+        _drop_promise(book, issue, f"it was moved to {book.policy.handoff_state}")
+    elif event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
         book.release(issue.id)
         book.candidates.pop(issue.id, None)
         book.out.append(rec.ForgetRetry(issue_id=issue.id))
@@ -143,7 +196,7 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
     elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
         book.out.append(rec.ForgetRetry(issue_id=issue.id))
         detail = f"it could not be moved to {book.policy.handoff_state}: {event.error}"
-        book.hold_after_run(issue, HoldReason.HANDOFF_FAILED, detail, now)
+        book.hold(issue, HoldReason.HANDOFF_FAILED, detail, now)
     else:
         delay = backoff(tries, book.policy)
         book.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
@@ -152,22 +205,18 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
 def cleaned(book: Book, event: WorkspaceCleaned, now: float) -> None:
     """Forget removed workspaces; plan another try for what stays."""
     for workspace in event.removed:
-        book.out.append(rec.ForgetWorkspace(issue_id=event.issue_id, host=workspace.host))
-    kept = tuple(w for w in book.workspaces.get(event.issue_id, ()) if w not in event.removed)
-    if kept:
-        book.workspaces[event.issue_id] = kept
-    else:
-        book.workspaces.pop(event.issue_id, None)
+        book.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
+        book.workspaces.forget(workspace)
     claim = book.claims.get(event.issue_id)
     if not isinstance(claim, Cleaning):
         return
+    book.in_hand = claim.issue
     if event.error is None:
         book.release(event.issue_id)
         return
     tries = claim.tries + 1
     book.claims[event.issue_id] = replace(
         claim,
-        workspaces=kept,
         tries=tries,
         busy=False,
         due_at=now + backoff(tries, book.policy),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sortie.model import HoldReason, Issue, state_key
+from sortie.model import HoldReason, Issue, IssueId, state_key
 from sortie.scheduler.book import Book
 from sortie.scheduler.claims import (
     WORKED,
@@ -19,22 +19,30 @@ from sortie.scheduler.claims import (
     Held,
     Rechecking,
     Starting,
+    Stopping,
     Waiting,
 )
-from sortie.scheduler.policy import Policy
+from sortie.scheduler.hosts import PATIENCE
 from sortie.scheduler.rules import NO_SLOT
+
+SPENT = "it had all its sessions"
 
 
 class Load:
-    """How much is running: everything that a worker stands behind or is about to."""
+    """How much is running: everything that a worker stands behind or is about to.
+
+    ``besides`` is an issue that does not count.
+    """
 
     __slots__ = ("by_host", "by_state", "total")
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: Book, besides: IssueId | None = None) -> None:
         self.total = 0
         self.by_state: Counter[str] = Counter()
         self.by_host: Counter[str] = Counter()
-        for claim in book.claims.values():
+        for issue_id, claim in book.claims.items():
+            if issue_id == besides:
+                continue
             if isinstance(claim, Rechecking):
                 self.add(claim.issue, claim.host, book.policy.in_progress_state)
             elif isinstance(claim, WORKED):
@@ -54,10 +62,11 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the gates look at."""
+    """What the gates look at, at ``now`` in monotonic seconds."""
 
     book: Book
     load: Load
+    now: float
 
 
 def _complete(issue: Issue, _view: View) -> str | None:
@@ -98,7 +107,9 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
         return "the daemon is stopping"
     if book.paused:
         return "dispatch is paused"
-    return book.skipped
+    if view.now < book.silent_until:
+        return "the tracker did not say how the issues stand that were chosen last"
+    return book.store_error or book.skipped
 
 
 def _agent(_issue: Issue, view: View) -> str | None:
@@ -138,18 +149,51 @@ def _state_slot(issue: Issue, view: View) -> str | None:
     return None
 
 
-def _host_slot(_issue: Issue, view: View) -> str | None:
-    return None if free_host(view.book.policy, view.load) is not None else f"{NO_SLOT} on any host"
+def _host_slot(issue: Issue, view: View) -> str | None:
+    hosts = eligible_hosts(issue, view.book)
+    closed_for = {host: _host_closed(host, view) for host in hosts}
+    if any(reason is None for reason in closed_for.values()):
+        return None
+    reasons = "; ".join(f"{host}: {reason}" for host, reason in closed_for.items())
+    elsewhere = "" if hosts == view.book.policy.hosts else ", and its workspace is there"
+    if elsewhere and any(view.book.hosts.of(host) is not None for host in hosts):
+        elsewhere += f"; after {PATIENCE / 60:.0f} minutes of trouble it goes elsewhere"
+    return f"no host is free ({reasons}{elsewhere})"
 
 
-def free_host(policy: Policy, load: Load) -> str | None:
-    """Return the least loaded host that may run one more agent."""
-    hosts = [
-        host
-        for host in policy.hosts
-        if policy.max_per_host is None or load.by_host[host] < policy.max_per_host
-    ]
-    return min(hosts, key=lambda host: load.by_host[host], default=None)
+def free_host(issue: Issue, view: View) -> str | None:
+    """Return the least loaded host that may run one more agent for an issue, None if none may."""
+    free = [h for h in eligible_hosts(issue, view.book) if _host_closed(h, view) is None]
+    return min(free, key=lambda host: view.load.by_host[host], default=None)
+
+
+def eligible_hosts(issue: Issue, book: Book) -> tuple[str, ...]:
+    """Return the hosts that an issue may run on: those that have its workspace, if there are any.
+
+    A host in trouble does not count as one where it has been so for longer than it is waited for,
+    where the agent's program is missing, or where nothing has run in the workspace.
+    """
+    homes = {known.host for known in book.workspaces.of(issue.id)}
+    awaited = (host for host in book.policy.hosts if host in homes)
+    return tuple(host for host in awaited if _is_awaited(host, issue, book)) or book.policy.hosts
+
+
+def _is_awaited(host: str, issue: Issue, book: Book) -> bool:
+    trouble = book.hosts.of(host)
+    if trouble is None:
+        return True
+    blank = book.workspaces.all_blank(issue.id, host)
+    return not (trouble.missed or trouble.lacks_agent or blank)
+
+
+def _host_closed(host: str, view: View) -> str | None:
+    limit, load = view.book.policy.max_per_host, view.load.by_host[host]
+    if (trouble := view.book.hosts.of(host)) is not None:
+        if trouble.resting:
+            return f"it rests after trouble: {trouble.message}"
+        if load > 0:
+            return f"it is being tried again after trouble: {trouble.message}"
+    return None if limit is None or load < limit else f"it has {load} of {limit} runs"
 
 
 Gate = Callable[[Issue, View], str | None]
@@ -194,12 +238,15 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
     return None if verdict is None else verdict.reason
 
 
-def explain(issue: Issue, book: Book) -> tuple[Verdict, ...]:
-    """Return every gate's verdict on an issue, in the order in which they decide."""
-    view = View(book, Load(book))
+def explain(issue: Issue, book: Book, now: float) -> tuple[Verdict, ...]:
+    """Return every gate's verdict on an issue, in the order in which they decide.
+
+    A run of its own takes no slot away from it.
+    """
+    view = View(book, Load(book, besides=issue.id), now)
     verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
     verdicts.append(Verdict("claim", _claimed(book.claims.get(issue.id))))
-    budget = "it had all its sessions" if book.over_budget(issue.id) else None
+    budget = SPENT if book.over_budget(issue.id) else None
     verdicts.append(Verdict("budget", budget))
     verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]
     return tuple(verdicts)
@@ -211,13 +258,17 @@ def _claimed(claim: Claim | None) -> str | None:
             return None
         case Held():
             return f"it is held ({claim.reason}): {claim.detail}"
+        case Waiting(due=False):
+            return f"it waits for its {claim.kind} (after {claim.trigger})"
         case Waiting():
-            return f"it waits for its {claim.kind}"
+            return None  # it competes for a slot
         case HandingOff():
             return "it is being handed off"
         case Cleaning():
             return "its workspace is being removed"
         case Rechecking():
             return "it was chosen and is being re-read"
+        case Stopping():
+            return f"its run is being stopped ({claim.reason})"
         case _:
             return f"it runs ({claim.run_id})"

@@ -34,6 +34,7 @@ class Policy:
     agent: str = "kiro"
     hosts: tuple[str, ...] = (LOCAL,)
     max_per_host: int | None = None
+    stop_grace: float = 5.0
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
@@ -64,4 +65,5 @@ def policy_of(settings: Settings) -> Policy:
         agent=agent.kind,
         hosts=tuple(worker.ssh_hosts) or (LOCAL,),
         max_per_host=worker.max_concurrent_agents_per_host,
+        stop_grace=agent.stop_grace,
     )

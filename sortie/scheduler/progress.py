@@ -9,6 +9,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.book import Book
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
+from sortie.scheduler.decisions import HostBack, HostRested
 
 
 def progressed(
@@ -18,15 +19,17 @@ def progressed(
     claim = book.worked_by(event.run_id)
     if claim is None:
         return
+    book.in_hand = claim.issue
     match event:
         case ev.IssueMoved(_, issue, by_us):
             _moved(book, claim, issue, by_us=by_us)
-        case ev.WorkspaceMade(run_id, workspace):
-            book.keep_workspace(workspace)
+        case ev.WorkspaceMade(run_id, workspace, new):
+            book.workspaces.keep(workspace, new=new)
             book.out.append(rec.RecordWorkspace(run_id=run_id, workspace=workspace))
         case ev.TurnStarted(_, turn):
             _turned(book, claim, turn)
         case ev.ProcessLaunched(run_id, process):
+            host_reached(book, claim.host, launched=True)
             book.out.append(rec.RecordProcess(run_id=run_id, process=process))
 
 
@@ -63,3 +66,22 @@ def _turned(book: Book, claim: Worked, turn: int) -> None:
         missing_since=claim.missing_since,
     )
     book.unsettled = True  # it needs no slot any more in the state that it was bound for
+
+
+def rest_host(
+    book: Book, host: str, message: str, now: float, *, lacks_agent: bool = False
+) -> None:
+    """Give a host nothing to do for a while."""
+    if host not in book.policy.hosts:
+        return
+    rested = book.hosts.trouble(host, message, book.policy, now, lacks_agent=lacks_agent)
+    if rested is not None:
+        book.out.append(HostRested(host, message, rested.until - now))
+        book.unsettled = True
+
+
+def host_reached(book: Book, host: str, *, launched: bool) -> None:
+    """Trust a host again that was in trouble."""
+    if book.hosts.reached(host, launched=launched):
+        book.out.append(HostBack(host))
+        book.unsettled = True

@@ -87,6 +87,8 @@ def refreshed(book: Book, event: IssuesRefreshed, now: float) -> None:
     """Act on the answer to a question of this module or of a dispatch."""
     if event.token == book.reconciling:
         book.reconciling = None
+    if event.answered:
+        book.silent_until = now
     if any(i in book.workspaces and i not in book.claims for i in event.failed):
         book.check_workspaces_at = now  # they were not looked at: again with the next tick
     found = {issue.id: issue for issue in event.issues}
@@ -95,6 +97,7 @@ def refreshed(book: Book, event: IssuesRefreshed, now: float) -> None:
     for issue_id in claimed + sorted(event.asked.difference(claimed)):
         claim = book.claims.get(issue_id)
         issue = found.get(issue_id)
+        book.in_hand = issue if issue is not None or claim is None else claim.issue
         match claim:
             case Rechecking(token=token):
                 if token == event.token:
@@ -185,10 +188,13 @@ def _update_wait(book: Book, claim: Waiting, issue: Issue) -> None:
 
 
 def _update_hold(book: Book, claim: Held, issue: Issue) -> None:
-    if not claim.settled and _is_aftermath(book, claim, issue):
+    if book.policy.is_terminal(issue):
+        ended_by: str | None = f"it is {issue.state}"
+    elif not claim.settled and _is_aftermath(book, claim, issue):
         book.settle_hold(claim, issue)
         return
-    ended_by = hold_ended_by(claim.issue, claim.reason, issue)
+    else:
+        ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if ended_by is None:
         if claim.missing_since is not None:
             book.claims[issue.id] = replace(claim, missing_since=None)
@@ -198,11 +204,9 @@ def _update_hold(book: Book, claim: Held, issue: Issue) -> None:
 
 
 def _is_aftermath(book: Book, claim: Held, issue: Issue) -> bool:
-    """Tell whether a hold's first read shows no change of state but one that the run made."""
-    if same_state(claim.issue.state, issue.state):
-        return True
-    moved_to = book.policy.in_progress_state
-    return moved_to is not None and same_state(moved_to, issue.state)
+    """Tell whether a hold's first read shows what was so before: the agent, or somebody before the
+    hold, may have moved the issue, but not to a state in which there is nothing to hold."""
+    return same_state(claim.issue.state, issue.state) or book.policy.is_active(issue)
 
 
 def _settle(book: Book, issue: Issue) -> None:

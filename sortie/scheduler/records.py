@@ -36,7 +36,10 @@ class RecordRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordWorkspace:
-    """A run has its workspace; it is known until ForgetWorkspace."""
+    """A run has its workspace; it is known until ForgetWorkspace.
+
+    A directory belongs to one issue: the one that had it last.
+    """
 
     run_id: RunId
     workspace: KnownWorkspace
@@ -44,10 +47,10 @@ class RecordWorkspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetWorkspace:
-    """A workspace was removed."""
+    """A workspace was removed, or another issue has it now."""
 
-    issue_id: IssueId
     host: str
+    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +114,33 @@ class ForgetRetry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHold:
     """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
-    which a change of content or state is seen; ``again``: only the baseline is another."""
+    which a change of content or state is seen; until ``settled`` the next read of the issue
+    replaces it. ``again``: where it is held already, only the baseline becomes another."""
 
     issue: Issue
     reason: HoldReason
     detail: str
+    settled: bool = True
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetHold:
     """An issue is held no longer."""
+
+    issue_id: IssueId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordCrash:
+    """The daemon crashed while it handled this issue; the store counts how often."""
+
+    issue: Issue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetCrashes:
+    """An issue was handled without a crash, or is to be tried anew."""
 
     issue_id: IssueId
 
@@ -145,5 +164,7 @@ Record = (
     | ForgetRetry
     | RecordHold
     | ForgetHold
+    | RecordCrash
+    | ForgetCrashes
     | RecordPause
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.model import (
+    LEASE,
     ErrorKind,
     HoldReason,
     Issue,
@@ -26,12 +27,22 @@ QUICK_CONTINUATIONS = 2
 HANDOFF_TRIES = 5
 """Failed handoffs after which an issue is held."""
 
+ADRIFT_SLACK = 5.0
+"""Seconds beyond lease and grace time that a lost host gets to end what ran there."""
+
+CRASHES_UNTIL_HELD = 2
+"""Crashes of the daemon in a row, while it handled an issue, after which the issue is held."""
+
+UNANSWERED_PAUSE = 10.0
+"""Seconds, at most, before a tracker that gave no answer is asked about the next in the queue."""
+
 MISSING_CONFIRMED_AFTER = 5.0
 """Seconds between the two reads that must both miss an issue before it counts as gone."""
 
 WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 
+STOPPED = "an operator stopped it"
 NO_SLOT = "no available orchestrator slots"
 
 _UNRANKED = 5
@@ -65,6 +76,11 @@ def backoff(failures: int, policy: Policy) -> float:
     """Return the seconds to wait after this many failures in a row, 1 or more."""
     doublings = min(failures - 1, 32)  # keeps the power finite; the cap wins long before
     return float(min(RETRY_BASE * 2.0**doublings, policy.max_retry_backoff))
+
+
+def adrift_delay(policy: Policy) -> float:
+    """Return the seconds after which what ran on a lost host has ended itself for certain."""
+    return LEASE + policy.stop_grace + ADRIFT_SLACK
 
 
 def continuation_delay(streak: Streak, policy: Policy) -> float:
@@ -110,6 +126,8 @@ def hold_ended_by(held: Issue, reason: HoldReason, issue: Issue) -> str | None:
 
     An operator's hold ends with a change of state only; any other with a change of content too.
     """
+    if issue == held:
+        return None  # it is not looked into: that may be what broke us
     if not same_state(held.state, issue.state):
         return f"its state changed from {held.state} to {issue.state}"
     if reason is not HoldReason.OPERATOR and content_of(held) != content_of(issue):

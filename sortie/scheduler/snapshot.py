@@ -19,6 +19,7 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.gates import FITNESS, Load, Verdict, View, first_closed
+from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
 
 _C = TypeVar("_C")
@@ -29,7 +30,8 @@ class Snapshot:
     """The scheduler at ``now`` (monotonic seconds, as are all times in the claims).
 
     ``unfit`` maps candidates that only a change of an issue can start to the closed gate.
-    ``poll_error`` is why the last poll failed.
+    ``troubled`` are the hosts in trouble.
+    ``poll_error`` is why the last poll failed, and ``polling_since`` when the one under way began.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     """
 
@@ -41,10 +43,12 @@ class Snapshot:
     paused: bool
     draining: bool
     poll_error: str | None
+    polling_since: float | None
     skipped: str | None
     hindrance: str | None
     by_state: Mapping[str, int]
     by_host: Mapping[str, int]
+    troubled: Mapping[str, Troubled]
     used: int
     idle_polls: int
 
@@ -71,8 +75,17 @@ class Snapshot:
 
     @property
     def free(self) -> int:
-        """How many more runs may start."""
-        return max(0, self.policy.max_concurrent_agents - self.used)
+        """How many more runs may start, on whatever host."""
+        free = max(0, self.policy.max_concurrent_agents - self.used)
+        return min(free, sum(map(self.free_on, self.policy.hosts)))
+
+    def free_on(self, host: str) -> int:
+        """Return how many more runs may start on a host; one that comes back gets one at a time."""
+        policy, load = self.policy, self.by_host.get(host, 0)
+        most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
+        if (trouble := self.troubled.get(host)) is not None:
+            most = 0 if trouble.resting else 1
+        return max(0, most - load)
 
     @property
     def status(self) -> Literal["running", "paused", "draining"]:
@@ -88,7 +101,7 @@ class Snapshot:
 def picture(book: Book, now: float) -> Snapshot:
     """Return the book as it stands."""
     load = Load(book)
-    view = View(book, load)
+    view = View(book, load, now)
     unfit = {
         issue_id: verdict
         for issue_id, candidate in book.candidates.items()
@@ -104,10 +117,12 @@ def picture(book: Book, now: float) -> Snapshot:
         paused=book.paused,
         draining=book.draining,
         poll_error=book.poll_error,
+        polling_since=book.polling_since,
         skipped=book.skipped,
         hindrance=book.hindrance,
         by_state=dict(load.by_state),
         by_host=dict(load.by_host),
+        troubled=book.hosts.all(),
         used=load.total,
         idle_polls=book.idle_polls,
     )

@@ -73,7 +73,7 @@ def test_unfit_issues_are_not_started_and_say_why(bad: Issue, reason: str) -> No
 
     decisions = driver.settle(driver.tell(ev.RefreshRequested()))
     decisions += driver.settle(driver.tell(ev.CandidatesFetched((bad,))))
-    reasons = [v.reason for v in driver.scheduler.explain(bad) if v.reason is not None]
+    reasons = [v.reason for v in driver.scheduler.explain(bad, driver.now) if v.reason is not None]
 
     assert starts(decisions) == []
     assert reasons[0] == reason

@@ -33,7 +33,7 @@ HANDING = HandingOff(issue=issue(), streak=Streak(), tries=1, token=None, due_at
 
 
 def claim_verdict(driver: Driver) -> str | None:
-    (verdict,) = [v for v in driver.scheduler.explain(issue()) if v.gate == "claim"]
+    (verdict,) = [v for v in driver.scheduler.explain(issue(), driver.now) if v.gate == "claim"]
     return verdict.reason
 
 
@@ -41,7 +41,7 @@ def claim_verdict(driver: Driver) -> str | None:
     ("claim", "reason"),
     [
         (HELD, "it is held (operator): an operator stopped it"),
-        (WAITING, "it waits for its retry"),
+        (WAITING, "it waits for its retry (after error)"),
         (HANDING, "it is being handed off"),
     ],
 )

@@ -1,0 +1,124 @@
+"""Hosts in trouble: rested with growing pauses, then tried with one run.
+
+Rule 1: a host that is not in here is well; this machine never is in here.
+Rule 2: a host that comes back from its rest gets one run at a time until one has reached it.
+Rule 3: a host without the agent's program counts as such until an agent was launched on it, or
+the settings change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sortie.model import LOCAL
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.rules import backoff
+
+PATIENCE = 600.0
+"""Seconds that a host may rest before its issues go elsewhere, without their workspaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Troubled:
+    """A host in trouble ``since`` when, ``times`` in a row, that rests until ``until``.
+
+    ``resting`` and ``missed`` are what ``pass_time`` last said: that it rests now, and that it
+    did not come back within PATIENCE. Times are monotonic seconds.
+    """
+
+    since: float
+    until: float
+    times: int
+    message: str
+    lacks_agent: bool = False
+    resting: bool = True
+    missed: bool = False
+
+
+class Hosts:
+    """What is known of the hosts that are in trouble."""
+
+    def __init__(self) -> None:
+        self._troubled: dict[str, Troubled] = {}
+
+    def of(self, host: str) -> Troubled | None:
+        """Return a host's trouble, None where it is well."""
+        return self._troubled.get(host)
+
+    def all(self) -> dict[str, Troubled]:
+        """Return every host in trouble."""
+        return dict(self._troubled)
+
+    def trouble(
+        self, host: str, message: str, policy: Policy, now: float, *, lacks_agent: bool = False
+    ) -> Troubled | None:
+        """Rest a host; return how, None where it rests already or cannot be rested.
+
+        Several runs that meet one trouble at the same time make no rest longer.
+        """
+        before = self._troubled.get(host)
+        if host == LOCAL:
+            return None
+        if before is not None and before.resting:
+            return self._without_agent(host, before, message) if lacks_agent else None
+        times = before.times + 1 if before is not None else 1
+        rested = Troubled(
+            since=before.since if before is not None else now,
+            until=now + backoff(times, policy),
+            times=times,
+            message=message,
+            lacks_agent=lacks_agent or (before is not None and before.lacks_agent),
+            missed=before is not None and before.missed,
+        )
+        self._troubled[host] = rested
+        return rested
+
+    def _without_agent(self, host: str, before: Troubled, message: str) -> Troubled | None:
+        """Note of a host that rests already that it lacks the agent's program."""
+        if before.lacks_agent:
+            return None
+        known = self._troubled[host] = replace(before, message=message, lacks_agent=True)
+        return known
+
+    def reached(self, host: str, *, launched: bool) -> bool:
+        """Note that a host could be used, or even an agent launched there; return whether that
+        ends its trouble."""
+        before = self._troubled.get(host)
+        if before is None or (before.lacks_agent and not launched):
+            return False
+        del self._troubled[host]
+        return True
+
+    def forget(self, hosts: Iterable[str], *, settings_changed: bool) -> None:
+        """Know nothing of hosts that are not among these; other settings may mean another agent."""
+        kept = set(hosts)
+        self._troubled = {
+            host: state
+            for host, state in self._troubled.items()
+            if host in kept and not (settings_changed and state.lacks_agent)
+        }
+
+    def pass_time(self, now: float) -> tuple[bool, list[str]]:
+        """Let rests end and patience run out; return whether any did, and with whom it did."""
+        changed, given_up = False, []
+        for host, state in self._troubled.items():
+            resting, missed = now < state.until, now >= state.since + PATIENCE
+            if (resting, missed) != (state.resting, state.missed):
+                self._troubled[host] = replace(state, resting=resting, missed=missed)
+                changed = True
+                if missed and not state.missed:
+                    given_up.append(host)
+        return changed, given_up
+
+    def wakeup_at(self) -> float:
+        """Return when ``pass_time`` next has something to tell."""
+        rests = (s.until for s in self._troubled.values() if s.resting)
+        limits = (s.since + PATIENCE for s in self._troubled.values() if not s.missed)
+        return min((*rests, *limits), default=math.inf)
+
+    def all_lack_agent(self, hosts: Iterable[str]) -> bool:
+        """Tell whether every one of these hosts answered that it has no such program."""
+        states = [self._troubled.get(host) for host in hosts]
+        return all(state is not None and state.lacks_agent for state in states)

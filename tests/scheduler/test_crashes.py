@@ -1,0 +1,172 @@
+"""A bug that one issue trips: it is counted and parked, and the others go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    HoldReason,
+    Issue,
+    RunEnd,
+    Stopped,
+    StopReason,
+)
+from sortie.orchestrator.recovery import crashed_over
+from sortie.scheduler import Event, dispatching, reconciling
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.scheduler.rules import order_key
+from tests.scheduler.driver import POLICY, issue, only, starts
+from tests.scheduler.lives import A, Lives
+from tests.scheduler.poison import Bug, fails_on_poison, poison, polled
+
+BROKEN = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
+HANDOFF = replace(POLICY, handoff_state="Review")
+
+
+def crash(driver: Lives, event: Event) -> Issue | None:
+    """Have a daemon crash over an event, as the shell records it, and begin its next life."""
+    with pytest.raises(Bug):
+        driver.tell(event)
+    blamed = driver.scheduler.in_hand
+    if blamed is not None:
+        for record in crashed_over(blamed):
+            driver.disk.write(record, driver.now)
+    driver.die()
+    return blamed
+
+
+def test_the_second_crash_parks_the_issue_and_the_others_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After one crash it is tried again; after two it is held, its candidate is not touched, and
+    what else there is runs."""
+    monkeypatch.setattr(dispatching, "order_key", fails_on_poison(order_key))
+    driver = Lives()
+    driver.put(poison(), issue("b"))
+
+    blamed = [crash(driver, polled(driver)), crash(driver, polled(driver))]
+    held = driver.holds()
+    decisions = driver.pass_time() + driver.pass_time(60)
+
+    assert blamed == [poison(), poison()]
+    assert held is driver.holds() is HoldReason.INTERNAL_ERROR
+    assert [s.issue.id for s in starts(decisions)] == ["b"]
+    assert A not in driver.scheduler._book.candidates
+
+
+@pytest.mark.parametrize("operator", [False, True], ids=["held for it", "stopped besides"])
+@pytest.mark.parametrize(
+    "changes", [{"state": "Doing"}, {"title": "Mend it otherwise"}], ids=["moved", "edited"]
+)
+def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
+    changes: dict[str, str], operator: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change that does not mend it costs one crash and no more, whoever holds it by then."""
+    for module in (dispatching, reconciling):
+        monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
+    driver = Lives()
+    driver.put(poison())
+    for _ in range(2):
+        crash(driver, polled(driver))
+    driver.pass_time()
+    if operator:
+        driver.settle(driver.tell(ev.StopAsked("a")))
+    reason = driver.holds()
+    driver.put(replace(poison(), **changes))  # type: ignore[arg-type]
+    driver.now += 60
+    (question,) = only(driver.tell(ev.TimePassed()), do.Refresh)
+    assert isinstance(question, do.Refresh)
+    event = ev.IssuesRefreshed(question.token, question.ids, (driver.tracker[A],))
+
+    if operator and "state" not in changes:
+        driver.tell(event)
+    else:
+        assert crash(driver, event) == driver.tracker[A]
+    for _ in range(3):
+        driver.pass_time()
+        driver.die()
+
+    assert driver.holds() is reason
+
+
+def test_a_mended_issue_runs_and_its_crashes_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A change that mends it ends the hold, and the count begins anew."""
+    for module in (dispatching, reconciling):
+        monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
+    driver = Lives()
+    driver.put(poison())
+    for _ in range(2):
+        crash(driver, polled(driver))
+    driver.pass_time()
+    driver.put(issue())
+
+    decisions = driver.pass_time(60)
+
+    assert len(starts(decisions)) == 1
+    assert driver.disk.crashes == {}
+
+
+@pytest.mark.parametrize(
+    ("end", "stopped", "forgotten"),
+    [
+        (BROKEN, None, True),
+        (Finished(finish=Finish.TURNS_USED), None, True),
+        (Stopped(), StopReason.OPERATOR, True),
+        (Stopped(), StopReason.SHUTDOWN, False),
+        (Stopped(), None, False),
+    ],
+)
+def test_a_run_that_ends_clears_the_count_and_a_cut_one_does_not(
+    end: RunEnd, stopped: StopReason | None, forgotten: bool
+) -> None:
+    """Handled without a crash is handled to the end of a run."""
+    driver = Lives()
+    driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
+    driver.die()
+    run_id = driver.begin()
+    if stopped is StopReason.OPERATOR:
+        driver.tell(ev.StopAsked("a"))
+    elif stopped is StopReason.SHUTDOWN:
+        driver.tell(ev.ShutdownRequested())
+
+    driver.end(run_id, end)
+
+    assert (driver.disk.crashes == {}) == forgotten
+
+
+def test_two_crashes_are_a_hold_whatever_the_issue_was_at() -> None:
+    """A wait of it is forgotten, a cut run is over, another hold stays what it is."""
+    driver = Lives()
+    driver.end(driver.begin(), BROKEN)
+    for _ in range(2):
+        driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
+
+    driver.die()
+
+    assert driver.holds() is HoldReason.INTERNAL_ERROR
+    assert driver.disk.retries == {}
+
+
+def test_a_crash_counts_no_more_once_its_hold_was_released() -> None:
+    """An operator's retry gives the issue two lives again."""
+    driver = Lives()
+    driver.put(issue())
+    for _ in range(2):
+        driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
+    driver.die()
+
+    driver.tell(ev.RetryAsked("a"))
+    driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
+    driver.die()
+
+    assert driver.holds() is None

@@ -1,0 +1,137 @@
+"""How an issue comes to the handoff state, or does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    HoldReason,
+    Streak,
+    TrackerErrorKind,
+)
+from sortie.scheduler import Memory
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import HandingOff, Held
+from tests.scheduler.driver import POLICY, Driver, issue, only, starts
+
+HANDOFF = replace(POLICY, handoff_state="Review")
+PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
+
+
+def claim_of(driver: Driver, name: str = "a") -> object:
+    return driver.scheduler.snapshot(driver.now).claims.get(issue(name).id)
+
+
+def test_success_ends_with_the_handoff_and_the_claim_is_released() -> None:
+    """A good run of a still active issue is handed off, once, and nothing waits after it."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+
+    (question,) = only(driver.end(run.run_id), do.Transition)
+    assert isinstance(question, do.Transition)
+    driver.put(issue(state="Review"))
+    answered = driver.settle(driver.tell(ev.TransitionAnswered(issue().id, question.token)))
+
+    assert (question.issue, question.state) == (issue(), "Review")
+    assert answered == [rec.ForgetRetry(issue_id=issue().id)]
+    assert claim_of(driver) is None
+
+
+def test_a_failing_handoff_is_tried_five_times_then_held() -> None:
+    """The handoff is retried by itself with backoff; the agent does not run again for it."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+    decisions = driver.end(run.run_id)
+    delays = []
+
+    for _ in range(5):
+        (question,) = only(decisions, do.Transition)
+        assert isinstance(question, do.Transition)
+        unavailable = TrackerErrorKind.UNAVAILABLE
+        answer = ev.TransitionAnswered(issue().id, question.token, unavailable, "500")
+        decisions = driver.tell(answer)
+        assert starts(decisions) == []
+        for retry in only(decisions, rec.RecordRetry):
+            assert isinstance(retry, rec.RecordRetry)
+            delays.append(retry.delay)
+            decisions = driver.pass_time(retry.delay)
+
+    held = claim_of(driver)
+    assert delays == [10, 20, 40, 80]
+    assert isinstance(held, Held)
+    assert held.reason is HoldReason.HANDOFF_FAILED
+
+
+@pytest.mark.parametrize("kind", [TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION])
+def test_a_hopeless_handoff_is_held_at_once(kind: TrackerErrorKind) -> None:
+    """Where trying again cannot help, the issue is held after the first try."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+    (question,) = only(driver.end(run.run_id), do.Transition)
+    assert isinstance(question, do.Transition)
+
+    driver.tell(ev.TransitionAnswered(issue().id, question.token, kind, "no"))
+
+    assert isinstance(claim_of(driver), Held)
+
+
+def test_a_handoff_overtaken_by_a_person_is_given_up() -> None:
+    """When someone moved the issue meanwhile, their word counts."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+    (question,) = only(driver.end(run.run_id), do.Transition)
+    assert isinstance(question, do.Transition)
+
+    answer = ev.TransitionAnswered(
+        issue().id, question.token, TrackerErrorKind.CONFLICT, "it was moved"
+    )
+    decisions = driver.tell(answer)
+
+    assert decisions == [
+        rec.ForgetRetry(issue_id=issue().id),
+        do.WaitOver(issue(), "it was moved"),
+    ]
+    assert claim_of(driver) is None
+
+
+def test_the_answer_to_an_earlier_handoff_counts_for_nothing() -> None:
+    """Only the answer to the handoff that is under way decides about it."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+    (question,) = only(driver.end(run.run_id), do.Transition)
+    assert isinstance(question, do.Transition)
+
+    stale = driver.tell(ev.TransitionAnswered(issue().id, question.token - 1))
+
+    assert stale == []
+    assert isinstance(claim_of(driver), HandingOff)
+
+
+def test_a_handoff_survives_a_restart_without_another_run() -> None:
+    """A recorded handoff is tried at the next start; the agent is not run for it."""
+    due = HandingOff(issue=issue(), streak=Streak(), tries=1, token=None, due_at=0.0)
+    driver = Driver(HANDOFF, Memory(claims=(due,)))
+    driver.put(issue())
+
+    decisions = driver.pass_time()
+
+    assert len(only(decisions, do.Transition)) == 1
+    assert starts(decisions) == []
+
+
+def test_a_miss_is_forgotten_when_a_waiting_handoff_is_found_again() -> None:
+    """A tracker that loses an issue for a moment is not asked for it again and again."""
+    due = HandingOff(issue=issue(), streak=Streak(), tries=1, token=None, due_at=300.0)
+    driver = Driver(HANDOFF, Memory(claims=(due,)))
+    driver.pass_time()
+    driver.put(issue())
+
+    driver.pass_time(5)
+
+    assert driver.scheduler.wakeup_at() > driver.now

@@ -1,0 +1,276 @@
+"""What ends a hold, and what does not: every reason, in the life that made it and in the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from sortie.model import Blocker, Comment, HoldReason
+from sortie.scheduler import Policy
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import Cleaning, HandingOff, Starting
+from tests.scheduler.driver import issue, only, starts
+from tests.scheduler.lives import A, Lives
+from tests.scheduler.parking import PARKING, edit, parked
+
+REASONS = tuple(HoldReason)
+CONFIGURATION = (
+    HoldReason.AGENT_NOT_FOUND,
+    HoldReason.INVALID_WORKSPACE_CWD,
+    HoldReason.ADAPTER_SETTINGS,
+)
+LIVES = pytest.mark.parametrize("reborn", [False, True], ids=["same life", "next life"])
+every_reason = pytest.mark.parametrize("reason", REASONS)
+
+CONTENT: list[dict[str, object]] = [
+    {"identifier": "A-2"},
+    {"title": "Mend it well"},
+    {"description": "now with details"},
+    {"priority": 1},
+    {"labels": ("urgent",)},
+    {"assignee": "kim"},
+    {"issue_type": "bug"},
+    {"branch_name": "mend-a"},
+    {"parent": "EPIC-1"},
+    {"blocked_by": (Blocker(identifier="B-1", state="done"),)},
+]
+NO_CHANGE: list[dict[str, object]] = [
+    {"comments": (Comment(author="kim", body="why?"),)},
+    {"updated_at": datetime(2026, 7, 1, tzinfo=UTC)},
+    {"created_at": datetime(2026, 1, 2, tzinfo=UTC)},
+    {"url": "https://tracker.example/a"},
+    {"state": " DOING "},
+]
+
+
+def names(changes: object) -> str:
+    return ",".join(changes) if isinstance(changes, dict) else str(changes)
+
+
+def daemon(reason: HoldReason, *, reborn: bool) -> Lives:
+    driver = parked(reason)
+    if reborn:
+        driver.die()
+        driver.pass_time()
+    return driver
+
+
+@LIVES
+@every_reason
+@pytest.mark.parametrize("changes", NO_CHANGE, ids=names)
+def test_what_is_no_change_of_state_or_content_ends_no_hold(
+    reason: HoldReason, changes: dict[str, object], reborn: bool
+) -> None:
+    """Comments, times, links and another spelling of the state end no hold, however often read."""
+    driver = daemon(reason, reborn=reborn)
+    edit(driver, **changes)
+
+    decisions = driver.pass_time(30) + driver.pass_time(30)
+
+    assert driver.holds() is reason
+    assert starts(decisions) == []
+
+
+@LIVES
+@every_reason
+@pytest.mark.parametrize("changes", CONTENT, ids=names)
+def test_a_change_of_content_ends_every_hold_but_an_operators(
+    reason: HoldReason, changes: dict[str, object], reborn: bool
+) -> None:
+    """Whatever a person edits lets the issue go, and it runs with a fresh budget and attempt; an
+    operator's word outlasts it."""
+    driver = daemon(reason, reborn=reborn)
+    changed = edit(driver, **changes)
+
+    decisions = driver.pass_time(30)
+
+    if reason is HoldReason.OPERATOR:
+        assert driver.holds() is reason
+        assert starts(decisions) == []
+    else:
+        assert only(decisions, do.HoldOver) == [
+            do.HoldOver(issue(state="Doing"), "its content changed")
+        ]
+        assert [(s.issue, s.streak.failures) for s in starts(decisions)] == [(changed, 0)]
+        assert (driver.disk.holds, driver.disk.sessions, driver.disk.crashes) == ({}, {}, {})
+
+
+@every_reason
+def test_labels_and_blockers_in_another_order_are_no_change(reason: HoldReason) -> None:
+    """The order of labels and blockers, the labels' case, and blockers' states mean nothing."""
+    one, two = Blocker(identifier="B-1", state="todo"), Blocker(identifier="B-2", state="done")
+    driver = parked(reason)
+    edit(driver, labels=("x", "Y"), blocked_by=(one, two))
+    driver.pass_time(30)
+    driver.settle(driver.tell(ev.StopAsked("a")))
+    for run in driver.scheduler.snapshot(driver.now).worked:
+        driver.end(run.run_id)
+    before = driver.holds()
+    edit(driver, labels=("y", "X "), blocked_by=(two, replace(one, state="done")))
+
+    driver.pass_time(30)
+
+    assert driver.holds() is before is HoldReason.OPERATOR
+
+
+@LIVES
+@every_reason
+def test_another_active_state_ends_every_hold(reason: HoldReason, reborn: bool) -> None:
+    """Who moves a held issue to another active state has it worked on again."""
+    driver = daemon(reason, reborn=reborn)
+    edit(driver, state="Todo")
+
+    decisions = driver.pass_time(30)
+
+    (over,) = only(decisions, do.HoldOver)
+    assert over == do.HoldOver(issue(state="Doing"), "its state changed from Doing to Todo")
+    assert len(starts(decisions)) == 1
+    assert driver.holds() is None
+
+
+@LIVES
+@every_reason
+def test_an_inactive_state_ends_every_hold_and_nothing_follows(
+    reason: HoldReason, reborn: bool
+) -> None:
+    """Who moves a held issue to an inactive state is left with an unclaimed issue."""
+    driver = daemon(reason, reborn=reborn)
+    edit(driver, state="Review")
+
+    decisions = driver.pass_time(30)
+
+    assert (driver.holds(), driver.claim()) == (None, None)
+    assert starts(decisions) == only(decisions, do.CleanWorkspace) == []
+
+
+@LIVES
+@every_reason
+def test_a_terminal_state_ends_every_hold_and_the_workspace_goes(
+    reason: HoldReason, reborn: bool
+) -> None:
+    """A held issue that is finished keeps neither a hold nor a workspace nor a budget."""
+    driver = daemon(reason, reborn=reborn)
+    done = edit(driver, state="Done")
+
+    decisions = driver.pass_time(30)
+
+    assert only(decisions, do.CleanWorkspace) == [do.CleanWorkspace(done, (driver.known(),))]
+    assert isinstance(driver.claim(), Cleaning)
+    assert (driver.disk.holds, driver.disk.sessions) == ({}, {})
+
+
+@every_reason
+def test_a_state_that_becomes_terminal_ends_every_hold(reason: HoldReason) -> None:
+    """What new settings call terminal is finished, though nobody moved it."""
+    driver = parked(reason)
+    policy = replace(
+        PARKING, active_states=frozenset({"todo"}), terminal_states=frozenset({"doing"})
+    )
+
+    decisions = driver.tell(ev.PolicyChanged(policy))
+    decisions += driver.pass_time() + driver.pass_time(3600)  # when all workspaces are looked at
+
+    assert len(only(decisions, do.CleanWorkspace)) == 1
+    assert driver.holds() is None
+
+
+@LIVES
+@every_reason
+def test_a_retry_ends_every_hold(reason: HoldReason, reborn: bool) -> None:
+    """An operator's retry is obeyed at once: a failed handoff is tried again, all else runs."""
+    driver = daemon(reason, reborn=reborn)
+
+    decisions = driver.settle(driver.tell(ev.RetryAsked("a")))
+
+    assert driver.holds() is None
+    assert (driver.disk.sessions, driver.disk.crashes) == ({}, {})
+    expected = HandingOff if reason is HoldReason.HANDOFF_FAILED else Starting
+    assert isinstance(driver.claim(), expected)
+    assert [s.streak.failures for s in starts(decisions)] == [0] * (expected is Starting)
+
+
+@LIVES
+@every_reason
+def test_a_vanished_issue_is_held_until_two_reads_missed_it(
+    reason: HoldReason, reborn: bool
+) -> None:
+    """One read that misses a held issue ends nothing; a second, 5 s later, ends the hold."""
+    driver = daemon(reason, reborn=reborn)
+    driver.tracker.clear()
+
+    driver.pass_time(30)
+    first = driver.holds()
+    driver.pass_time(5)
+
+    assert first is reason
+    assert (driver.holds(), driver.claim()) == (None, None)
+
+
+@every_reason
+def test_a_held_issue_that_was_missed_once_and_is_back_stays_held(reason: HoldReason) -> None:
+    """A tracker that loses an issue for a moment, or fails, ends no hold."""
+    driver = parked(reason)
+    present = driver.tracker.pop(A)
+    driver.pass_time(30)
+    driver.put(present)
+    driver.pass_time(5)
+    driver.tracker.clear()
+
+    driver.pass_time(30)
+
+    assert driver.holds() is reason
+
+
+RELOADS: list[tuple[str, Callable[[Policy], Policy], set[HoldReason]]] = [
+    ("unchanged", lambda p: p, set()),
+    ("poll interval", lambda p: replace(p, poll_interval=10.0), set()),
+    ("raised", lambda p: replace(p, max_sessions=2), {HoldReason.SESSION_BUDGET_EXHAUSTED}),
+    ("removed", lambda p: replace(p, max_sessions=0), {HoldReason.SESSION_BUDGET_EXHAUSTED}),
+    ("handoff", lambda p: replace(p, handoff_state="QA"), {HoldReason.HANDOFF_FAILED}),
+    ("no handoff", lambda p: replace(p, handoff_state=None), {HoldReason.HANDOFF_FAILED}),
+]
+
+
+@LIVES
+@every_reason
+@pytest.mark.parametrize(("name", "change", "ends"), RELOADS, ids=[r[0] for r in RELOADS])
+def test_a_reload_ends_the_holds_whose_cause_it_may_have_mended(
+    reason: HoldReason,
+    name: str,
+    change: Callable[[Policy], Policy],
+    ends: set[HoldReason],
+    reborn: bool,
+) -> None:
+    """Any reload ends holds for the configuration; a raised or removed limit those for the budget;
+    another handoff state those for the handoff; and no reload any other."""
+    driver = daemon(reason, reborn=reborn)
+
+    driver.tell(ev.PolicyChanged(change(PARKING)))
+
+    ended = reason in ends or reason in CONFIGURATION
+    assert driver.holds() is (None if ended else reason)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ends"),
+    [(3, 3, False), (3, 2, False), (3, 1, False), (3, 4, True), (3, 0, True), (0, 5, False)],
+)
+def test_only_a_raised_or_removed_limit_ends_a_hold_for_the_budget(
+    before: int, after: int, ends: bool
+) -> None:
+    """From no limit to any is no raise."""
+    driver = Lives(replace(PARKING, max_sessions=before))
+    driver.put(issue())
+    reason = HoldReason.SESSION_BUDGET_EXHAUSTED
+    driver.disk.sessions[A] = 3
+    driver.disk.write(rec.RecordHold(issue=issue(), reason=reason, detail="3 sessions"), 0.0)
+    driver.die()
+
+    driver.tell(ev.PolicyChanged(replace(PARKING, max_sessions=after)))
+
+    assert (driver.holds() is None) == ends
