@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import PurePosixPath
 
-from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
+from sortie.model import LOCAL, AgentError, ErrorKind, ProgramNotFound, TransportError
 from sortie.transports import Transport
 
 
@@ -27,9 +27,12 @@ async def resolve_command(
     words = _split(argv[0]) if isinstance(given, str) else argv
     if words != argv and (found := await _resolve(words[0], transport, path)):
         return (found, *words[1:])
+    looked = " on PATH or beside Sortie's interpreter"
+    if transport.host != LOCAL:
+        looked = " on the PATH of the login there"
     raise _not_found(
-        f"the agent's program {words[0]!r} was not found on {transport.host}, neither on PATH nor"
-        " beside Sortie's interpreter; install it or set agent.command to its absolute path"
+        f"the agent's program {words[0]!r} was not found on {transport.host}"
+        f"{'' if '/' in words[0] else looked}; install it or set agent.command to its absolute path"
     )
 
 

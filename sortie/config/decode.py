@@ -25,7 +25,7 @@ from sortie.config.rules import (
 from sortie.config.schemas import BlockSchema, Schemas, Surroundings
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
 from sortie.config.tree import Node
-from sortie.config.values import PathText
+from sortie.config.values import HostPathText, PathText
 from sortie.model import Problem
 
 _SECRETS = ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY")
@@ -41,6 +41,10 @@ class Decoded:
 
 class _WrittenWorkspace(Block):
     root: PathText | None = None
+
+
+class _WrittenRemotely(Block):
+    root: HostPathText | None = None
 
 
 class _WrittenPaths(Block):
@@ -74,6 +78,7 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
     drop_useless_limits(report)
     tracker = _chosen(report, "tracker", schemas.trackers, None)
     agent = _chosen(report, "agent", schemas.agents, AgentSettings.model_fields["kind"].default)
+    as_written = report.document
     parts: dict[str, Any] = {
         name: decode_block((name,), model, around, report) for name, model in _SECTIONS.items()
     }
@@ -81,7 +86,7 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
     secrets = {*_SECRETS, *report.secret_variables}
     blocks |= _blocks(report, schemas.agents, agent, around)
     db_path = _db_path(report, around)
-    workspace = _workspace(report, parts["workspace"], around)
+    workspace, remote_root = _workspace(report, as_written, parts["workspace"], around)
     for finding in _findings(parts):
         _tell(report, finding)
     for schema in (tracker, agent):
@@ -94,6 +99,7 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
         blocks=blocks,
         tracker_block=tracker.block_name,
         agent_block=agent.block_name,
+        remote_root=remote_root,
         secret_variables=tuple(sorted(secrets)),
     )
 
@@ -165,18 +171,22 @@ def _db_path(report: Report, around: Surroundings) -> str:
 
 
 def _workspace(
-    report: Report, written: BaseModel | None, around: Surroundings
-) -> WorkspaceSettings | None:
+    report: Report, document: Node, written: BaseModel | None, around: Surroundings
+) -> tuple[WorkspaceSettings | None, str]:
+    """Return where workspaces are on this machine, and on hosts."""
     if isinstance(written, _WrittenWorkspace) and written.root is not None:
-        return WorkspaceSettings(root=written.root)
+        remotely = decode_block(("workspace",), _WrittenRemotely, around, Report(document))
+        assert isinstance(remotely, _WrittenRemotely)  # it was good for this machine
+        return WorkspaceSettings(root=written.root), remotely.root or written.root
     path, state = ("workspace", "root"), around.state_directory()
     if state is None:
         if not report.is_bad(path):
             message = "has no default where HOME is not set; write the directory's whole path"
             report.error(report.nearest(path), path, message)
-        return None
+        return None, ""
     digest = sha256(around.identity.encode("utf-8", "surrogateescape")).hexdigest()
-    return WorkspaceSettings(root=str(state / "sortie" / "workspaces" / digest[:16]))
+    below = f"sortie/workspaces/{digest[:16]}"
+    return WorkspaceSettings(root=str(state / below)), f"~/.local/state/{below}"
 
 
 def _findings(parts: Mapping[str, Any]) -> Iterator[Finding]:

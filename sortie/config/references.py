@@ -60,7 +60,7 @@ def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
     if not isinstance(node.value, str):
         return Resolved(node)
     if node.place.is_override:
-        return _as_path(Resolved(node), around) if lookup is Lookup.PATH else Resolved(node)
+        return _finished(Resolved(node), lookup, around)
     text = node.value
     names = [found[1] or found[2] for found in _REFERENCE.finditer(text)]
     whole = _REFERENCE.fullmatch(text) is not None
@@ -82,7 +82,16 @@ def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
     elif names:
         message = f"${names[0]} is taken as it stands: only a whole value can be a reference"
         result.warnings.append((node, message))
-    return _as_path(result, around) if lookup is Lookup.PATH else result
+    return _finished(result, lookup, around)
+
+
+def _finished(result: Resolved, lookup: Lookup, around: Surroundings) -> Resolved:
+    assert result.node is not None
+    text = str(result.node.value)
+    if lookup is Lookup.HOST_PATH and (text == "~" or text.startswith("~/")):
+        return result
+    is_path = lookup in (Lookup.PATH, Lookup.HOST_PATH)
+    return _as_path(result, around) if is_path else result
 
 
 def _as_path(result: Resolved, around: Surroundings) -> Resolved:

@@ -44,6 +44,7 @@ def keep_restart_only(old: Settings, new: Settings) -> Settings:
             "tracker": new.tracker.model_copy(update=kept),
             **{section: getattr(old, section) for section in _SECTIONS},
             "db_path": old.db_path,
+            "remote_root": old.remote_root,
             "blocks": Frozen(blocks),
             "tracker_block": old.tracker_block,
             "secret_variables": tuple(sorted({*old.secret_variables, *new.secret_variables})),

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
 from sortie.config.tree import Path
-from sortie.model import state_key
+from sortie.model import LOCAL, state_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,11 @@ def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[F
 
 
 def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
-    """Yield the hosts that are listed more than once."""
+    """Yield the hosts that are listed more than once, or named as this machine is."""
     for position, host in enumerate(worker.ssh_hosts):
+        if host == LOCAL:
+            message = f'"{LOCAL}" means this machine everywhere; give the host another alias'
+            yield Finding(path=("worker", "ssh_hosts", position), message=message)
         if host in worker.ssh_hosts[:position]:
             yield Finding(path=("worker", "ssh_hosts", position), message=f'"{host}" stands twice')
 

@@ -141,7 +141,8 @@ class Settings(Block):
 
     ``db_path`` and ``workspace.root`` are absolute. ``tracker_block`` and ``agent_block`` name
     the blocks of the chosen adapters. ``secret_variables`` are the environment variables that
-    hold secrets of tracker and server; agents and hooks must not inherit them.
+    hold secrets of tracker and server; agents and hooks must not inherit them. ``remote_root`` is
+    ``workspace.root`` on SSH hosts, where ``~`` is the home directory of who logs in.
     """
 
     tracker: TrackerSettings
@@ -156,6 +157,7 @@ class Settings(Block):
     blocks: Blocks = Frozen()
     tracker_block: str = ""
     agent_block: str = ""
+    remote_root: str = ""
     secret_variables: tuple[str, ...] = ()
 
     def block(self, name: str) -> BaseModel:

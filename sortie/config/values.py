@@ -67,6 +67,7 @@ class Lookup(Enum):
     ANYWHERE = auto()
     ONLY = auto()  # nothing but a reference is accepted
     PATH = auto()  # as WHOLE; then ``~`` is expanded and a relative path made absolute
+    HOST_PATH = auto()  # as PATH, but ``~`` stays: it is the home directory on a remote host
 
 
 PathText = Annotated[str, Lookup.PATH]
@@ -75,6 +76,10 @@ PathText = Annotated[str, Lookup.PATH]
 In WORKFLOW.md a whole-value ``$VAR`` is looked up in it, ``~`` is the home directory, and a
 relative path is relative to the file; what the model holds is absolute.
 """
+
+
+HostPathText = Annotated[str, Lookup.HOST_PATH]
+"""A path on a remote host: as PathText, but one that begins with ``~`` is left as it is."""
 
 
 def needs(what: str) -> PydanticCustomError:

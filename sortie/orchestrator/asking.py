@@ -9,8 +9,12 @@ from typing import TypeVar
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.orchestrator.checking import Complain, sound_issues, sound_move, sound_read
 from sortie.telemetry import Publish, facts
 from sortie.trackers import IssuesRead, Tracker
+
+_TOLD_AT_MOST = 1000
+"""Complaints that are remembered, so that a broken adapter fills neither log nor memory."""
 
 PATIENCE = 60.0
 """Seconds after which a tracker that does not answer is taken to be unavailable."""
@@ -48,34 +52,62 @@ async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Pub
 
 
 class AskedTracker:
-    """A tracker whose every request goes through ``ask``."""
+    """A tracker whose every request goes through ``ask``, and whose answers are what they are
+    declared to be: an adapter's bug must not reach the scheduler."""
 
     def __init__(self, tracker: Tracker, publish: Publish) -> None:
         self._tracker = tracker
         self._publish = publish
+        self._told: set[str] = set()
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """See Tracker."""
-        return await ask(
-            "fetch_candidates", lambda: self._tracker.fetch_candidates(states), self._publish
-        )
+
+        async def request() -> Sequence[Issue]:
+            answer = await self._tracker.fetch_candidates(states)
+            return sound_issues(answer, self._complaining("fetch_candidates"))
+
+        return await ask("fetch_candidates", request, self._publish)
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
         """See Tracker."""
-        return await ask("fetch_by_ids", lambda: self._tracker.fetch_by_ids(ids), self._publish)
+
+        async def request() -> IssuesRead:
+            answer = await self._tracker.fetch_by_ids(ids)
+            return sound_read(answer, ids, self._complaining("fetch_by_ids"))
+
+        return await ask("fetch_by_ids", request, self._publish)
 
     async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
         """See Tracker."""
-        return await ask(
-            "fetch_by_states", lambda: self._tracker.fetch_by_states(states), self._publish
-        )
+
+        async def request() -> Sequence[Issue]:
+            answer = await self._tracker.fetch_by_states(states)
+            return sound_issues(answer, self._complaining("fetch_by_states"))
+
+        return await ask("fetch_by_states", request, self._publish)
 
     async def transition(self, issue: Issue, state: str) -> Issue:
         """See Tracker."""
-        return await ask(
-            "transition", lambda: self._tracker.transition(issue, state), self._publish
-        )
+
+        async def request() -> Issue:
+            return sound_move(await self._tracker.transition(issue, state), issue)
+
+        return await ask("transition", request, self._publish)
 
     async def comment(self, issue: Issue, body: str) -> None:
         """See Tracker."""
         await ask("comment", lambda: self._tracker.comment(issue, body), self._publish)
+
+    def _complaining(self, operation: str) -> Complain:
+        """Return how to tell of what is wrong in an answer: each thing once."""
+
+        def complain(flaw: str) -> None:
+            if flaw in self._told:
+                return
+            if len(self._told) >= _TOLD_AT_MOST:
+                self._told.clear()
+            self._told.add(flaw)
+            self._publish(facts.AdapterCrashed(where=operation, traceback=flaw))
+
+        return complain

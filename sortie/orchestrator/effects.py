@@ -65,7 +65,7 @@ async def refresh(office: Office, question: do.Refresh, tell: Tell) -> None:
     try:
         answer = await office.tracker.fetch_by_ids(ids)
     except TrackerError as exc:
-        tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc)))
+        tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc), answered=False))
         return
     failed = frozenset(answer.failed)
     error = "; ".join(sorted({str(exc) for exc in answer.failed.values()}))
@@ -101,6 +101,8 @@ async def _move_if_unchanged(office: Office, issue: Issue, state: str) -> None:
             TrackerErrorKind.NOT_FOUND, f"the tracker does not know {issue.identifier}"
         )
     present = answer.issues[0]
+    if same_state(present.state, state):
+        return  # it was moved already, before a crash or while the answer was lost
     if not same_state(present.state, issue.state):
         raise TrackerError(
             TrackerErrorKind.CONFLICT,

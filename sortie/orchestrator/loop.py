@@ -2,29 +2,41 @@
 
 Rule 1: this task alone calls the scheduler, and never waits for a tracker or an agent.
 Rule 2: a round's records are on disk before anything else of it is performed.
-Rule 3: each StartWorker is answered by exactly one WorkerExited.
+Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing is started.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import assert_never
 
 import trio
 
 from sortie.config import Settings
-from sortie.model import Issue, RunId, StoreError
+from sortie.model import Issue, StoreError
 from sortie.orchestrator import effects
+from sortie.orchestrator.commands import Commands
+from sortie.orchestrator.crew import Crew
+from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.noting import fact_of_note, fact_of_record
 from sortie.orchestrator.office import Office
-from sortie.scheduler import Decision, Event, Note, Policy, Record, Scheduler, Snapshot
+from sortie.orchestrator.recovery import crashed_over
+from sortie.scheduler import (
+    Decision,
+    Event,
+    Explanation,
+    Note,
+    Policy,
+    Record,
+    Scheduler,
+    Snapshot,
+)
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.telemetry import facts
-from sortie.worker import Assignment, Reports, Scopes, work
-
-COMMIT_PAUSE = 1.0
-"""Seconds between two tries to write records that could not be written."""
+from sortie.store import RecordRefused
+from sortie.worker import Reports
 
 IDLE_POLLS = 2
 """Good polls in a row, with nothing to do or to wait for, after which the daemon is idle."""
@@ -43,8 +55,7 @@ class Orchestrator:
         self._scheduler = scheduler
         self._settings = settings
         self._office = office
-        self._scopes: dict[RunId, Scopes] = {}
-        self._issues: dict[RunId, tuple[Issue, float]] = {}
+        self._crew = Crew(office)
         # Unbounded on purpose: producers must never block on, or drop, an exit. What agents say
         # does not come through here; what does is a few events a run.
         self._outbox, self._inbox = trio.open_memory_channel[tuple[Event, trio.Event | None]](
@@ -52,8 +63,9 @@ class Orchestrator:
         )
         self._policy: Policy = scheduler.snapshot(trio.current_time()).policy
         self._due_at = trio.current_time()
+        self._journal = Journal(office.store, office.wall, office.publish)
+        self._commands = Commands(self.tell)
         self.idle = trio.Event()
-        self.store_error: str | None = None
         self.giving_up = False
 
     @property
@@ -61,13 +73,34 @@ class Orchestrator:
         """When the loop means to come round, or began to, in trio's time."""
         return self._due_at
 
+    @property
+    def store_error(self) -> str | None:
+        """Why records cannot be written now, None where they can."""
+        return self._journal.error
+
     def snapshot(self) -> Snapshot:
         """Return an immutable picture of the scheduler."""
         return self._scheduler.snapshot(trio.current_time())
 
     def explain(self, issue: Issue) -> tuple[str, ...]:
         """Return why an issue would not be started now; empty if it would."""
-        return tuple(v.reason for v in self._scheduler.explain(issue) if v.reason is not None)
+        return tuple(
+            v.reason
+            for v in self._scheduler.explain(issue, trio.current_time())
+            if v.reason is not None
+        )
+
+    def explain_issue(self, name: str) -> Explanation | str:
+        """Return how an issue stands, by identifier or id; a sentence where it is not known."""
+        return self._scheduler.explain_issue(name, trio.current_time())
+
+    async def ask(self, command: Callable[[int], Event]) -> do.Answer | None:
+        """Have an operator's command obeyed, and return the answer once it is on record.
+
+        ``command`` makes the event of its number. None: it was not on record in time;
+        it takes effect once records can be written.
+        """
+        return await self._commands.ask(command)
 
     def tell(self, event: Event) -> None:
         """Put an event into the inbox."""
@@ -91,33 +124,58 @@ class Orchestrator:
 
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""
-        for scopes in self._scopes.values():
-            scopes.cut()
+        self._crew.cut()
 
     async def run(self) -> None:
-        """Feed the scheduler and perform its decisions until it is drained.
+        """Feed the scheduler and perform its decisions until it is drained and all is on disk.
 
         Raises StoreError where records cannot be written and ``giving_up`` is set.
         """
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as workers:
-                while not self._scheduler.drained:
-                    await self._round(await self._next_events(), background, workers)
+                while not (self._scheduler.drained and self._journal.is_empty):
+                    if self._is_stuck_at_the_end():
+                        await self._give_up(background, workers)
+                    else:
+                        await self._round(await self._next_events(), background, workers)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
+        # What handoffs came to meanwhile, or the next life would make them again.
+        answers = [item for item in self._queued() if isinstance(item[0], ev.TransitionAnswered)]
+        if answers:
+            async with trio.open_nursery() as nursery:
+                await self._round(answers, nursery, nursery)
+
+    def _is_stuck_at_the_end(self) -> bool:
+        """Tell whether only records that cannot be written keep the loop from its end.
+
+        A run whose start waits for its record has no worker that could exit.
+        """
+        draining = self._scheduler.snapshot(trio.current_time()).draining
+        return bool(draining and self.giving_up and self._journal.error and self._crew.is_empty)
+
+    async def _give_up(self, background: trio.Nursery, workers: trio.Nursery) -> None:
+        """Try to write a last time what could not be written until now."""
+        self._journal.hurry()
+        await self._round([], background, workers)
+        if self._journal.error is not None:
+            raise StoreError(self._journal.error)
 
     async def _next_events(self) -> list[tuple[Event, trio.Event | None]]:
         """Wait for an event or the scheduler's deadline, and take all that has queued up."""
         batch: list[tuple[Event, trio.Event | None]] = []
-        self._due_at = self._scheduler.wakeup_at()
+        self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
         with trio.move_on_at(self._due_at):
             batch.append(await self._inbox.receive())
-        while True:
-            try:
-                batch.append(self._inbox.receive_nowait())
-            except trio.WouldBlock:
-                break
+        batch += self._queued()
         if not batch or self._due_at <= trio.current_time():
             batch.append((ev.TimePassed(), None))
+        return batch
+
+    def _queued(self) -> list[tuple[Event, trio.Event | None]]:
+        batch = []
+        with suppress(trio.WouldBlock):
+            while True:
+                batch.append(self._inbox.receive_nowait())
         return batch
 
     async def _round(
@@ -127,64 +185,73 @@ class Orchestrator:
         workers: trio.Nursery,
     ) -> None:
         self._due_at = trio.current_time()
-        decisions: list[Decision] = []
-        for event, _ in batch:
-            self._remember(event)
-            decisions += self._scheduler.handle(event, trio.current_time())
-        records = [d for d in decisions if isinstance(d, Record)]
-        await self._write(records)
-        for decision in decisions:
-            if isinstance(decision, Record):
-                self._note_record(decision)
-            elif isinstance(decision, Note):
-                self._office.publish(fact_of_note(decision))
-            else:
-                self._perform(decision, background, workers)
-        for _, done in batch:
+        for event, done in batch:
+            if isinstance(event, ev.IssueMoved):
+                self._crew.remember(event)
+            self._journal.add(await self._decide(event))
             if done is not None:
-                done.set()
+                self._journal.add([done])
+        worked = self._journal.error is None
+        if await self._write():
+            for item in self._journal.take():
+                self._do(item, background, workers)
+        else:
+            for item in self._journal.take_urgent(self._is_urgent):
+                self._do(item, background, workers)
+        if worked != (self._journal.error is None):
+            self.tell(ev.StoreChanged(self._journal.error))
         if self._scheduler.idle_polls >= IDLE_POLLS:
             self.idle.set()
 
-    async def _write(self, records: list[Record]) -> None:
-        """Commit records, trying again for as long as it takes: nothing overtakes the disk."""
-        while records:
-            try:
-                await self._office.store.commit(records, self._office.wall())
-            except StoreError as exc:
-                self.store_error = str(exc)
-                self._office.publish(facts.StoreFailed(error=str(exc)))
-                if self.giving_up:
-                    raise
-                await trio.sleep(COMMIT_PAUSE)
-                self._due_at = trio.current_time()  # it is not stuck: it waits for the disk
-            else:
-                if self.store_error is not None:
-                    self.store_error = None
-                    self._office.publish(facts.StoreRecovered())
-                return
+    async def _decide(self, event: Event) -> list[Decision]:
+        """Have the scheduler decide; a crash of it is put on record and ends the daemon."""
+        try:
+            return self._scheduler.handle(event, trio.current_time())
+        except Exception:
+            await self._record_crash(self._scheduler.in_hand)
+            raise
 
-    def _remember(self, event: Event) -> None:
-        """Keep the newest issue of each run, for the facts about its end."""
-        if isinstance(event, ev.IssueMoved) and event.run_id in self._issues:
-            self._issues[event.run_id] = (event.issue, self._issues[event.run_id][1])
-            self._office.publish(facts.IssueMoved(run_id=event.run_id, issue=event.issue))
+    async def _write(self) -> bool:
+        try:
+            return await self._journal.write()
+        except RecordRefused as exc:
+            run_id = getattr(exc.record, "run_id", None)
+            known = self._crew.issue_of(run_id) if run_id is not None else None
+            await self._record_crash(known or getattr(exc.record, "issue", None))
+            raise
+
+    async def _record_crash(self, issue: Issue | None) -> None:
+        """Note which issue was being handled, so that a second crash over it parks it."""
+        if issue is None:
+            return
+        with suppress(StoreError), trio.CancelScope(shield=True):
+            await self._office.store.commit(crashed_over(issue), self._office.wall())
+
+    def _is_urgent(self, decision: Decision) -> bool:
+        """Tell whether a decision is performed although the disk fails: it depends on no record.
+
+        A run whose start waits for the disk cannot be stopped before.
+        """
+        if isinstance(decision, do.StopWorker):
+            return self._crew.works_on(decision.run_id)
+        return isinstance(decision, do.Poll | do.Refresh)
+
+    def _do(
+        self, item: Decision | trio.Event, background: trio.Nursery, workers: trio.Nursery
+    ) -> None:
+        match item:
+            case trio.Event():
+                item.set()
+            case _ if isinstance(item, Record):
+                self._note_record(item)
+            case _ if isinstance(item, Note):
+                self._office.publish(fact_of_note(item))
+            case _:
+                self._perform(item, background, workers)
 
     def _note_record(self, record: Record) -> None:
-        if isinstance(record, rec.RecordExit) and record.run_id in self._issues:
-            issue, began = self._issues.pop(record.run_id)
-            self._office.publish(
-                facts.RunFinished(
-                    run_id=record.run_id,
-                    issue=issue,
-                    status=record.status,
-                    turns=record.turns or 0,
-                    seconds=trio.current_time() - began,
-                    error_kind=record.error_kind,
-                    error=record.error,
-                    credits=record.credits,
-                )
-            )
+        if isinstance(record, rec.RecordExit):
+            self._crew.finished(record)
         elif (fact := fact_of_record(record)) is not None:
             self._office.publish(fact)
 
@@ -207,51 +274,24 @@ class Orchestrator:
                 background.start_soon(effects.comment, office, issue, lifecycle, body)
             case do.StartWorker():
                 self._start(decision, background, workers)
-            case do.StopWorker(run_id, issue, reason):
-                office.publish(facts.RunStopping(run_id=run_id, issue=issue, reason=reason))
-                # It may have ended by itself while the stop was being recorded.
-                if (scopes := self._scopes.get(run_id)) is not None:
-                    scopes.stop.cancel()
+            case do.StopWorker():
+                self._crew.stop(decision)
+            case do.Answer():
+                self._commands.answer(decision)
             case _:
                 assert_never(decision)
 
     def _start(
         self, start: do.StartWorker, background: trio.Nursery, workers: trio.Nursery
     ) -> None:
-        settings, issue = self._settings, start.issue
-        self._issues[start.run_id] = (issue, trio.current_time())
-        self._office.publish(
-            facts.RunStarted(
-                run_id=start.run_id,
-                issue=issue,
-                attempt=start.streak.failures,
-                host=start.host,
-                agent=settings.agent.kind,
-                max_turns=settings.agent.max_turns,
-            )
-        )
+        settings = self._settings
         if settings.tracker.comments.on_dispatch:
             body = effects.comment_on_dispatch(start.streak.failures, start.host)
-            background.start_soon(effects.comment, self._office, issue, "dispatch", body)
-        # The scopes are made here, not in the task, so that a StopWorker which overtakes the
-        # task's first step has something to cancel.
-        self._scopes[start.run_id] = Scopes()
-        workers.start_soon(self._work, start)
-
-    async def _work(self, start: do.StartWorker) -> None:
-        run_id, scopes = start.run_id, self._scopes[start.run_id]
-        job = Assignment(
-            run_id=run_id,
-            issue=start.issue,
-            attempt=start.streak.failures,
-            fetched_at=start.fetched_at,
-        )
+            background.start_soon(effects.comment, self._office, start.issue, "dispatch", body)
         reports = Reports(
             tell=self.tell,
             commit=self.commit,
             publish=self._office.publish,
             is_active=lambda issue: self._policy.is_active(issue),
         )
-        report = await work(job, self._office.bench_for(start.host), reports, scopes)
-        del self._scopes[run_id]
-        self.tell(ev.WorkerExited(run_id, report))
+        self._crew.start(start, settings, reports, workers)

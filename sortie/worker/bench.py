@@ -34,6 +34,7 @@ class Bench:
 
     ``environ`` is the daemon's environment and ``secrets`` what of it is not passed on.
     ``transport`` is the run's host, ``local`` this machine; ``workflow`` is WORKFLOW.md's path.
+    ``handed_over`` names what of ``environ`` an agent on a remote host gets.
     """
 
     settings: Settings
@@ -46,6 +47,7 @@ class Bench:
     secrets: Secrets
     local: Transport
     workflow: str
+    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

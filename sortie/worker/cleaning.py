@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from uuid import NAMESPACE_URL, uuid5
 
-from sortie.model import Issue, KnownWorkspace, RunId, WorkspaceError
+from sortie.model import Issue, KnownWorkspace, NotInRootError, RunId
 from sortie.telemetry import Publish
 from sortie.worker.bench import Assignment, Bench
 from sortie.worker.environment import RunEnvironment
@@ -39,6 +39,6 @@ async def remove_workspace(
 async def _is_there(workspaces: Workspaces, path: str) -> bool:
     try:
         await workspaces.verify(path)
-    except WorkspaceError:
+    except NotInRootError:
         return False
     return True

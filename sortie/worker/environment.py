@@ -16,6 +16,8 @@ from sortie.workspaces import (
     Workspace,
     agent_env,
     hook_env,
+    remote_agent_env,
+    remote_hook_env,
     run_hook,
 )
 
@@ -26,6 +28,7 @@ class RunEnvironment:
     def __init__(self, job: Assignment, bench: Bench, workspace: Workspace) -> None:
         self._job = job
         self._bench = bench
+        self._is_remote = workspace.host != LOCAL
         self._variables = RunVariables(
             issue_id=job.issue.id,
             issue_identifier=job.issue.identifier,
@@ -37,10 +40,21 @@ class RunEnvironment:
 
     def for_agent(self) -> dict[str, str]:
         """Return the agent's environment."""
-        return agent_env(self._bench.environ, self._variables, self._bench.secrets)
+        bench = self._bench
+        if self._is_remote:
+            names = bench.handed_over
+            return remote_agent_env(bench.environ, names, self._variables, bench.secrets)
+        return agent_env(bench.environ, self._variables, bench.secrets)
+
+    def _for_hook(self, *, here: bool) -> dict[str, str]:
+        give = hook_env if here or not self._is_remote else remote_hook_env
+        return give(self._bench.environ, self._variables, self._bench.secrets)
 
     async def run_hook(self, name: str, workspace: Workspace, publish: Publish) -> str | None:
-        """Run a hook, if the settings have one, and return what went wrong, or None."""
+        """Run a hook, if the settings have one, and return what went wrong, or None.
+
+        Raises HostError where that is the host.
+        """
         settings = self._bench.settings
         script: str | None = getattr(settings.hooks, name)
         if script is None:
@@ -53,13 +67,15 @@ class RunEnvironment:
                 self._bench.local if here else self._bench.transport,
                 script,
                 cwd=os.path.dirname(self._bench.workflow) if here else workspace.path,
-                env=hook_env(self._bench.environ, self._variables, self._bench.secrets),
+                env=self._for_hook(here=here),
                 timeout=settings.hooks.timeout,
                 grace=settings.agent.stop_grace,
             )
         finally:
             told = result or _cut_short(trio.current_time() - began)
             publish(self._told(name, told))
+        if result.trouble is not None:
+            raise result.trouble
         if result.result is HookOutcome.OK:
             return None
         last = result.output.strip().splitlines()[-1:] or ["no output"]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import trio
 
-from sortie.agents import Session, SessionParams
+from sortie.agents import Session
 from sortie.model import (
-    AgentError,
     ErrorKind,
     Failed,
     Finish,
     Finished,
+    HostError,
+    HostTrouble,
     KnownWorkspace,
+    NotInRootError,
     RunEnd,
     RunReport,
     Stopped,
@@ -33,20 +35,16 @@ from sortie.worker.bench import Assignment, Bench, Reports, Scopes
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.prompting import prompt_for
 from sortie.worker.rereading import Reread, reread
+from sortie.worker.sessions import SessionDesk
 from sortie.worker.turning import Turn, take_turn
-from sortie.worker.verdicts import StatusWord, after_turn
-from sortie.workspaces import Workspace
-
-SESSION_SLACK = 30.0
-"""Seconds beyond the grace time after which an agent that does not end its session is given up."""
-
-
-class _Abandoned(Exception):
-    """The run cannot go on."""
-
-    def __init__(self, kind: ErrorKind, message: str) -> None:
-        super().__init__(message)
-        self.failed = Failed(kind=kind, message=message)
+from sortie.worker.verdicts import (
+    Abandoned,
+    StatusWord,
+    after_turn,
+    blamed_on_host,
+    host_error_behind,
+)
+from sortie.workspaces import Workspace, workspace_key
 
 
 async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) -> RunReport:
@@ -60,8 +58,8 @@ async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) 
     try:
         with scopes.stop:
             end = await run.attempt()
-    except _Abandoned as exc:
-        end = exc.failed
+    except Abandoned as exc:
+        end = blamed_on_host(exc.failed, exc, began=run.began)
     except Exception as exc:  # the edge: one run's bug is one failed run
         reports.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
         message = f"the run crashed: {type(exc).__name__}; the log has the traceback"
@@ -83,6 +81,7 @@ class _Run:
         self.reports = reports
         self.scopes = scopes
         self.turns = 0
+        self.began = False
         self.credits: float | None = None
         self.tokens: int | None = None
 
@@ -95,7 +94,9 @@ class _Run:
         await self._move_to_in_progress()
         async with self._workspace() as (workspace, environment):
             await self._hook("before_run", workspace, environment)
-            async with self._session(workspace, environment) as session:
+            self._enter(Phase.SESSION)
+            desk = SessionDesk(self.job, self.bench, self.reports, self.scopes)
+            async with desk.session(workspace, environment.for_agent()) as session:
                 return await self._take_turns(session, workspace)
 
     async def _move_to_in_progress(self) -> None:
@@ -106,13 +107,15 @@ class _Run:
         # A stop must not come between the move and the telling of it: it would look as if a
         # person had moved the issue.
         await trio.lowlevel.checkpoint()
-        with self.scopes.shield():
+        with self.scopes.shield() as shield:
             try:
                 self.issue = await self.bench.tracker.transition(self.issue, state)
             except TrackerError as exc:
                 error = str(exc)
             else:
                 self.reports.tell(ev.IssueMoved(self.job.run_id, self.issue, True))
+        if shield.cancelled_caught:
+            error = "the daemon was told to leave at once"
         self.reports.publish(
             facts.TransitionCompleted(
                 issue=self.issue,
@@ -129,6 +132,10 @@ class _Run:
         self._enter(Phase.WORKSPACE)
         workspaces = self.bench.workspaces
         try:
+            workspace_key(self.job.issue.identifier)
+        except WorkspaceError as exc:  # no retry can help: only another identifier
+            raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
+        try:
             # A stop must not come between making a directory and telling of it: a directory
             # that nobody knows is never removed.
             with self.scopes.shield() as shield:
@@ -137,7 +144,7 @@ class _Run:
             if shield.cancelled_caught:  # by a cut, which is a stop too
                 await trio.lowlevel.checkpoint()
         except (WorkspaceError, TransportError) as exc:
-            raise _Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
         await self._announce(workspace)
         environment = RunEnvironment(self.job, self.bench, workspace)
         if workspace.created:
@@ -146,7 +153,8 @@ class _Run:
             yield workspace, environment
         finally:
             self._enter(Phase.ENDING)
-            with self.scopes.shield():
+            # A host that was lost meanwhile was told as a hook that failed.
+            with self.scopes.shield(), suppress(HostError):
                 await self._run_hook("after_run", workspace, environment)
 
     async def _announce(self, workspace: Workspace) -> None:
@@ -156,7 +164,7 @@ class _Run:
             host=workspace.host,
             path=workspace.path,
         )
-        await self.reports.commit(ev.WorkspaceMade(self.job.run_id, known))
+        await self.reports.commit(ev.WorkspaceMade(self.job.run_id, known, workspace.created))
         self.reports.publish(
             facts.WorkspaceReady(
                 run_id=self.job.run_id, path=workspace.path, created=workspace.created
@@ -168,12 +176,12 @@ class _Run:
         try:
             await self._hook("after_create", workspace, environment)
             await self.bench.workspaces.complete(workspace)
-        except _Abandoned:
+        except Abandoned:
             with self.scopes.shield():
                 await self._discard(workspace)
             raise
         except WorkspaceError as exc:
-            raise _Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
     async def _discard(self, workspace: Workspace) -> None:
         error = None
@@ -193,54 +201,25 @@ class _Run:
     async def _hook(self, name: str, workspace: Workspace, environment: RunEnvironment) -> None:
         """Run a hook whose failure ends the run."""
         self._enter(Phase.HOOK)
-        problem = await self._run_hook(name, workspace, environment)
+        try:
+            problem = await self._run_hook(name, workspace, environment)
+        except HostError as exc:
+            raise Abandoned(ErrorKind.PORT_EXIT, str(exc)) from exc
         if problem is not None:
-            raise _Abandoned(ErrorKind.HOOK_FAILED, problem)
+            raise Abandoned(ErrorKind.HOOK_FAILED, problem)
 
     async def _run_hook(
         self, name: str, workspace: Workspace, environment: RunEnvironment
     ) -> str | None:
         """Run a hook, if there is one, and return what went wrong."""
-        return await environment.run_hook(name, workspace, self.reports.publish)
-
-    @asynccontextmanager
-    async def _session(
-        self, workspace: Workspace, environment: RunEnvironment
-    ) -> AsyncIterator[Session]:
-        self._enter(Phase.SESSION)
-        agent = self.bench.agent
-        params = SessionParams(
-            run_id=self.job.run_id,
-            workspace=workspace.path,
-            transport=self.bench.transport,
-            env=environment.for_agent(),
-            read_timeout=self.bench.settings.agent.read_timeout,
-            stop_grace=self.bench.settings.agent.stop_grace,
-        )
+        began = self.began
+        self.began |= getattr(self.bench.settings.hooks, name) is not None
         try:
-            await self.bench.workspaces.verify(workspace.path)
-            session = await agent.start_session(params)
-        except WorkspaceError as exc:
-            raise _Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
-        except AgentError as exc:
-            self.reports.publish(
-                facts.SessionRefused(
-                    run_id=self.job.run_id,
-                    error_kind=exc.kind,
-                    error=str(exc),
-                    timed_out=exc.timed_out,
-                )
-            )
-            raise _Abandoned(exc.kind, str(exc)) from exc
-        self.reports.publish(
-            facts.SessionStarted(run_id=self.job.run_id, session_id=session.id or None)
-        )
-        try:
-            yield session
-        finally:
-            with self.scopes.shield() as bound:
-                bound.deadline = trio.current_time() + params.stop_grace + SESSION_SLACK
-                await agent.stop_session(session)
+            return await environment.run_hook(name, workspace, self.reports.publish)
+        except HostError as exc:
+            if exc.trouble is not HostTrouble.DROPPED:
+                self.began = began
+            raise
 
     async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
         max_turns = self.bench.settings.agent.max_turns
@@ -258,19 +237,22 @@ class _Run:
             await self.bench.workspaces.verify(workspace.path)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
-        except WorkspaceError as exc:
+        except NotInRootError as exc:
             return Failed(kind=ErrorKind.INVALID_WORKSPACE_CWD, message=str(exc))
+        except WorkspaceError as exc:
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
         await self.reports.commit(ev.TurnStarted(self.job.run_id, number))
-        self.turns = number
+        self.turns, began = number, self.began
+        self.began = True
         turn = Turn(self.job, number, prompt, self.bench, self.reports)
         result = await take_turn(turn, session)
         if result.credits is not None:
             self.credits = (self.credits or 0.0) + result.credits
         if result.tokens is not None:
             self.tokens = (self.tokens or 0) + result.tokens
-        word = await self._status(workspace)
+        word = await self._status(workspace, needed=result.outcome is TurnOutcome.COMPLETED)
         if word is None and result.outcome is not TurnOutcome.COMPLETED:
-            return after_turn(result, None, read=None)
+            return after_turn(result, None, read=None, began=began)
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
         self._enter(Phase.REREAD)
@@ -282,11 +264,17 @@ class _Run:
                 return None
         return after_turn(result, word, read=read)
 
-    async def _status(self, workspace: Workspace) -> StatusWord | None:
-        """Read and remove what the agent left in ``.sortie/status``."""
+    async def _status(self, workspace: Workspace, *, needed: bool) -> StatusWord | None:
+        """Read and remove what the agent left in ``.sortie/status``.
+
+        Where it is needed, raises Abandoned when its host is lost: the word may be one that ends
+        the run.
+        """
         try:
             text = await self.bench.workspaces.read_status(workspace.path)
         except (WorkspaceError, TransportError) as exc:
+            if needed and host_error_behind(exc) is not None:
+                raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
             text = f"(unreadable: {exc})"
         if text is None:
             return None

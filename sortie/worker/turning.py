@@ -15,12 +15,15 @@ from sortie.model import (
     ErrorKind,
     Launched,
     Notification,
+    ProcessIdentity,
     TurnOutcome,
     TurnResult,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.bench import Assignment, Bench, Reports
+
+_TOKENS_LIMIT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +53,12 @@ class _Ear:
         lines, message = 0, None
         for event in batch:
             match event:
-                case Launched():
+                case Launched(process=ProcessIdentity()):
                     self._launched(event)
-                case Notification(message=text):
+                case Notification(message=str(text)):
                     lines, message = lines + 1, text
+                case _:
+                    raise TypeError(f"an agent's event was expected, not {type(event).__name__}")
         if not any(isinstance(event, Launched) for event in batch):
             self._answered()
             self._spoke(lines, message)
@@ -121,7 +126,8 @@ async def _under_deadlines(turn: Turn, session: Session) -> tuple[TurnResult, st
         with trio.move_on_after(patience) as stall:
             try:
                 ear = _Ear(turn, stall)
-                result = await turn.bench.agent.run_turn(session, turn.prompt, ear.hear)
+                answer = await turn.bench.agent.run_turn(session, turn.prompt, ear.hear)
+                result = _checked(answer)
             except AgentError as exc:
                 result = TurnResult(
                     outcome=TurnOutcome.FAILED, error_kind=exc.kind, message=str(exc)
@@ -139,6 +145,17 @@ async def _under_deadlines(turn: Turn, session: Session) -> tuple[TurnResult, st
         ErrorKind.TURN_STALLED,
         f"the agent was silent longer than agent.stall_timeout_ms ({patience:g} s)",
     ), "stall"
+
+
+def _checked(answer: object) -> TurnResult:
+    """Return a turn's result. Raises TypeError and ValueError for what nobody could record."""
+    if not isinstance(answer, TurnResult) or not isinstance(answer.outcome, TurnOutcome):
+        raise TypeError(f"a turn's result was expected, not {answer!r:.200}")
+    if answer.credits is not None and not math.isfinite(answer.credits):
+        raise ValueError(f"a turn cannot cost {answer.credits} credits")
+    if answer.tokens is not None and not 0 <= answer.tokens < _TOKENS_LIMIT:
+        raise ValueError(f"a turn cannot take {answer.tokens} tokens")
+    return answer
 
 
 def _cut_off() -> TurnResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 
 from sortie.model import (
@@ -9,12 +10,42 @@ from sortie.model import (
     Failed,
     Finish,
     Finished,
+    HostError,
+    HostTrouble,
     RunEnd,
     RunStatus,
     TurnOutcome,
     TurnResult,
 )
 from sortie.worker.rereading import Gone, Reread, Unreadable
+
+
+class Abandoned(Exception):
+    """A run cannot go on; ``failed`` is how it ends."""
+
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.failed = Failed(kind=kind, message=message)
+
+
+def blamed_on_host(failed: Failed, error: BaseException, *, began: bool) -> Failed:
+    """Return how a run failed that an error ended, with what its remote host has to do with it.
+
+    ``began`` tells whether anything had run on the host.
+    """
+    cause = host_error_behind(error)
+    if cause is None:
+        return failed
+    dropped = cause.trouble is HostTrouble.DROPPED
+    return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began and dropped)
+
+
+def host_error_behind(error: BaseException) -> HostError | None:
+    """Return the trouble with a host that an error comes from, None where it does not."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, HostError):
+        cause = cause.__cause__
+    return cause
 
 
 class StatusWord(StrEnum):
@@ -45,11 +76,16 @@ _STATUSES = {
 
 
 def after_turn(
-    result: TurnResult, word: StatusWord | None, *, read: Reread | Gone | Unreadable | None
+    result: TurnResult,
+    word: StatusWord | None,
+    *,
+    read: Reread | Gone | Unreadable | None,
+    began: bool = True,
 ) -> RunEnd:
     """Return how the run ends: the agent's word counts most, then the turn's own failure.
 
-    ``read`` is the issue as re-read after the turn; None where it was not.
+    ``read`` is the issue as re-read after the turn; None where it was not. ``began`` tells whether
+    anything had run on the run's host before the turn.
     """
     if word is not None:
         return Finished(finish=_FINISHES[word])
@@ -58,6 +94,8 @@ def after_turn(
             kind=result.error_kind or ErrorKind.TURN_FAILED,
             message=result.message or "the turn failed",
             status=_STATUSES[result.outcome],
+            unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
+            adrift=result.trouble is HostTrouble.DROPPED,
         )
     match read:
         case Gone():

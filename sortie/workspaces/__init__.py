@@ -1,6 +1,14 @@
 """Workspaces: one directory per issue, its hooks and the environment of what runs in it."""
 
-from sortie.workspaces.environment import RunVariables, Secrets, agent_env, hook_env
+from sortie.workspaces.environment import (
+    RunVariables,
+    Secrets,
+    agent_env,
+    helper_env,
+    hook_env,
+    remote_agent_env,
+    remote_hook_env,
+)
 from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
 from sortie.workspaces.keys import workspace_key
 from sortie.workspaces.workspaces import STATUS_FILE, Workspace, Workspaces
@@ -14,7 +22,10 @@ __all__ = [
     "Workspace",
     "Workspaces",
     "agent_env",
+    "helper_env",
     "hook_env",
+    "remote_agent_env",
+    "remote_hook_env",
     "run_hook",
     "workspace_key",
 ]

@@ -6,7 +6,7 @@ Rule 2: run variables are the run's own; what an outer run left in the environme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import RunId
@@ -71,6 +71,25 @@ def agent_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) ->
     return _without_secrets(parent, secrets) | _variables(run)
 
 
+def remote_agent_env(
+    parent: Mapping[str, str], names: Iterable[str], run: RunVariables, secrets: Secrets
+) -> dict[str, str]:
+    """Return what an agent on a remote host gets: variables by name, and the run's variables.
+
+    Everything else is the host's own.
+    """
+    handed_over = {name: parent[name] for name in names if name in parent}
+    return _without_secrets(handed_over, secrets) | _variables(run)
+
+
+def remote_hook_env(
+    parent: Mapping[str, str], run: RunVariables, secrets: Secrets
+) -> dict[str, str]:
+    """Return what a hook on a remote host gets, besides what is the host's own."""
+    named = {name: value for name, value in parent.items() if name.startswith(PREFIX)}
+    return _without_secrets(named, secrets) | _variables(run)
+
+
 def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
     """Return a hook's environment: a few variables of the daemon's, and the run's variables."""
     allowed = {
@@ -79,6 +98,16 @@ def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> 
         if name in INHERITED_BY_HOOKS or name.startswith(PREFIX)
     }
     return _without_secrets(allowed, secrets) | _variables(run)
+
+
+def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets) -> dict[str, str]:
+    """Return the environment of a program that serves the daemon itself, such as ``ssh -G``.
+
+    It is the daemon's, less the secrets and less ``names``, which only agents need.
+    """
+    needless = set(names)
+    kept = {name: value for name, value in parent.items() if name not in needless}
+    return _without_secrets(kept, secrets)
 
 
 def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, str]:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 import trio
 
-from sortie.model import TransportError
+from sortie.model import HostError, TransportError
 from sortie.transports import Command, Exit, Transport
 
 OUTPUT_LIMIT = 4096
@@ -38,6 +38,7 @@ class HookResult:
     seconds: float
     status: str
     output: str
+    trouble: HostError | None = None
 
 
 async def run_hook(
@@ -67,7 +68,11 @@ async def run_hook(
     except TransportError as exc:
         seconds = trio.current_time() - began
         return HookResult(
-            result=HookOutcome.FAILED, seconds=seconds, status="not run", output=str(exc)
+            result=HookOutcome.FAILED,
+            seconds=seconds,
+            status="not run",
+            output=str(exc),
+            trouble=exc if isinstance(exc, HostError) else None,
         )
     seconds = trio.current_time() - began
     if exit_ is None:

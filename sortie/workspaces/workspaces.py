@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import trio
 
-from sortie.model import TransportError, WorkspaceError
+from sortie.model import NotInRootError, TransportError, WorkspaceError
 from sortie.transports import Transport
 from sortie.workspaces.keys import workspace_key
 
@@ -77,10 +77,13 @@ class Workspaces:
             await self._transport.remove_file(self._root, _marker(workspace.key))
 
     async def verify(self, path: str) -> None:
-        """Check that a workspace is still where it has to be; call it before each launch."""
+        """Check that a workspace is still where it has to be; call it before each launch.
+
+        Raises NotInRootError where it is not, and WorkspaceError where that cannot be told.
+        """
         with _workspace_errors():
             if not await self._transport.contained(self._root, path):
-                raise WorkspaceError(
+                raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
                     " look whether it was removed or replaced by a link"
                 )

@@ -174,5 +174,11 @@ class FakeTransport:
     def hurry(self) -> None:
         raise NotImplementedError
 
-    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
         raise NotImplementedError

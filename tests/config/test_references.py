@@ -43,6 +43,7 @@ robot: {trust: [$A]}
         path="/data/root", others=("/srv/rel", "/home/me"), password=Secret("$A")
     )
     assert settings.workspace.root == "/home/me/w"
+    assert settings.remote_root == "~/w"
     assert settings.server.auth_token == Secret("alpha")
     assert settings.server.host == "$A"
     assert settings.db_path == "/srv/rel"

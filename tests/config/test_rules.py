@@ -111,6 +111,14 @@ def test_a_limit_of_sessions_ends_it_too() -> None:
     assert findings(front_matter) == []
 
 
+def test_no_host_is_called_as_this_machine_is() -> None:
+    """Its runs would be here, however the ssh configuration explains the name."""
+    assert findings(GOOD + "worker: {ssh_hosts: [a, local]}") == [
+        'W:9:25: worker.ssh_hosts[1]: "local" means this machine everywhere;'
+        " give the host another alias"
+    ]
+
+
 def test_hosts_stand_once() -> None:
     """A host that is listed twice would get twice its share."""
     assert findings(GOOD + "worker: {ssh_hosts: [a, b, a]}") == [

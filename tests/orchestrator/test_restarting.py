@@ -34,6 +34,21 @@ async def test_a_drain_interrupts_and_the_next_life_continues(clock: MockClock) 
     assert len(world.transport.processes_of("after_run")) == 3
 
 
+async def test_a_handoff_that_ends_after_the_last_run_is_on_record(clock: MockClock) -> None:
+    """Else the next life would make it again, over what a person did with the issue meanwhile."""
+    world = World(issue(), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Completes(does=lambda: setattr(world.tracker, "delay", 1.0))]
+
+    async with world.life():
+        await world.until(facts.RunFinished)
+        under_way = world.of(facts.TransitionCompleted)
+    recovered = await world.store.recover()
+
+    assert under_way == []
+    assert [fact.result for fact in world.of(facts.TransitionCompleted)] == ["success"]
+    assert recovered.retries == ()
+
+
 async def test_a_drain_starts_nothing(clock: MockClock) -> None:
     """A freed slot stays free while the daemon leaves."""
     world = World(issue("a"), issue("b"), agent={"max_concurrent_agents": 1})

@@ -36,23 +36,27 @@ async def test_a_stop_that_overtakes_the_start(clock: MockClock) -> None:
     assert world.of(facts.TurnStarted) == []
 
 
-async def test_a_stop_and_an_exit_may_cross(clock: MockClock) -> None:
-    """A run that ends by itself while its stop is being recorded is stopped without harm."""
+async def test_a_run_can_be_stopped_while_the_disk_fails(clock: MockClock) -> None:
+    """What fills the disk may be the agent: it is ended at once, and that is recorded later."""
     world = World(issue(), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Completes(after=100)]
+    world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
         await world.until(facts.AgentLaunched)
-        await trio.sleep(95)
-        world.store.failing = StoreError("slow disk")
+        world.store.failing = StoreError("disk full")
         orchestrator.tell(ev.PauseAsked(True))
         orchestrator.tell(ev.StopAsked(issue().id))
+        await world.until(facts.TurnCompleted)
+        stopped_after = trio.current_time()
         await trio.sleep(20)
+        told = world.of(facts.IssueHeld)
         world.store.failing = None
         held = await world.until(facts.IssueHeld)
 
+    assert stopped_after < 10
+    assert told == []
     assert held.reason is HoldReason.OPERATOR
-    assert [row.status for row in await world.history()] == [RunStatus.SUCCEEDED]
+    assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
 
 
 async def test_an_operators_stop_holds_the_issue(clock: MockClock) -> None:

@@ -171,6 +171,8 @@ class FakeTracker:
         return TrackerError(kind, f"the fake tracker is {kind}", retry_after=self.retry_after)
 
     def _with_blockers(self, issue: Issue) -> Issue:
+        if not issue.blocked_by:
+            return issue
         known = {other.identifier: other for other in self._issues.values()}
         blockers = tuple(
             Blocker(

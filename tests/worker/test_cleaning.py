@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
-from sortie.model import LOCAL, KnownWorkspace, TransportError, WorkspaceError
+from sortie.model import (
+    LOCAL,
+    HostError,
+    HostTrouble,
+    KnownWorkspace,
+    TransportError,
+    WorkspaceError,
+)
 from sortie.telemetry import facts
 from sortie.worker.cleaning import remove_workspace
 from tests.transports.fake import Does
@@ -62,3 +69,16 @@ async def test_what_stays_is_an_error(clock: MockClock) -> None:
 
     hooks = [fact.result for fact in rig.of(facts.HookCompleted)]
     assert hooks == ["failed"]
+
+
+async def test_a_host_that_cannot_be_asked_keeps_its_workspace(clock: MockClock) -> None:
+    """before_remove would be passed over, and with it what it saves from the workspace."""
+    rig = Rig(hooks={"before_remove": Does()})
+    await rig.work()
+    rig.transport.faults["contained"] = HostError(HostTrouble.DROPPED, "lost the link")
+
+    with pytest.raises(WorkspaceError, match="lost the link"):
+        await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
+
+    assert rig.transport.ran == []
+    assert f"{ROOT}/A" in rig.transport.directories

@@ -69,7 +69,7 @@ async def test_what_is_reported_can_be_acted_on(clock: MockClock) -> None:
     launched = rig.of(facts.AgentLaunched)[0]
     assert rig.told == [
         ev.IssueMoved(RUN, moved, True),
-        ev.WorkspaceMade(RUN, known),
+        ev.WorkspaceMade(RUN, known, True),
         ev.TurnStarted(RUN, 1),
         ev.ProcessLaunched(RUN, launched.process),
         ev.IssueMoved(RUN, moved),

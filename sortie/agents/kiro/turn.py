@@ -9,6 +9,7 @@ from sortie.kiro.outcome import turn_result
 from sortie.kiro.transcript import Transcript
 from sortie.model import (
     ErrorKind,
+    HostError,
     Launched,
     ProgramNotFound,
     TransportError,
@@ -49,11 +50,13 @@ class Turn:
         except ProgramNotFound as error:
             return self._failed(ErrorKind.AGENT_NOT_FOUND, f"kiro could not be started: {error}")
         except TransportError as error:
-            return self._failed(ErrorKind.PORT_EXIT, f"kiro could not be run or ended: {error}")
+            message = f"kiro could not be run or ended: {error}"
+            return self._failed(ErrorKind.PORT_EXIT, message, error)
         finally:
             self._ended.set()
         if self._lost and self._exit is None:
-            return self._failed(ErrorKind.PORT_EXIT, f"kiro's process was lost: {self._lost}")
+            message = f"kiro's process was lost: {self._lost}"
+            return self._failed(ErrorKind.PORT_EXIT, message, self._lost)
         return turn_result(self._exit, self._transcript.evidence())
 
     async def stop(self) -> None:
@@ -92,7 +95,9 @@ class Turn:
             except TransportError as error:
                 self._lost = error
 
-    def _failed(self, kind: ErrorKind, message: str) -> TurnResult:
+    def _failed(
+        self, kind: ErrorKind, message: str, error: TransportError | None = None
+    ) -> TurnResult:
         evidence = self._transcript.evidence()
         return TurnResult(
             outcome=TurnOutcome.FAILED,
@@ -100,4 +105,5 @@ class Turn:
             message=message,
             credits=evidence.trailer.credits if evidence.trailer else None,
             warnings=evidence.warnings,
+            trouble=error.trouble if isinstance(error, HostError) else None,
         )

@@ -1,0 +1,53 @@
+"""Operators' commands under way: each has a number, under which its answer comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.scheduler import Event
+from sortie.scheduler.decisions import Answer
+
+PATIENCE = 7.0
+"""Seconds that an operator waits for a command to be on record; who asks by HTTP waits for 10."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A command whose operator waits."""
+
+    answered: trio.Event = field(default_factory=trio.Event)
+    answer: Answer | None = None
+
+
+class Commands:
+    """Brings commands and answers together; ``tell`` takes a command's event."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._asked: dict[int, _Asked] = {}
+        self._count = 0
+
+    async def ask(self, command: Callable[[int], Event]) -> Answer | None:
+        """Tell the event that ``command`` makes of its number, and wait for the answer.
+
+        None: there was none within PATIENCE.
+        """
+        self._count += 1
+        number = self._count
+        asked = self._asked[number] = _Asked()
+        self._tell(command(number))
+        try:
+            with trio.move_on_after(PATIENCE):
+                await asked.answered.wait()
+        finally:
+            del self._asked[number]
+        return asked.answer
+
+    def answer(self, answer: Answer) -> None:
+        """Give an answer to who waits for it, if anybody still does."""
+        if (asked := self._asked.get(answer.ask)) is not None:
+            asked.answer = answer
+            asked.answered.set()

@@ -1,0 +1,291 @@
+"""A tracker that is away, slow, or whose answers are lost: what goes on, and what comes after."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.daemon.tally import Tally
+from sortie.daemon.views import Window
+from sortie.model import (
+    HoldReason,
+    Issue,
+    RunStatus,
+    StopReason,
+    Streak,
+    TrackerError,
+    TrackerErrorKind,
+    Trigger,
+    TurnOutcome,
+    WaitKind,
+)
+from sortie.orchestrator import Orchestrator
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.store import Totals
+from sortie.telemetry import facts
+from sortie.telemetry.board import Board
+from sortie.web import WorkflowView
+from tests.agents.fake import Chats, Completes, Silent
+from tests.orchestrator.world import HANDOFF, World
+from tests.worker.rig import issue
+
+HOUR = 3600.0
+POLL = 30.0
+DOWN = TrackerErrorKind.UNAVAILABLE
+
+
+def window_of(orchestrator: Orchestrator) -> Window:
+    """Return what the daemon shows."""
+    nothing = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
+    return Window(
+        orchestrator=orchestrator,
+        board=Board(lambda: datetime.now(UTC)),
+        tally=Tally(nothing),
+        workflow=lambda: WorkflowView(path="/w/WORKFLOW.md", valid=True),
+    )
+
+
+def requests(world: World) -> int:
+    """Return how many requests were made of the tracker."""
+    return len(world.of(facts.TrackerAsked))
+
+
+def failed_once(which: Issue, *, delay: float) -> rec.RecordRetry:
+    """Return the record of a wait after a failure."""
+    return rec.RecordRetry(
+        issue=which,
+        kind=WaitKind.RETRY,
+        trigger=Trigger.ERROR,
+        streak=Streak(failures=1),
+        delay=delay,
+    )
+
+
+async def test_an_hour_away_is_shown_and_starts_nothing(clock: MockClock) -> None:
+    """Readiness names the tracker, liveness does not mind, and nothing new starts until it is
+    back; then all does, and readiness says so."""
+    world = World(issue("a"), tracker=HANDOFF)
+
+    async with world.life() as orchestrator:
+        window = window_of(orchestrator)
+        await world.until(facts.TransitionCompleted)
+        world.tracker.down = DOWN
+        world.tracker.put(issue("b"))
+        await trio.sleep(HOUR)
+        away, started = window.health(), len(world.of(facts.RunStarted))
+        world.tracker.down = None
+        await world.until(facts.TransitionCompleted, 2)
+        back = window.health()
+
+    assert (away.ready, away.reasons) == (False, ("the fake tracker is unavailable",))
+    assert away.overdue == 0.0
+    assert (back.ready, started) == (True, 1)
+
+
+async def test_deadlines_hold_while_the_tracker_is_away(clock: MockClock) -> None:
+    """A silent agent is ended as stalled and a chatty one as timed out, each at its time, and
+    both are retried as soon as the tracker answers."""
+    world = World(
+        issue("a"),
+        issue("b"),
+        tracker=HANDOFF,
+        agent={"stall_timeout_ms": 300_000, "turn_timeout_ms": 1_200_000},
+    )
+    world.agent.scripts["A"] = [Silent(), Completes()]
+    world.agent.scripts["B"] = [Chats(every=100, times=99), Completes()]
+
+    async with world.life() as orchestrator:
+        await world.until(facts.AgentLaunched, 2)
+        world.tracker.down = DOWN
+        await trio.sleep(HOUR)
+        ended = {f.outcome: f.seconds for f in world.of(facts.TurnCompleted)}
+        waits = {w.issue.identifier: w.issue for w in orchestrator.snapshot().waiting}
+        world.tracker.down = None
+        back_at = trio.current_time()
+        await world.until(facts.TransitionCompleted, 2)
+        done_after = trio.current_time() - back_at
+
+    assert ended == {TurnOutcome.STALLED: 300.0, TurnOutcome.TIMED_OUT: 1200.0}
+    assert set(waits) == {"A", "B"}
+    assert done_after <= POLL + 2
+    assert {f.trigger for f in world.of(facts.RetryScheduled) if f.kind is WaitKind.RETRY} == {
+        Trigger.STALL,
+        Trigger.TIMEOUT,
+    }
+    assert sorted(row.attempt for row in await world.history()) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("slots", [1, 10])
+async def test_an_hour_away_is_no_storm(clock: MockClock, slots: int) -> None:
+    """With hundreds of issues that wait, run and are held the requests keep to the pace of the
+    polls; no wait is lost, and all are due when the tracker is back."""
+    issues = [issue(f"i{n}") for n in range(100)]
+    world = World(*issues, tracker=HANDOFF, agent={"max_concurrent_agents": slots})
+    for n, waiting in enumerate(issues):
+        await world.store.commit([failed_once(waiting, delay=n)], world.wall())
+    world.tracker.down = DOWN
+
+    async with world.life() as orchestrator:
+        await trio.sleep(HOUR)
+        asked, waits = requests(world), orchestrator.snapshot().waiting
+        world.tracker.down = None
+        await world.until(facts.TransitionCompleted, 100)
+
+    assert len(waits) == 100
+    assert HOUR / POLL <= asked <= 6 * HOUR / POLL
+    assert {row.attempt for row in await world.history()} == {1}
+    world.tracker.assert_all_in("Review")
+
+
+async def test_rereads_that_fail_among_good_polls_are_no_storm(clock: MockClock) -> None:
+    """A tracker that lists thousands and re-reads none, such as one with a limit of requests, is
+    asked a few times a poll and not once for each candidate."""
+    world = World(*(issue(f"i{n}") for n in range(500)), agent={"max_concurrent_agents": 2})
+    healthy = world.tracker.fetch_by_ids
+
+    async def refuse(_ids: object) -> object:
+        await trio.sleep(0.01)
+        raise TrackerError(DOWN, "too many requests")
+
+    setattr(world.tracker, "fetch_by_ids", refuse)  # noqa: B010
+    async with world.life():
+        await trio.sleep(10 * POLL)
+        asked = requests(world)
+        setattr(world.tracker, "fetch_by_ids", healthy)  # noqa: B010
+        began = trio.current_time()
+        await world.until(facts.RunStarted, 2)
+        resumed_after = trio.current_time() - began
+
+    assert asked <= 6 * 10
+    assert resumed_after <= POLL + 1
+
+
+async def test_a_handoff_that_failed_in_a_short_outage_is_made_after_it(clock: MockClock) -> None:
+    """Away for two minutes, just when a run has ended: the handoff comes later, without a run."""
+    world = World(issue(), tracker=HANDOFF)
+
+    async with world.life():
+        await world.until(facts.RunFinished)
+        world.tracker.down = DOWN
+        await trio.sleep(120)
+        failed = [fact.result for fact in world.of(facts.TransitionCompleted)]
+        world.tracker.down = None
+        await world.until(facts.TransitionCompleted, where=lambda f: f.result == "success")
+
+    assert failed == ["error"] * 4
+    assert world.tracker.journey("a") == ("Todo", "Review")
+    assert world.agent.runs_of("A") == 1
+
+
+async def test_a_handoff_that_failed_for_an_hour_is_held_and_can_be_made(clock: MockClock) -> None:
+    """Five tries, then it is held over a restart; the operator's retry makes the handoff alone."""
+    world = World(issue(), tracker=HANDOFF)
+
+    async with world.life():
+        await world.until(facts.RunFinished)
+        world.tracker.down = DOWN
+        await trio.sleep(HOUR)
+        tries = len(world.of(facts.TransitionCompleted))
+    async with world.life() as orchestrator:
+        await trio.sleep(HOUR)
+        world.tracker.down = None
+        await trio.sleep(HOUR)
+        held = [(hold.issue.id, hold.reason) for hold in orchestrator.snapshot().held]
+        answer = await orchestrator.ask(lambda ask: ev.RetryAsked("A", ask))
+        await world.until(facts.TransitionCompleted, tries + 1)
+
+    assert (tries, held) == (5, [("a", HoldReason.HANDOFF_FAILED)])
+    assert answer is not None
+    assert answer.verdict == "done"
+    assert world.tracker.journey("a") == ("Todo", "Review")
+    assert world.agent.runs_of("A") == 1
+
+
+async def test_a_slow_tracker_is_slow_and_nothing_else(clock: MockClock) -> None:
+    """With 50 s for each answer no deadline is missed, no request overlaps another of its kind
+    without end, and every issue is handed off in the end."""
+    world = World(
+        *map(issue, "abc"),
+        tracker={**HANDOFF, "in_progress_state": "Doing"},
+        agent={"stall_timeout_ms": 60_000, "max_concurrent_agents": 2},
+    )
+    world.tracker.delay = 50.0
+    world.agent.scripts["A"] = [Silent(), Completes()]
+
+    async with world.life() as orchestrator:
+        await world.until(
+            facts.TransitionCompleted,
+            3,
+            lambda f: (f.lifecycle, f.result) == ("handoff", "success"),
+        )
+        late = orchestrator.next_round_at - trio.current_time()
+        took = trio.current_time()
+
+    stalled = [f.seconds for f in world.of(facts.TurnCompleted) if f.outcome == "stalled"]
+    assert stalled == [60.0]
+    assert late >= 0.0
+    assert requests(world) <= took / 10
+    world.tracker.assert_all_in("Review")
+
+
+@pytest.mark.parametrize("reads", [1, 2])
+async def test_a_lost_issue_counts_after_the_second_read(clock: MockClock, reads: int) -> None:
+    """Missed once and found again the run never notices; missed twice it is stopped, its
+    workspace stays, and the issue runs anew once it is back."""
+    world = World(issue(), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Chats(every=10, times=30)]
+    rereads = 0
+
+    def count(fact: object) -> None:
+        nonlocal rereads
+        if isinstance(fact, facts.TrackerAsked) and fact.operation == "fetch_by_ids":
+            rereads += 1
+            if rereads == reads:
+                world.tracker.find_again("a")
+
+    async with world.life():
+        await world.until(facts.AgentLaunched)
+        world.tracker.lose("a")
+        world.sinks.append(count)
+        await world.until(facts.TransitionCompleted)
+        stopped = [fact.reason for fact in world.of(facts.RunStopping)]
+
+    assert stopped == ([] if reads == 1 else [StopReason.MISSING])
+    assert [row.status for row in await world.history()] == (
+        [RunStatus.SUCCEEDED] if reads == 1 else [RunStatus.CANCELLED, RunStatus.SUCCEEDED]
+    )
+    world.tracker.assert_all_in("Review")
+
+
+@pytest.mark.parametrize("lifecycle", ["dispatch", "handoff"])
+@pytest.mark.parametrize("how", ["error", "silence"])
+async def test_a_move_that_was_made_but_not_answered_is_not_made_twice(
+    clock: MockClock, lifecycle: str, how: str
+) -> None:
+    """The issue stands where it was moved to; the loss of the answer costs no run and no hold."""
+    world = World(issue(), tracker={**HANDOFF, "in_progress_state": "Doing"})
+    move = world.tracker.transition
+    lost = {"dispatch": "Doing", "handoff": "Review"}[lifecycle]
+
+    async def lose_the_answer(present: Issue, state: str) -> Issue:
+        moved = await move(present, state)
+        if state != lost:
+            return moved
+        if how == "silence":
+            await trio.sleep_forever()
+        raise TrackerError(DOWN, "the connection was reset")
+
+    setattr(world.tracker, "transition", lose_the_answer)  # noqa: B010
+    async with world.life() as orchestrator:
+        await trio.sleep(600)
+        claims = dict(orchestrator.snapshot().claims)
+
+    assert claims == {}
+    assert world.tracker.journey("a") == ("Todo", "Doing", "Review")
+    assert [move.after for move in world.tracker.moves] == ["Doing", "Review"]
+    assert world.agent.runs_of("A") == 1
+    assert world.of(facts.IssueHeld) == []

@@ -1,0 +1,130 @@
+"""A workspace root that goes and comes back, and a look at it that does not return."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.daemon.tally import Tally
+from sortie.daemon.views import POLL_LIMIT, Window
+from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, TransportError
+from sortie.orchestrator.office import Readiness
+from sortie.scheduler import policy_of
+from sortie.store import Totals
+from sortie.telemetry import facts
+from sortie.telemetry.board import Board
+from sortie.web import WorkflowView
+from tests.agents.fake import Chats, Completes, Silent
+from tests.orchestrator.world import HANDOFF, World
+from tests.worker.rig import ROOT, issue
+
+
+class DeadMount(World):
+    """A world in which the look at the workspace root hangs until it is ``mounted``."""
+
+    mounted: trio.Event | None = None
+
+    async def _preflight(self) -> Readiness:
+        if self.mounted is not None:
+            await self.mounted.wait()
+        return await super()._preflight()
+
+
+GONE = TransportError("no such directory")
+
+
+async def test_a_root_that_goes_between_two_turns_holds_its_runs(clock: MockClock) -> None:
+    """No turn is begun outside; the issue is held, nothing else starts, and a reload after the
+    root is back lets everything run."""
+    world = World(issue("a"), tracker=HANDOFF, agent={"max_turns": 3})
+    world.agent.scripts["A"] = [Completes(after=10)]
+
+    async with world.life() as orchestrator:
+        await world.until(facts.AgentLaunched)
+        before = set(world.transport.directories)
+        world.transport.directories = {d for d in before if not d.startswith(ROOT)}
+        world.readiness = Readiness(fault="the root is gone")
+        world.tracker.put(issue("b"))
+        held = await world.until(facts.IssueHeld)
+        await trio.sleep(600)
+        launched = len(world.agent.launched_at)
+        world.transport.directories, world.readiness = before, Readiness()
+        orchestrator.apply(world.settings, policy_of(world.settings))
+        await world.until(facts.TransitionCompleted, 2)
+
+    assert (held.reason, launched) == (HoldReason.INVALID_WORKSPACE_CWD, 1)
+    first = (await world.history())[0]
+    assert (first.issue, first.status, first.error_kind) == (
+        "A",
+        RunStatus.FAILED,
+        ErrorKind.INVALID_WORKSPACE_CWD,
+    )
+    world.tracker.assert_all_in("Review")
+
+
+@pytest.mark.parametrize("method", ["make_directory", "write_file", "read_file", "contained"])
+async def test_a_root_that_fails_for_an_hour_fails_runs_and_loses_none(
+    clock: MockClock, method: str
+) -> None:
+    """Whatever cannot be done in it, the issue is tried again at a growing pace until it can."""
+    world = World(issue("a"), tracker=HANDOFF)
+    world.transport.faults[method] = GONE
+
+    async with world.life():
+        await trio.sleep(3600)
+        tries = await world.history()
+        world.transport.faults.clear()
+        await world.until(facts.TransitionCompleted)
+
+    assert {row.error_kind for row in tries if row.finished_at} == {ErrorKind.WORKSPACE_ERROR}
+    assert 10 <= len(tries) <= 20
+    world.tracker.assert_all_in("Review")
+
+
+async def test_a_status_that_cannot_be_read_does_not_fail_a_good_turn(clock: MockClock) -> None:
+    """The root is away while the agent finishes: the run ends well, and that is recorded."""
+    world = World(issue("a"), tracker=HANDOFF)
+    world.agent.scripts["A"] = [Chats(every=10, times=3)]
+
+    async with world.life():
+        await world.until(facts.AgentLaunched)
+        world.transport.faults["read_file"] = world.transport.faults["remove_file"] = GONE
+        await world.until(facts.TransitionCompleted)
+
+    assert [row.status for row in await world.history()] == [RunStatus.SUCCEEDED]
+
+
+async def test_a_look_that_hangs_is_shown_and_holds_up_no_run(clock: MockClock) -> None:
+    """A preflight that never returns, as on a dead mount, makes the daemon not ready; what runs
+    is still re-read, stopped and retried, and the next poll follows when it returns."""
+    world = DeadMount(issue("a"), tracker=HANDOFF, agent={"stall_timeout_ms": 0})
+    world.agent.scripts["A"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        window = Window(
+            orchestrator=orchestrator,
+            board=Board(lambda: datetime.now(UTC)),
+            tally=Tally(Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)),
+            workflow=lambda: WorkflowView(path="/w/WORKFLOW.md", valid=True),
+        )
+        await world.until(facts.AgentLaunched)
+        world.mounted = trio.Event()
+        await trio.sleep(30 + POLL_LIMIT - 10)
+        soon = window.health()
+        await trio.sleep(100)
+        late = window.health()
+        world.tracker.edit("a", state="Backlog")
+        finished = await world.until(facts.RunFinished)
+        world.mounted.set()
+        world.tracker.put(issue("b"))
+        await world.until(facts.TransitionCompleted)
+        after = window.health()
+
+    assert (soon.ready, after.ready) == (True, True)
+    assert (late.ready, late.overdue) == (False, 0.0)
+    assert "the poll under way has taken" in late.reasons[0]
+    assert finished.status is RunStatus.CANCELLED
+    assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.INACTIVE]

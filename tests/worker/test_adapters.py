@@ -1,0 +1,192 @@
+"""Adapters that do what their port forbids: one run fails, and nothing of it is left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.agents import OnEvents, Session, SessionParams
+from sortie.model import (
+    AgentEvent,
+    ErrorKind,
+    Failed,
+    Issue,
+    Launched,
+    Notification,
+    ProcessIdentity,
+    RunReport,
+    Stopped,
+    TurnOutcome,
+    TurnResult,
+)
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.worker.sessions import SESSION_PATIENCE
+from tests.worker.rig import HOOKS, USED, Rig
+
+LAUNCHED = Launched(process=ProcessIdentity(pid=1 << 24, started_at=0.0))
+NONE: Any = None
+GOOD = TurnResult(outcome=TurnOutcome.COMPLETED)
+
+
+def assert_failed_alone(rig: Rig, report: RunReport) -> None:
+    """Fail unless the run ended as the adapter's fault, told once, with everything put away."""
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.INTERNAL_ERROR
+    assert [fact.where for fact in rig.of(facts.AdapterCrashed)] == ["worker"]
+    assert rig.journal[-1] == "runs after_run"
+    rig.assert_nothing_open()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        None,
+        7,
+        [None],
+        ["a line"],
+        [Notification(message=NONE)],
+        [Launched(process=NONE)],
+        [LAUNCHED, object()],
+    ],
+)
+async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -> None:
+    """What is no event is an error of the adapter, and never reaches scheduler or store."""
+    rig = Rig(hooks=HOOKS)
+    healthy = rig.agent.run_turn
+
+    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> TurnResult:
+        on_event(batch)
+        return await healthy(session, prompt, on_event)
+
+    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    report = await rig.work()
+
+    assert_failed_alone(rig, report)
+    (turn,) = rig.of(facts.TurnCompleted)
+    assert (turn.outcome, turn.error_kind) == (TurnOutcome.FAILED, ErrorKind.INTERNAL_ERROR)
+    processes = [e.process for e in rig.told if isinstance(e, ev.ProcessLaunched)]
+    assert None not in processes
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        "completed",
+        replace(GOOD, outcome=NONE),
+        replace(GOOD, credits=float("nan")),
+        replace(GOOD, credits=float("inf")),
+        replace(GOOD, tokens=-1),
+        replace(GOOD, tokens=2**70),
+    ],
+)
+async def test_a_result_that_nobody_could_record_fails_the_run(
+    clock: MockClock, result: object
+) -> None:
+    """It is neither a timeout nor a success, and costs no one else's record."""
+    rig = Rig(hooks=HOOKS)
+    healthy = rig.agent.run_turn
+
+    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> object:
+        await healthy(session, prompt, on_event)
+        return result
+
+    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    report = await rig.work()
+
+    assert_failed_alone(rig, report)
+    assert (report.credits, report.tokens) == (None, None)
+
+
+async def test_events_after_the_turn_change_nothing(clock: MockClock) -> None:
+    """An adapter that goes on talking after its turn, and after the run, harms neither."""
+    rig = Rig(hooks=HOOKS, agent={"max_turns": 2})
+    healthy = rig.agent.run_turn
+    kept: list[OnEvents] = []
+
+    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> TurnResult:
+        for earlier in kept:
+            earlier([Notification(message="late")])
+            earlier([])
+        kept.append(on_event)
+        return await healthy(session, prompt, on_event)
+
+    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    report = await rig.work()
+    events: list[AgentEvent] = [LAUNCHED, Notification(message="much later")]
+    for each in kept:
+        each(events)
+
+    assert (report.end, report.turns) == (USED, 2)
+    rig.assert_nothing_open()
+
+
+async def test_a_session_that_is_none_fails_the_run(clock: MockClock) -> None:
+    """An adapter that returns no session has no turn."""
+    rig = Rig(hooks=HOOKS)
+
+    async def start_session(_params: SessionParams) -> object:
+        await trio.lowlevel.checkpoint()
+        return NONE
+
+    setattr(rig.agent, "start_session", start_session)  # noqa: B010
+    report = await rig.work()
+
+    assert_failed_alone(rig, report)
+    assert report.turns == 0
+
+
+async def test_a_session_that_never_starts_is_given_up(clock: MockClock) -> None:
+    """The run fails in a bounded time as a read timeout, and its hook still runs."""
+    rig = Rig(hooks=HOOKS, agent={"read_timeout_ms": 5000})
+    rig.agent.start_seconds = 86_400.0
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.RESPONSE_TIMEOUT
+    assert report.seconds == 5.0 + SESSION_PATIENCE
+    (refused,) = rig.of(facts.SessionRefused)
+    assert refused.timed_out
+    assert rig.journal[-1] == "runs after_run"
+    rig.assert_nothing_open()
+
+
+async def test_a_stop_does_not_wait_for_a_session_to_start(clock: MockClock) -> None:
+    """A run whose adapter hangs is stopped as fast as any other."""
+    rig = Rig(hooks=HOOKS)
+    rig.agent.start_seconds = 86_400.0
+
+    report = await rig.work_stopped_at(1.0)
+
+    assert (report.end, report.seconds) == (Stopped(), 1.0)
+    assert rig.journal[-1] == "runs after_run"
+
+
+async def test_a_move_that_was_cut_off_is_not_told_as_made(clock: MockClock) -> None:
+    """A daemon that leaves at once while the tracker hangs does not claim what it cannot know."""
+    rig = Rig(tracker={"in_progress_state": "Doing"})
+
+    async def hang(_issue: Issue, _state: str) -> Issue:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    setattr(rig.tracker, "transition", hang)  # noqa: B010
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cut_after, rig, 3.0)
+        report = await rig.work()
+
+    assert (report.end, report.seconds) == (Stopped(), 3.0)
+    assert [fact.result for fact in rig.of(facts.TransitionCompleted)] == ["error"]
+    assert rig.agent.begun == []
+
+
+async def cut_after(rig: Rig, seconds: float) -> None:
+    """End the worker without mercy after some seconds."""
+    await trio.sleep(seconds)
+    rig.scopes.cut()

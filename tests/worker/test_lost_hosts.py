@@ -1,0 +1,83 @@
+"""A remote host that is lost in the middle of a run: what the run makes of it, at each step."""
+
+from __future__ import annotations
+
+import pytest
+from trio.testing import MockClock
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    HostError,
+    HostTrouble,
+    TransportError,
+)
+from tests.agents.fake import Completes
+from tests.worker.rig import Rig
+
+LOST = HostError(HostTrouble.DROPPED, "lost the link to host east")
+SILENT = HostError(HostTrouble.UNREACHABLE, "the shell of host east did not answer")
+
+
+def failing(rig: Rig, method: str, error: TransportError) -> Rig:
+    """Have something fail on the rig's host from the end of a turn on."""
+
+    def lose() -> None:
+        rig.transport.faults[method] = error
+
+    rig.agent.scripts["A"] = [Completes(does=lose)]
+    return rig
+
+
+async def test_a_host_lost_between_two_turns_is_retried(clock: MockClock) -> None:
+    """The workspace could not be looked at; that is no reason to hold the issue."""
+    rig = failing(Rig(agent={"max_turns": 3}), "contained", LOST)
+
+    report = await rig.work()
+
+    assert report.turns == 1
+    assert report.end == Failed(kind=ErrorKind.PORT_EXIT, message=str(LOST), adrift=True)
+
+
+async def test_a_workspace_that_cannot_be_looked_at_between_turns_is_retried(
+    clock: MockClock,
+) -> None:
+    """Neither is a trouble of its directory."""
+    rig = failing(Rig(agent={"max_turns": 3}), "contained", TransportError("an I/O error"))
+
+    report = await rig.work()
+
+    assert report.end == Failed(kind=ErrorKind.WORKSPACE_ERROR, message="an I/O error")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(SILENT, ErrorKind.PORT_EXIT), (TransportError("no"), ErrorKind.WORKSPACE_ERROR)],
+)
+async def test_a_workspace_that_cannot_be_looked_at_before_the_session_is_retried(
+    clock: MockClock, error: TransportError, kind: ErrorKind
+) -> None:
+    """Nothing has run; where it is the host's trouble, the attempt is not the issue's."""
+    rig = Rig()
+
+    async def lose(_: object) -> None:
+        rig.transport.faults["contained"] = error
+
+    rig.on_commit = lose
+
+    report = await rig.work()
+
+    assert report.end == Failed(
+        kind=kind, message=str(error), unreached=isinstance(error, HostError)
+    )
+
+
+async def test_a_word_of_the_agent_that_cannot_be_read_is_not_passed_over(
+    clock: MockClock,
+) -> None:
+    """It may be one that ends the run, so the run is retried instead of handed off."""
+    rig = failing(Rig(agent={"max_turns": 1}), "read_file", LOST)
+
+    report = await rig.work()
+
+    assert report.end == Failed(kind=ErrorKind.PORT_EXIT, message=str(LOST), adrift=True)
