@@ -8,11 +8,14 @@ from typing import Annotated
 
 import typer
 
+from sortie.cli.commanding import pause, refresh, resume, retry, stop
 from sortie.cli.demo.command import demo
+from sortie.cli.explain import explain
 from sortie.cli.history import history
 from sortie.cli.init import init
 from sortie.cli.render import render
 from sortie.cli.run import run
+from sortie.cli.status import status
 from sortie.cli.validate import validate
 from sortie.cli.version import show_version, version
 
@@ -27,6 +30,7 @@ app = typer.Typer(
   sortie validate                 find what is wrong with it
   sortie run --dry-run            see what would be started
   sortie run                      start the daemon
+  sortie status                   see what it does
 
 Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 130 cut short.""",
 )
@@ -83,4 +87,16 @@ _add(
     "sortie history --issue DEMO-1",
     "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
 )
+_add(
+    status,
+    "sortie status",
+    "sortie status --watch",
+    "sortie status --format json | jq '.held[].issue_identifier'",
+)
+_add(explain, "sortie explain DEMO-1", "sortie explain DEMO-1 --format json | jq '.gates'")
+_add(refresh, "sortie refresh")
+_add(pause, "sortie pause", "sortie pause --workflow team/WORKFLOW.md")
+_add(resume, "sortie resume")
+_add(stop, "sortie stop DEMO-1", "sortie stop 'group/project#7'")
+_add(retry, "sortie retry DEMO-1", "sortie retry DEMO-1 --format json")
 _add(version, "sortie version", "sortie version --format json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +26,7 @@ from sortie.cli.output import (
     one_line,
     rfc3339,
 )
+from sortie.cli.times import local
 from sortie.model import RunId
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _table(rows: Sequence[HistoryRow]) -> Table:
         table.add_column(name, no_wrap=True, justify="right" if right else "left")
     for row in rows:
         cells = (
-            _local(row.started_at),
+            local(row.started_at),
             _duration(row),
             _cut(row.issue, _NAME_LIMIT),
             str(row.attempt),
@@ -134,10 +134,6 @@ def _table(rows: Sequence[HistoryRow]) -> Table:
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table
-
-
-def _local(time: datetime) -> str:
-    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _duration(row: HistoryRow) -> str:

@@ -69,9 +69,8 @@ def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> Promp
     from sortie.workspaces import workspace_key
 
     settings = workflow.settings
-    hosts, root = settings.worker.ssh_hosts, settings.workspace.root
-    if not hosts:
-        root = os.path.realpath(root)
+    hosts = settings.worker.ssh_hosts
+    root = settings.remote_root if hosts else os.path.realpath(settings.workspace.root)
     return PromptContext(
         issue=issue,
         attempt=attempt,

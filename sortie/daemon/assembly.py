@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 import trio
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
+from sortie.daemon.fleet import Fleet
 from sortie.daemon.holding import HeldElsewhere, Lock
 from sortie.model import (
     LOCAL,
@@ -20,10 +22,9 @@ from sortie.model import (
 from sortie.orchestrator.office import Readiness
 from sortie.store import Store
 from sortie.trackers import Tracker
-from sortie.transports import Transport
 from sortie.worker import Bench
 from sortie.workflow import Workflow
-from sortie.workspaces import Secrets, Workspaces
+from sortie.workspaces import Secrets, Workspaces, helper_env
 
 
 def secrets_of(settings: Settings) -> Secrets:
@@ -33,29 +34,57 @@ def secrets_of(settings: Settings) -> Secrets:
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 
-def make_bench(
-    workflow: Workflow, tracker: Tracker, transport: Transport, environ: Mapping[str, str]
-) -> Bench:
-    """Make the tools of the runs that start under these settings."""
-    settings = workflow.settings
-    adapter = agents.load(settings.agent.kind)
-    context = agents.AgentContext(
-        command=settings.agent.command,
-        settings=settings.block(adapter.block_name),
-        clock=trio.current_time,
-    )
-    return Bench(
-        settings=settings,
-        prompt=workflow.prompt,
-        agent=adapter.create(context),
-        transport=transport,
-        workspaces=Workspaces(settings.workspace.root, transport),
-        tracker=tracker,
-        environ=environ,
-        secrets=secrets_of(settings),
-        local=transport,
-        workflow=str(workflow.path),
-    )
+class Benches:
+    """The tools of runs, for each host, under the settings in force."""
+
+    def __init__(
+        self, workflow: Workflow, tracker: Tracker, fleet: Fleet, environ: Mapping[str, str]
+    ) -> None:
+        self._tracker = tracker
+        self._fleet = fleet
+        self._environ = environ
+        self.use(workflow)
+
+    def use(self, workflow: Workflow) -> None:
+        """Let the next runs start under other settings. Raises SortieError where none can."""
+        settings = workflow.settings
+        adapter = agents.load(settings.agent.kind)
+        agent = adapter.create(
+            agents.AgentContext(
+                command=settings.agent.command,
+                settings=settings.block(adapter.block_name),
+                clock=trio.current_time,
+            )
+        )
+        local, secrets = self._fleet.local, secrets_of(settings)
+        self._fleet.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
+        self._local = Bench(
+            settings=settings,
+            prompt=workflow.prompt,
+            agent=agent,
+            transport=local,
+            workspaces=Workspaces(settings.workspace.root, local),
+            tracker=self._tracker,
+            environ=self._environ,
+            secrets=secrets,
+            local=local,
+            workflow=str(workflow.path),
+            handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
+        )
+
+    @property
+    def local(self) -> Bench:
+        """The tools for a run on this machine."""
+        return self._local
+
+    def of(self, host: str) -> Bench:
+        """Return the tools for a run on a host."""
+        if host == LOCAL:
+            return self._local
+        settings = self._local.settings
+        transport = self._fleet.transport(host, settings)
+        workspaces = Workspaces(settings.remote_root, transport)
+        return replace(self._local, transport=transport, workspaces=workspaces)
 
 
 async def agent_program(bench: Bench) -> tuple[str, ...]:
@@ -81,14 +110,19 @@ async def simulator_of(bench: Bench) -> str | None:
 
 
 async def preflight(bench: Bench, store: Store, lock: Lock) -> Readiness:
-    """Look whether runs can be recorded, have a place, which is ours, and an agent."""
+    """Look whether runs can be recorded, have a place, which is ours, and an agent.
+
+    Of remote hosts only their runs tell.
+    """
+    is_remote = bool(bench.settings.worker.ssh_hosts)
     try:
         await store.check()
-        await bench.workspaces.check()
-        await trio.to_thread.run_sync(lock.ensure)
+        if not is_remote:
+            await bench.workspaces.check()
+            await trio.to_thread.run_sync(lock.ensure)
     except (StoreError, WorkspaceError, HeldElsewhere, OSError) as exc:
         return Readiness(fault=str(exc))
-    if bench.transport.host == LOCAL:
+    if not is_remote:
         try:
             await agent_program(bench)
         except AgentError as exc:

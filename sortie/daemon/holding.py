@@ -10,8 +10,11 @@ import fcntl
 import json
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+
+import psutil
 
 from sortie.model import SortieError
 
@@ -73,6 +76,23 @@ class Lock:
         return False
 
 
+def living_holder(path: str) -> str | None:
+    """Return who holds the lock file at ``path`` on this machine, None where nobody is known to.
+
+    Goes by what the holder wrote: to try the lock would keep a daemon that starts just then out.
+    """
+    try:
+        with open(path, "rb") as file:
+            note = json.loads(file.read(_NOTE_LIMIT))
+        written = datetime.fromisoformat(note["started_at"]).timestamp()
+        process = psutil.Process(note["pid"])
+        # A later process with that pid began after the note, which has whole seconds, was written.
+        alive = process.create_time() < written + 1 and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+        return None
+    return _shown(note) if alive and note.get("host") == socket.gethostname() else None
+
+
 def _write_note(fd: int) -> None:
     note = {
         "host": socket.gethostname(),
@@ -85,15 +105,23 @@ def _write_note(fd: int) -> None:
 
 def _read_note(fd: int) -> str:
     try:
-        note = json.loads(os.pread(fd, _NOTE_LIMIT, 0))
-        return f"host {note['host']}, pid {note['pid']}, since {note['started_at']}"
+        return _shown(json.loads(os.pread(fd, _NOTE_LIMIT, 0)))
     except (OSError, ValueError, KeyError, TypeError):
         return "it has not said who it is"
 
 
+def _shown(note: Mapping[str, object]) -> str:
+    return f"host {note['host']}, pid {note['pid']}, since {note['started_at']}"
+
+
 def database_lock(db_path: str) -> Lock:
     """Return the lock of a database, which lies beside it."""
-    return Lock(f"{db_path}.lock", f"the database {db_path}")
+    return Lock(database_lock_path(db_path), f"the database {db_path}")
+
+
+def database_lock_path(db_path: str) -> str:
+    """Return where the lock of a database is."""
+    return f"{db_path}.lock"
 
 
 def root_lock(root: str) -> Lock:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import structlog
 import trio
@@ -14,7 +15,6 @@ from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact, PollCompleted
-from sortie.transports import Transport
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -30,23 +30,40 @@ LAST_SECONDS = 6.0
 CUT_SECONDS = 1.0
 """Seconds that a second signal leaves, and again for the last sweep."""
 
+CLEARING_SECONDS = 5.0
+"""Seconds in which a daemon that is asked to leave goes on ending what an earlier one left."""
+
 SKIPPED_POLLS = 2
 """Polls in a row that could not even be made, after which waiting for idleness is hopeless."""
+
+
+class Endings(Protocol):
+    """What can end processes: a transport, or several."""
+
+    def hurry(self) -> None:
+        """See Transport."""
+        ...
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        """See Transport."""
+        ...
 
 
 class Leaving:
     """Ends the daemon's work in good order, or at once; ``exit_code`` tells which.
 
     There is no ``orchestrator`` until what an earlier life left is cleared up; who is asked to
-    leave before that finishes clearing up in a hurry.
+    leave before that finishes ``clearing`` up in a hurry, and leaves what takes longer, such as
+    a host that does not answer, to the next start.
     """
 
     def __init__(
-        self, orchestrator: Orchestrator | None, transport: Transport, publish: Publish
+        self, orchestrator: Orchestrator | None, transport: Endings, publish: Publish
     ) -> None:
         self.orchestrator = orchestrator
         self._transport = transport
         self._publish = publish
+        self.clearing = trio.CancelScope()
         self.asked = False
         self._skipped = 0
         self._hopeless = trio.Event()
@@ -59,6 +76,7 @@ class Leaving:
         self._publish(facts.DaemonStopping(running=len(self._runs())))
         if self.orchestrator is None:
             self._transport.hurry()
+            nursery.start_soon(self._stop_clearing)
         else:
             self.orchestrator.giving_up = True
             self.orchestrator.shut_down()
@@ -68,6 +86,10 @@ class Leaving:
         if self.orchestrator is None:
             return []
         return [claim.run_id for claim in self.orchestrator.snapshot().worked]
+
+    async def _stop_clearing(self) -> None:
+        await trio.sleep(CLEARING_SECONDS)
+        self.clearing.cancel()
 
     async def _insist(self) -> None:
         await trio.sleep(POLITE_SECONDS)

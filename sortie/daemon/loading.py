@@ -5,7 +5,6 @@ from __future__ import annotations
 from sortie import agents, trackers
 from sortie.config import BlockSchema, Schemas
 from sortie.daemon.options import RunOptions
-from sortie.model import Problem, WorkflowError
 from sortie.workflow import Workflow, load
 
 
@@ -25,21 +24,10 @@ def schemas() -> Schemas:
 
 def load_workflow(options: RunOptions) -> Workflow:
     """Read and check WORKFLOW.md. Raises WorkflowError with every problem."""
-    workflow = load(
+    return load(
         options.workflow,
         schemas=schemas(),
         env=options.environ,
         env_file=options.env_file,
         flags=options.flags(),
-    )
-    if workflow.settings.worker.ssh_hosts:
-        raise WorkflowError((_no_remote_hosts(options), *workflow.warnings))
-    return workflow
-
-
-def _no_remote_hosts(options: RunOptions) -> Problem:
-    """Refuse what would otherwise run agents on a machine that nobody asked for."""
-    message = "this version runs agents on this machine only; remove the hosts"
-    return Problem(
-        path=str(options.workflow), line=0, column=0, key="worker.ssh_hosts", message=message
     )

@@ -51,7 +51,7 @@ def judge(issues: tuple[Issue, ...], policy: Policy) -> list[Surveyed]:
             issue,
             ()
             if issue.id in chosen
-            else tuple(v.reason for v in scheduler.explain(issue) if v.reason is not None),
+            else tuple(v.reason for v in scheduler.explain(issue, 0.0) if v.reason is not None),
         )
         for issue in sorted(issues, key=order_key)
     ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from sortie import trackers
-from sortie.model import Sighting
+from sortie.model import Sighting, StoreError
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.workflow import Workflow
@@ -20,8 +20,11 @@ class StoredSightings:
         self._store = store
 
     async def sight(self, digests: Mapping[str, str]) -> Mapping[str, Sighting]:
-        """See Sightings."""
-        return await self._store.sight(digests, time.time())
+        """See Sightings. While the store fails, what it would have to note is seen now."""
+        try:
+            return await self._store.sight(digests, time.time())
+        except StoreError:
+            return await FreshSightings().sight(digests)
 
 
 class FreshSightings:

@@ -11,7 +11,7 @@ from typing import Literal
 import trio
 
 from sortie.daemon.tally import Tally
-from sortie.model import WaitKind
+from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.scheduler.claims import HandingOff, Waiting, Worked
@@ -27,6 +27,9 @@ from sortie.web import (
     WaitingView,
     WorkflowView,
 )
+
+POLL_LIMIT = 120.0
+"""Seconds after which a poll under way is taken to hang; a tracker is given up after 60."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class Window:
     def gauges(self) -> Gauges:
         """Return what is read when metrics are asked for."""
         snapshot = self.orchestrator.snapshot()
+        remote = [host for host in snapshot.policy.hosts if host != LOCAL]
         return Gauges(
             sessions_running=len(snapshot.worked),
             sessions_retrying=len(snapshot.waiting),
@@ -76,6 +80,9 @@ class Window:
             active_sessions_elapsed_seconds=self._elapsed(snapshot),
             dispatch_paused=snapshot.paused,
             workflow_valid=self.workflow().valid,
+            store_writable=self.orchestrator.store_error is None,
+            ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
+            ssh_host_up={host: host not in snapshot.troubled for host in remote},
         )
 
     def health(self) -> Health:
@@ -86,6 +93,8 @@ class Window:
             snapshot.skipped,
             snapshot.hindrance,
             snapshot.poll_error,
+            _hanging(snapshot),
+            _hostless(snapshot),
             "the daemon is stopping" if snapshot.draining else None,
         )
         overdue = max(0.0, trio.current_time() - self.orchestrator.next_round_at)
@@ -96,9 +105,32 @@ class Window:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)
 
 
+def _hanging(snapshot: Snapshot) -> str | None:
+    """Say that a poll does not end: a preflight may hang where the workspace root does."""
+    since = snapshot.polling_since
+    if since is None or snapshot.now - since < POLL_LIMIT:
+        return None
+    return (
+        f"the poll under way has taken {snapshot.now - since:.0f} s; is the workspace root there?"
+    )
+
+
+def _hostless(snapshot: Snapshot) -> str | None:
+    """Say that no host can be used, if so; one that works is enough to be ready."""
+    troubles = [snapshot.troubled.get(host) for host in snapshot.policy.hosts]
+    messages = [trouble.message for trouble in troubles if trouble is not None]
+    if len(messages) < len(troubles) or not messages:
+        return None
+    return f"every host is in trouble: {'; '.join(dict.fromkeys(messages))}"
+
+
+def wall_time(at: float, now: float) -> datetime:
+    """Turn a monotonic reading into a time of day; ``now`` is what the clock reads now."""
+    return datetime.fromtimestamp(time.time() - (now - at), UTC)
+
+
 def _wall(at: float, snapshot: Snapshot) -> datetime:
-    """Turn a monotonic reading into a time of day."""
-    return datetime.fromtimestamp(time.time() - (snapshot.now - at), UTC)
+    return wall_time(at, snapshot.now)
 
 
 def _running(claim: Worked, details: RunDetails | None, snapshot: Snapshot) -> RunningView:
@@ -157,10 +189,7 @@ def _slots(snapshot: Snapshot) -> SlotsView:
     }
     by_host: dict[str, int] = {}
     if policy.max_per_host is not None:
-        by_host = {
-            host: max(0, policy.max_per_host - snapshot.by_host.get(host, 0))
-            for host in policy.hosts
-        }
+        by_host = {host: snapshot.free_on(host) for host in policy.hosts}
     return SlotsView(
         total=policy.max_concurrent_agents,
         free=snapshot.free,

@@ -21,6 +21,7 @@ class Gauges:
     active_sessions_elapsed_seconds: float
     dispatch_paused: bool
     workflow_valid: bool
+    store_writable: bool
     ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
 
@@ -41,6 +42,7 @@ class GaugeCollector(Collector):
             active_sessions_elapsed_seconds=0.0,
             dispatch_paused=False,
             workflow_valid=True,
+            store_writable=True,
         )
         return list(_families(nothing))
 
@@ -62,6 +64,7 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
         ),
         ("dispatch_paused", "1 while dispatch is paused.", gauges.dispatch_paused),
         ("workflow_valid", "1 while WORKFLOW.md is valid.", gauges.workflow_valid),
+        ("store_writable", "1 while records can be written.", gauges.store_writable),
     )
     for name, text, value in plain:
         yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))

@@ -18,6 +18,7 @@ from sortie.telemetry.facts import (
     AgentSimulated,
     AgentSpoke,
     CommentCompleted,
+    ControlUnavailable,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
@@ -25,12 +26,17 @@ from sortie.telemetry.facts import (
     Fact,
     HoldEnded,
     HookCompleted,
+    HostBack,
+    HostGivenUp,
+    HostRested,
     HttpAnswered,
     HttpListening,
     IssueHeld,
     IssueMoved,
     IssueReconciled,
+    OrphansLeft,
     OrphansReaped,
+    OrphansSought,
     PauseChanged,
     PollCompleted,
     RetryScheduled,
@@ -41,6 +47,7 @@ from sortie.telemetry.facts import (
     RunStopping,
     SessionRefused,
     SessionStarted,
+    StateRestored,
     StatusFileRead,
     StoreFailed,
     StoreRecovered,
@@ -127,10 +134,17 @@ class MetricsSink:
                 | StatusFileRead()
                 | WorkspaceRemoved()
                 | PauseChanged()
+                | HostBack()
+                | HostRested()
+                | HostGivenUp()
+                | OrphansLeft()
+                | OrphansSought()
+                | StateRestored()
                 | StoreFailed()
                 | StoreRecovered()
                 | AgentSimulated()
                 | HttpListening()
+                | ControlUnavailable()
                 | AdapterCrashed()
             ):
                 pass

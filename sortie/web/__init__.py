@@ -1,7 +1,8 @@
-"""The HTTP surface: health, metrics and state, from views that the composition root hands in."""
+"""The HTTP surface: health, metrics, state, commands, from what the composition root hands in."""
 
 from sortie.web.access import Access
 from sortie.web.app import Sources, create_app
+from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
 from sortie.web.health import Health
 from sortie.web.listening import Endpoint, Listener, ListenError, listen
 from sortie.web.server import serve
@@ -19,8 +20,12 @@ from sortie.web.state import (
 
 __all__ = [
     "Access",
+    "CommandAnswer",
+    "Controls",
     "Counts",
     "Endpoint",
+    "ExplanationView",
+    "GateView",
     "Health",
     "HeldView",
     "ListenError",

@@ -1,9 +1,10 @@
-"""The routes: health, metrics and state, each from a callable that the composition root gives."""
+"""The routes: health, metrics, state, commands, from callables that the composition root gives."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,6 +17,7 @@ from sortie.telemetry import Publish
 from sortie.telemetry.metrics import Exposition
 from sortie.web.access import Access
 from sortie.web.answers import error_response, json_response
+from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
 from sortie.web.gate import Gate
 from sortie.web.health import Health, ProbeAnswer, liveness, readiness
 from sortie.web.state import StateView, to_json
@@ -33,8 +35,18 @@ class Sources:
     metrics: Callable[[str], Exposition]
 
 
-def create_app(sources: Sources, access: Access, publish: Publish) -> ASGIApp:
+def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
     """Make the application: the gate before the routes."""
+    app = Starlette(
+        routes=[*_views(sources), *_commands(controls)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+    app.router.redirect_slashes = False
+    return Gate(app, app.routes, access, publish)
+
+
+def _views(sources: Sources) -> list[Route]:
+    """Return the routes that show the daemon as a whole."""
 
     async def livez(_request: Request) -> Response:
         return _probe(liveness(sources.health()))
@@ -49,21 +61,50 @@ def create_app(sources: Sources, access: Access, publish: Publish) -> ASGIApp:
     async def state(_request: Request) -> Response:
         return Response(to_json(sources.state()), media_type="application/json")
 
-    app = Starlette(
-        routes=[
-            _route("/livez", livez),
-            _route("/readyz", readyz),
-            _route("/metrics", metrics),
-            _route("/api/v1/state", state),
-        ],
-        exception_handlers={HTTPException: _refused, Exception: _failed},
-    )
-    app.router.redirect_slashes = False
-    return Gate(app, app.routes, access, publish)
+    return [
+        _get("/livez", livez),
+        _get("/readyz", readyz),
+        _get("/metrics", metrics),
+        _get("/api/v1/state", state),
+    ]
 
 
-def _route(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
+def _commands(controls: Controls) -> list[Route]:
+    """Return the routes by which operators steer the daemon and ask about one issue."""
+
+    async def explain(request: Request) -> Response:
+        told = await controls.explain(_identifier(request))
+        if isinstance(told, str):
+            return error_response(404, told)
+        return Response(explanation_to_json(told), media_type="application/json")
+
+    return [
+        _post("/api/v1/refresh", lambda _: controls.refresh()),
+        _post("/api/v1/pause", lambda _: controls.pause()),
+        _post("/api/v1/resume", lambda _: controls.resume()),
+        _post("/api/v1/issues/{identifier}/stop", lambda r: controls.stop(_identifier(r))),
+        _post("/api/v1/issues/{identifier}/retry", lambda r: controls.retry(_identifier(r))),
+        _get("/api/v1/issues/{identifier}/explain", explain),
+    ]
+
+
+def _get(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
     return Route(path, endpoint, methods=["GET"])
+
+
+def _post(path: str, command: Callable[[Request], Awaitable[CommandAnswer]]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        answer = await command(request)
+        if answer.status in (200, 202):
+            return json_response(answer.status, {"message": answer.message})
+        return error_response(answer.status, answer.message)
+
+    return Route(path, endpoint, methods=["POST"])
+
+
+def _identifier(request: Request) -> str:
+    """Return the issue that a path names; what the gate left encoded is decoded here."""
+    return unquote(request.path_params["identifier"])
 
 
 def _probe(answer: ProbeAnswer) -> Response:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 from starlette.datastructures import MutableHeaders
 from starlette.routing import BaseRoute, Match, Route
@@ -12,12 +14,15 @@ from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Asked, refusal
 from sortie.web.answers import error_response
+from sortie.web.bodies import discard
 
 _ALWAYS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
 }
+
+_KEPT = re.compile(rb"%(2[fF]|25)")
 
 
 class Gate:
@@ -39,6 +44,7 @@ class Gate:
             return
         if scope["type"] != "http":
             return
+        scope = {**scope, "path": _path(scope)}
         label = self._label(scope)
 
         async def send_counted(message: Message) -> None:
@@ -48,11 +54,12 @@ class Gate:
             await send(message)
 
         refused = refusal(self._access, _asked(scope))
-        if refused is None:
+        unfit = await discard(receive)
+        if (reason := refused or unfit) is None:
             await self._app(scope, receive, send_counted)
             return
-        challenge = {"www-authenticate": 'Bearer realm="sortie"'} if refused.status == 401 else None
-        answer = error_response(refused.status, refused.message, headers=challenge)
+        challenge = {"www-authenticate": 'Bearer realm="sortie"'} if reason.status == 401 else None
+        answer = error_response(reason.status, reason.message, headers=challenge)
         await answer(scope, receive, send_counted)
 
     def _label(self, scope: Scope) -> str:
@@ -71,3 +78,14 @@ def _asked(scope: Scope) -> Asked:
         headers=scope["headers"],
         local_address=server[0] if server else None,
     )
+
+
+def _path(scope: Scope) -> str:
+    """Return the decoded path, in which a slash or percent sign inside a segment stays encoded.
+
+    Otherwise the identifier ``a/b`` could not be told from two segments.
+    """
+    raw = scope.get("raw_path")
+    if raw is None:
+        return str(scope["path"])
+    return unquote(_KEPT.sub(rb"%25\1", raw).decode("latin-1"))

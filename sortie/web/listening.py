@@ -7,6 +7,7 @@ Rule 2: nobody but this machine can connect unless a token was given.
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import socket
 from dataclasses import dataclass
@@ -54,6 +55,15 @@ class Listener:
     def url(self) -> str:
         """The address as a person would type it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/"
+
+    @property
+    def local_url(self) -> str:
+        """The address by which this machine reaches it, without any name to be looked up."""
+        address = ipaddress.ip_address(self.sockets[0].getsockname()[0].partition("%")[0])
+        if address.is_unspecified:
+            address = ipaddress.ip_address("::1" if address.version == 6 else "127.0.0.1")
+        host = f"[{address}]" if address.version == 6 else str(address)
         return f"http://{host}:{self.port}/"
 
     def close(self) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sortie.cli.edge import run_command
-from tests.cli.world import Ran, is_ours
+from tests.cli.fake_daemon import FakeDaemon, announce, serving
+from tests.cli.world import WORKFLOW, Ran, is_ours
 
 Cli = Callable[..., Ran]
 
@@ -42,3 +43,12 @@ def cli(here: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
         return Ran(code=code, out=out, err=err)
 
     return run
+
+
+@pytest.fixture
+def daemon(here: Path) -> Iterator[FakeDaemon]:
+    """A daemon that answers, whose workflow is the default one here."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    with serving() as fake:
+        announce(here, fake.presence())
+        yield fake

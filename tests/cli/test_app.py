@@ -10,7 +10,22 @@ import pytest
 from sortie import __version__
 from tests.cli.conftest import Cli
 
-COMMANDS = ("run", "validate", "init", "demo", "render", "history", "version")
+COMMANDS = (
+    "run",
+    "validate",
+    "init",
+    "demo",
+    "render",
+    "history",
+    "status",
+    "explain",
+    "refresh",
+    "pause",
+    "resume",
+    "stop",
+    "retry",
+    "version",
+)
 
 PYTHON = ".".join(map(str, sys.version_info[:3]))
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from sortie.daemon.holding import HeldElsewhere, Lock, database_lock, root_lock
+from sortie.daemon.holding import (
+    HeldElsewhere,
+    Lock,
+    database_lock,
+    living_holder,
+    root_lock,
+)
 
 
 def test_a_second_holder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
@@ -93,3 +101,51 @@ def test_where_the_locks_lie(tmp_path: Path) -> None:
         root.ensure()
 
     assert sorted(p.name for p in tmp_path.iterdir()) == ["@daemon.lock", "x.db.lock"]
+
+
+def test_who_holds_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:
+    """The one who asks needs no right to write, and gets in nobody's way."""
+    path = tmp_path / "lock"
+    with Lock(str(path), "x") as lock:
+        lock.ensure()
+
+        told = living_holder(str(path))
+
+        lock.ensure()
+    assert told is not None
+    assert told.startswith(f"host {socket.gethostname()}, pid {os.getpid()}, since 2")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"host": "another"},
+        {"pid": 2**22 + 1},
+        {"pid": "x"},
+        {"started_at": "2001-01-01T00:00:00+00:00"},  # before the process with that pid began
+        {"started_at": "yesterday"},
+    ],
+)
+def test_nobody_is_known_to_hold_a_lock_that_a_process_left(
+    tmp_path: Path, changed: dict[str, object]
+) -> None:
+    """A note of another machine or of a process that ended names no holder."""
+    path = tmp_path / "lock"
+    with Lock(str(path), "x") as lock:
+        lock.ensure()
+        note = json.loads(path.read_text())
+
+    path.write_text(json.dumps(note | changed))
+
+    assert living_holder(str(path)) is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b"\xff"])
+def test_nobody_is_known_to_hold_a_lock_without_a_note(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """No file, an empty one and nonsense are no trouble."""
+    if content is not None:
+        (tmp_path / "lock").write_bytes(content)
+
+    assert living_holder(str(tmp_path / "lock")) is None

@@ -13,6 +13,7 @@ from sortie.model import LOCAL, StoreError, TrackerErrorKind
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.office import Readiness
 from sortie.scheduler import events as ev
+from sortie.scheduler.events import HostTroubled
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.board import Board
@@ -92,6 +93,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
         active_sessions_elapsed_seconds=30.0,
         dispatch_paused=False,
         workflow_valid=True,
+        store_writable=True,
     )
 
 
@@ -258,3 +260,26 @@ async def test_pause_and_an_invalid_workflow_are_shown(clock: MockClock) -> None
 
     assert (state.status, state.workflow) == ("paused", broken)
     assert (gauges.dispatch_paused, gauges.workflow_valid) == (True, False)
+
+
+async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
+    """One that works is enough to be ready; each shows whether it is up and what runs there."""
+    world = World(issue(), worker={"ssh_hosts": ["east", "west"]})
+    world.agent.scripts["A"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        window = window_of(world, orchestrator)
+        await world.until(facts.AgentLaunched)
+        (running,) = window.state().running
+        usage = window.gauges().ssh_host_usage
+        orchestrator.tell(HostTroubled("west", "west refused"))
+        await trio.sleep(1)
+        partly = (window.health().ready, window.gauges().ssh_host_up)
+        orchestrator.tell(HostTroubled("east", "east refused"))
+        await trio.sleep(1)
+        health = window.health()
+
+    assert running.host == "east"
+    assert usage == {"east": 1, "west": 0}
+    assert partly == (True, {"east": True, "west": False})
+    assert health.reasons == ("every host is in trouble: east refused; west refused",)

@@ -66,6 +66,7 @@ GAUGES = {
     "sortie_active_sessions_elapsed_seconds": [],
     "sortie_dispatch_paused": [],
     "sortie_workflow_valid": [],
+    "sortie_store_writable": [],
     "sortie_ssh_host_usage": ["host"],
     "sortie_ssh_host_up": ["host"],
     "sortie_build_info": ["python_version", "version"],
@@ -78,6 +79,7 @@ BUSY = Gauges(
     active_sessions_elapsed_seconds=12.5,
     dispatch_paused=True,
     workflow_valid=False,
+    store_writable=False,
     ssh_host_usage={"builder:2222": 2},
     ssh_host_up={"builder:2222": True},
 )
@@ -305,6 +307,7 @@ def test_gauges_are_read_when_they_are_asked_for() -> None:
         ("sortie_active_sessions_elapsed_seconds", ()): 12.5,
         ("sortie_dispatch_paused", ()): 1,
         ("sortie_workflow_valid", ()): 0,
+        ("sortie_store_writable", ()): 0,
         ("sortie_ssh_host_usage", (("host", "builder:2222"),)): 2,
         ("sortie_ssh_host_up", (("host", "builder:2222"),)): 1,
     }

@@ -10,7 +10,11 @@ import pytest
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics import Exposition
 from sortie.web import (
+    CommandAnswer,
+    Controls,
     Counts,
+    ExplanationView,
+    GateView,
     Health,
     HeldView,
     RunningView,
@@ -74,19 +78,60 @@ STATE = StateView(
     totals=SumsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
 )
 
+EXPLANATION = ExplanationView(
+    issue_id="3",
+    issue_identifier="DEMO-3",
+    title="Paint the fence",
+    state="To Do",
+    standing="held",
+    detail="an operator stopped it",
+    since=NOON,
+    run_id=None,
+    turn=None,
+    attempt=2,
+    gates=(
+        GateView(gate="blockers", reason=None),
+        GateView(gate="claim", reason="it is held (operator)"),
+    ),
+    next_run_at=None,
+    next_step="somebody asks for a retry",
+    ways_out=("sortie retry DEMO-3",),
+)
+
 
 @dataclass
 class World:
-    """What the application is told, and what it told."""
+    """What the application is told, and what it told; ``answer`` is that to every command."""
 
     state: StateView = STATE
     health: Health = field(default_factory=lambda: Health(ready=True))
     accepted: list[str] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     broken: bool = False
+    answer: CommandAnswer = field(default_factory=lambda: CommandAnswer(status=200, message="ok"))
+    explanation: ExplanationView | str = EXPLANATION
+    commands: list[str] = field(default_factory=list)
 
     def sources(self) -> Sources:
         return Sources(state=self._state, health=lambda: self.health, metrics=self._metrics)
+
+    def controls(self) -> Controls:
+        return Controls(
+            refresh=lambda: self._command("refresh"),
+            pause=lambda: self._command("pause"),
+            resume=lambda: self._command("resume"),
+            stop=lambda issue: self._command(f"stop {issue}"),
+            retry=lambda issue: self._command(f"retry {issue}"),
+            explain=self._explain,
+        )
+
+    async def _command(self, command: str) -> CommandAnswer:
+        self.commands.append(command)
+        return self.answer
+
+    async def _explain(self, issue: str) -> ExplanationView | str:
+        self.commands.append(f"explain {issue}")
+        return self.explanation
 
     def become(self, health: Health) -> None:
         self.health = replace(health)

@@ -221,3 +221,30 @@ async def test_an_ipv6_url_has_brackets() -> None:
 
     with closing(listener):
         assert listener.url == f"http://[::1]:{listener.port}/"
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:{}/"),
+        ("127.0.0.2", "http://127.0.0.2:{}/"),
+        ("localhost", "http://127.0.0.1:{}/"),
+        ("0.0.0.0", "http://127.0.0.1:{}/"),
+        ("0", "http://127.0.0.1:{}/"),
+        ("::1", "http://[::1]:{}/"),
+        ("::", "http://[::1]:{}/"),
+    ],
+)
+async def test_this_machine_reaches_it_without_a_name(host: str, url: str) -> None:
+    """The address for commands on this machine is a number, loopback for a wildcard, and works."""
+    try:
+        listener = await listen(Endpoint(host=host, port=0, token_given=True))
+    except ListenError:
+        pytest.skip(f"this machine has no {host}")
+    with closing(listener):
+        assert listener.local_url in {
+            url.format(listener.port),
+            f"http://[::1]:{listener.port}/" if host == "localhost" else "",
+        }
+        address = listener.local_url.removeprefix("http://").removesuffix("/").rpartition(":")[0]
+        await (await trio.open_tcp_stream(address.strip("[]"), listener.port)).aclose()

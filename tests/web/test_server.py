@@ -26,7 +26,7 @@ ENDS_WITHIN = 1.0
 
 def application(world: World) -> ASGIApp:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    return create_app(world.sources(), access, world.facts.append)
+    return create_app(world.sources(), world.controls(), access, world.facts.append)
 
 
 @asynccontextmanager

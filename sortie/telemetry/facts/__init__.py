@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from sortie.telemetry.facts.daemon import (
     AdapterCrashed,
+    ControlUnavailable,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
+    HostBack,
+    HostGivenUp,
+    HostRested,
     HttpAnswered,
     HttpListening,
+    OrphansLeft,
     OrphansReaped,
+    OrphansSought,
     PauseChanged,
     PollCompleted,
+    StateRestored,
     StoreFailed,
     StoreRecovered,
     TrackerAsked,
@@ -86,12 +93,19 @@ Fact = (
     | WorkspaceRemoved
     | WorkflowReloaded
     | PauseChanged
+    | StateRestored
     | StoreFailed
     | StoreRecovered
+    | OrphansLeft
+    | OrphansSought
     | OrphansReaped
     | RunRecovered
     | AgentSimulated
     | HttpListening
+    | ControlUnavailable
+    | HostBack
+    | HostRested
+    | HostGivenUp
     | HttpAnswered
     | AdapterCrashed
 )
@@ -103,6 +117,7 @@ __all__ = [
     "AgentSimulated",
     "AgentSpoke",
     "CommentCompleted",
+    "ControlUnavailable",
     "DaemonStarted",
     "DaemonStopped",
     "DaemonStopping",
@@ -110,11 +125,16 @@ __all__ = [
     "Fact",
     "HoldEnded",
     "HookCompleted",
+    "HostBack",
+    "HostGivenUp",
+    "HostRested",
     "HttpAnswered",
     "HttpListening",
     "IssueHeld",
     "IssueMoved",
     "IssueReconciled",
+    "OrphansLeft",
+    "OrphansSought",
     "OrphansReaped",
     "PauseChanged",
     "Phase",
@@ -128,6 +148,7 @@ __all__ = [
     "SessionRefused",
     "SessionStarted",
     "StatusFileRead",
+    "StateRestored",
     "StoreFailed",
     "StoreRecovered",
     "TrackerAsked",

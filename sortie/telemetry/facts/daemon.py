@@ -88,12 +88,69 @@ class OrphansReaped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansLeft:
+    """Processes of an earlier life could not be ended; the issues of their runs are held."""
+
+    where: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrphansSought:
+    """What so many runs of an earlier life left on a remote host is being looked for."""
+
+    host: str
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRestored:
+    """What an earlier life recorded was taken over: so many issues wait or are held."""
+
+    interrupted: int
+    waiting: int
+    held: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRested:
+    """A remote host could not be used and is given nothing to do for ``seconds``."""
+
+    host: str
+    message: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGivenUp:
+    """A remote host has been in trouble so long that its issues begin anew on others."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBack:
+    """A remote host that was in trouble does its work again."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpListening:
     """The HTTP server listens at ``url``; ``wanted_port`` is the port it would have had, had that
     not been taken."""
 
     url: str
     wanted_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlUnavailable:
+    """The file at ``path``, by which commands find this daemon, could not be written."""
+
+    path: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,19 +9,26 @@ from sortie.telemetry.facts import (
     AdapterCrashed,
     AgentSimulated,
     CommentCompleted,
+    ControlUnavailable,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
     DispatchDropped,
     HoldEnded,
     HookCompleted,
+    HostBack,
+    HostGivenUp,
+    HostRested,
     HttpAnswered,
     HttpListening,
     IssueHeld,
     IssueReconciled,
+    OrphansLeft,
     OrphansReaped,
+    OrphansSought,
     PauseChanged,
     RetryScheduled,
+    StateRestored,
     TransitionCompleted,
     WaitEnded,
     WorkflowReloaded,
@@ -47,9 +54,16 @@ DaemonFact = (
     | DaemonStopped
     | WorkflowReloaded
     | PauseChanged
+    | OrphansLeft
+    | OrphansSought
     | OrphansReaped
+    | StateRestored
     | AgentSimulated
     | HttpListening
+    | ControlUnavailable
+    | HostBack
+    | HostRested
+    | HostGivenUp
     | HttpAnswered
     | AdapterCrashed
 )
@@ -115,13 +129,36 @@ def daemon_lines(fact: DaemonFact) -> Lines:
         case OrphansReaped(where=where, count=count):
             level: Level = "warning" if count else "debug"
             return (line(level, "orphans.reaped", where=where, count=count),)
+        case OrphansLeft(where=where, error=error):
+            return (line("error", "orphans.left", where=where, error=error),)
+        case OrphansSought(host=host, runs=runs):
+            return (line("info", "orphans.sought", host=host, runs=runs),)
+        case StateRestored():
+            restored = line(
+                "info",
+                "state.restored",
+                interrupted=fact.interrupted,
+                waiting=fact.waiting,
+                held=fact.held,
+                paused=fact.paused,
+            )
+            return (restored,)
         case AgentSimulated(program=program):
             return (line("warning", "agent.simulated", program=program),)
+        case HostGivenUp(host=host):
+            return (line("warning", "host.given_up", host=host),)
+        case HostRested(host=host, message=message, seconds=pause):
+            told = line("warning", "host.rested", host=host, error=message, seconds=seconds(pause))
+            return (told,)
+        case HostBack(host=host):
+            return (line("info", "host.back", host=host),)
         case HttpListening(url=url, wanted_port=wanted):
             listening = line("info", "http.listening", url=url)
             if wanted is None:
                 return (listening,)
             return (line("warning", "http.port_taken", port=wanted), listening)
+        case ControlUnavailable(path=path, error=error):
+            return (line("warning", "control.unavailable", path=path, error=error),)
         case HttpAnswered(route=route, status=status):
             return (line("debug", "http.answered", route=route, status=status),)
         case AdapterCrashed(where=where, traceback=traceback):

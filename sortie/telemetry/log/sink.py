@@ -19,6 +19,7 @@ from sortie.telemetry.facts import (
     AgentSimulated,
     AgentSpoke,
     CommentCompleted,
+    ControlUnavailable,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
@@ -26,12 +27,17 @@ from sortie.telemetry.facts import (
     Fact,
     HoldEnded,
     HookCompleted,
+    HostBack,
+    HostGivenUp,
+    HostRested,
     HttpAnswered,
     HttpListening,
     IssueHeld,
     IssueMoved,
     IssueReconciled,
+    OrphansLeft,
     OrphansReaped,
+    OrphansSought,
     PauseChanged,
     PollCompleted,
     RetryScheduled,
@@ -42,6 +48,7 @@ from sortie.telemetry.facts import (
     RunStopping,
     SessionRefused,
     SessionStarted,
+    StateRestored,
     StatusFileRead,
     StoreFailed,
     StoreRecovered,
@@ -129,9 +136,16 @@ class LogSink:
                 | DaemonStopped()
                 | WorkflowReloaded()
                 | PauseChanged()
+                | OrphansLeft()
+                | OrphansSought()
                 | OrphansReaped()
+                | StateRestored()
                 | AgentSimulated()
                 | HttpListening()
+                | ControlUnavailable()
+                | HostBack()
+                | HostRested()
+                | HostGivenUp()
                 | HttpAnswered()
                 | AdapterCrashed()
             ):

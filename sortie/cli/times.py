@@ -1,0 +1,30 @@
+"""Points and spans of time, as people read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def local(time: datetime) -> str:
+    """Write an aware time in this machine's zone, to the second."""
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def span(seconds: float) -> str:
+    """Write a duration with two units at most; a negative one counts as none."""
+    whole = int(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, left = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{left:02}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours:02}h"
+
+
+def between(begin: datetime, end: datetime) -> str:
+    """Write how long it is from one time to another."""
+    return span((end - begin).total_seconds())

@@ -1,0 +1,306 @@
+"""``sortie status``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sortie.cli.arguments import Source
+from sortie.cli.finding import Place
+from sortie.cli.output import Format
+from sortie.cli.status import INTERVAL, follow
+from tests.cli.conftest import Cli
+from tests.cli.fake_daemon import READY, STATE, FakeDaemon, announce
+from tests.cli.world import Ran
+
+RUNNING = {
+    "issue_id": "1",
+    "issue_identifier": "DEMO-1",
+    "issue_url": None,
+    "title": "Mend the fence",
+    "state": "In Progress",
+    "run_id": "r-1",
+    "session_id": None,
+    "attempt": 2,
+    "turn": 3,
+    "max_turns": 20,
+    "phase": "turn",
+    "host": "local",
+    "workspace": "/w/DEMO-1",
+    "started_at": "2026-01-01T10:57:30.000000Z",
+    "last_event_at": "2026-01-01T12:00:00.000000Z",
+    "last_message": "I look\nat [red]\x1b[31mthe fence",
+    "credits": None,
+    "tokens": None,
+}
+STARTING = RUNNING | {"issue_identifier": "DEMO-2", "turn": None, "last_message": None}
+WAITING = {
+    "issue_id": "4",
+    "issue_identifier": "DEMO-4",
+    "kind": "retry",
+    "attempt": 1,
+    "due_at": "2026-01-01T12:00:42.000000Z",
+    "reason": "after error",
+}
+DUE = WAITING | {
+    "issue_identifier": "DEMO-5",
+    "due_at": "2026-01-01T11:00:00.000000Z",
+    "reason": "no available orchestrator slots",
+}
+HELD = {
+    "issue_id": "3",
+    "issue_identifier": "DEMO-3",
+    "reason": "operator",
+    "detail": "an operator stopped it",
+    "since": "2025-12-30T10:30:00.000000Z",
+}
+BUSY = STATE | {
+    "status": "paused",
+    "workflow": {
+        "path": "/p/WORKFLOW.md",
+        "valid": False,
+        "errors": ["WORKFLOW.md:3:9: tracker.kind: needs a known kind"],
+    },
+    "counts": {"running": 2, "waiting": 2, "held": 1},
+    "running": [RUNNING, STARTING],
+    "waiting": [WAITING, DUE],
+    "held": [HELD],
+    "slots": {"total": 10, "free": 8, "by_state": {"todo": 1}, "by_host": {}},
+    "totals": {"runs": 4, "turns": 9, "credits": 0.75, "tokens": 70, "seconds_running": 3661.5},
+}
+NOT_READY = (503, {"status": "not ready", "reasons": ["the last poll failed: no \x1b[2Janswer"]})
+
+QUIET = """\
+status    running, ready
+workflow  /p/WORKFLOW.md, valid
+issues    0 running, 0 waiting, 0 held
+slots     10 of 10 free
+totals    0 runs, 0 turns, 0s running
+daemon    since 2026-01-01 12:00:00 (0s), version {version}, pid {pid}, {url}
+seen      2026-01-01 12:00:00
+"""
+SCREEN = """\
+status    paused, NOT READY; no run is started until 'sortie resume'
+          the last poll failed: no \\x1b[2Janswer
+workflow  /p/WORKFLOW.md, NOT VALID; the last good settings stay in force
+          WORKFLOW.md:3:9: tracker.kind: needs a known kind
+issues    2 running, 2 waiting, 1 held
+slots     8 of 10 free
+          todo: 1 free
+totals    4 runs, 9 turns, 0.75 credits, 70 tokens, 1h01m running
+daemon    since 2026-01-01 12:00:00 (0s), version {version}, pid {pid}, {url}
+seen      2026-01-01 12:00:00
+
+running
+issue   state        phase  turn  attempt  host     for  last message
+DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mthe fence
+DEMO-2  In Progress  turn               2  local  1h02m
+
+waiting
+issue   kind   attempt     due  reason
+DEMO-4  retry        1  in 42s  after error
+DEMO-5  retry        1     now  no available orchestrator slots
+
+held
+issue   reason    since                  for  detail
+DEMO-3  operator  2025-12-30 10:30:00  2d01h  an operator stopped it
+a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
+'sortie explain ISSUE' says what else can be done
+"""
+
+
+class Terminal(StringIO):
+    """A stdout that somebody looks at."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Enough(Exception):
+    """The end of a test that would go on for ever."""
+
+
+def expected(template: str, daemon: FakeDaemon) -> str:
+    presence = daemon.presence()
+    return template.format(version=presence.version, pid=presence.process.pid, url=daemon.url)
+
+
+def pauses(*steps: Callable[[], object]) -> Callable[[float], None]:
+    """Take a step in each pause of the watch, and end it in the one after the last."""
+    left = iter(steps)
+
+    def pause(seconds: float) -> None:
+        assert seconds == INTERVAL
+        step = next(left, None)
+        if step is None:
+            raise Enough
+        step()
+
+    return pause
+
+
+def watch(here: Path, output: Format, *steps: Callable[[], object]) -> None:
+    place = Place(
+        source=Source(workflow=Path("WORKFLOW.md")), db_path=os.fspath(here / ".sortie.db")
+    )
+    with pytest.raises(Enough):
+        follow(place, output, pauses(*steps))
+
+
+def test_a_quiet_daemon_is_seven_lines(cli: Cli, daemon: FakeDaemon) -> None:
+    """Where nothing runs, waits or is held there are no tables."""
+    daemon.show(STATE)
+
+    assert cli("status") == Ran(code=0, out=expected(QUIET, daemon), err="")
+
+
+def test_all_that_is_known_stands_on_one_screen(cli: Cli, daemon: FakeDaemon) -> None:
+    """What is wrong comes first, then what runs, waits and is held; no text acts or is cut."""
+    daemon.show(BUSY, NOT_READY)
+
+    assert cli("status") == Ran(code=0, out=expected(SCREEN, daemon), err="")
+
+
+def test_programs_get_the_document_and_the_readiness(cli: Cli, daemon: FakeDaemon) -> None:
+    """JSON is what the API shows, with ready and reasons, also what this version cannot read."""
+    daemon.show(BUSY | {"news": [1]}, NOT_READY)
+
+    ran = cli("status", "--format", "json")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == BUSY | {
+        "news": [1],
+        "ready": False,
+        "reasons": ["the last poll failed: no \x1b[2Janswer"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("ready", "word"),
+    [
+        (READY, "ready"),
+        ((503, {"status": "stuck", "reasons": ["it is due for 70 s"]}), "NOT READY"),
+        ((503, {"status": "stuck", "reasons": 7}), "NOT READY"),
+        ((404, {}), "NOT READY"),
+    ],
+)
+def test_readiness_is_the_probes(
+    cli: Cli, daemon: FakeDaemon, ready: tuple[int, Any], word: str
+) -> None:
+    """Only a 200 of /readyz is ready."""
+    daemon.show(STATE, ready)
+
+    assert cli("status").out.startswith(f"status    running, {word}\n")
+
+
+def test_a_draining_daemon_is_said_to_leave(cli: Cli, daemon: FakeDaemon) -> None:
+    """While the daemon ends, its status explains itself."""
+    daemon.show(STATE | {"status": "draining"})
+
+    assert cli("status").out.startswith("status    draining, ready; it ends its runs and leaves\n")
+
+
+def test_an_answer_of_another_version_is_one_line(cli: Cli, daemon: FakeDaemon) -> None:
+    """What cannot be laid out for people is told, and is no traceback."""
+    daemon.show(STATE | {"running": [{"issue": "X"}]})
+
+    ran = cli("status")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "is not one of StateView of version" in ran.err
+
+
+def test_a_watch_of_a_pipe_is_one_screen_after_another(
+    here: Path, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each look is printed anew, with an empty line between."""
+    daemon.show(STATE)
+
+    watch(here, Format.TEXT, lambda: daemon.show(BUSY, NOT_READY))
+
+    out, err = capsys.readouterr()
+    assert out == f"{expected(QUIET, daemon)}\n{expected(SCREEN, daemon)}"
+    assert err == ""
+
+
+def test_a_watch_for_programs_is_one_object_a_line(
+    here: Path, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each look is one compact line."""
+    daemon.show(STATE)
+
+    watch(here, Format.JSON, lambda: daemon.show(BUSY))
+
+    lines = capsys.readouterr().out.splitlines()
+    ready = {"ready": True, "reasons": []}
+    assert [json.loads(line) for line in lines] == [STATE | ready, BUSY | ready]
+    assert '": ' not in lines[0]
+
+
+@pytest.mark.parametrize("output", list(Format))
+def test_a_watch_survives_the_daemon(
+    here: Path, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], output: Format
+) -> None:
+    """While the daemon is away that is told once, and its return is seen."""
+    daemon.show(STATE)
+    word = here / ".sortie.db.daemon"
+
+    watch(
+        here,
+        output,
+        word.unlink,
+        lambda: None,
+        lambda: announce(here, daemon.presence()),
+        word.unlink,
+    )
+
+    out, err = capsys.readouterr()
+    gone = (
+        f"sortie: no daemon runs for WORKFLOW.md (database {here}/.sortie.db); start one with"
+        " 'sortie run'; looking on\n"
+    )
+    assert err == gone * 2
+    looks = out.split("\n\n") if output is Format.TEXT else out.splitlines()
+    assert len(looks) == 2
+
+
+def test_a_watch_ends_where_looking_on_is_no_use(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
+    """A daemon that cannot be asked at all ends the watch with 1."""
+    announce(here, replace(daemon.presence(), url=None, token=None))
+
+    ran = cli("status", "--watch")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+
+
+def test_a_terminal_is_drawn_over(
+    here: Path, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal each look begins at the top, erases what was there, and fits in."""
+    rows = [RUNNING | {"issue_identifier": f"DEMO-{n}"} for n in range(50)]
+    daemon.show(BUSY | {"running": rows})
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+
+    watch(here, Format.TEXT, (here / ".sortie.db.daemon").unlink)
+
+    drawn = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())  # without colours
+    assert drawn.startswith("\x1b[2J\x1b[Hstatus")
+    first, second = drawn.removeprefix("\x1b[2J\x1b[H").split("\x1b[H")
+    lines = first.removesuffix("\x1b[J").splitlines()
+    assert len(lines) == 23
+    assert lines[-1].startswith("... and ")
+    assert max(len(line.removesuffix("\x1b[K")) for line in lines) <= 80
+    assert any(re.match(r"DEMO-0 +In Progress .*…", line) for line in lines)
+    assert "no daemon runs for WORKFLOW.md" in second
+    assert second.endswith("looking on\x1b[K\n\x1b[J")

@@ -1,0 +1,221 @@
+"""The commands over HTTP: who may give them, what they are given, and what is answered."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from sortie.telemetry.facts import HttpAnswered
+from sortie.web import Access, CommandAnswer, create_app
+from sortie.web.controls import CommandStatus
+from tests.web.conftest import World
+
+URL = "http://localhost:7678"
+HOLDER = {"authorization": "Bearer right"}
+COMMANDS = (
+    ("/api/v1/refresh", "/api/v1/refresh", "refresh"),
+    ("/api/v1/pause", "/api/v1/pause", "pause"),
+    ("/api/v1/resume", "/api/v1/resume", "resume"),
+    ("/api/v1/issues/DEMO-1/stop", "/api/v1/issues/{identifier}/stop", "stop DEMO-1"),
+    ("/api/v1/issues/DEMO-1/retry", "/api/v1/issues/{identifier}/retry", "retry DEMO-1"),
+)
+
+
+@pytest.fixture
+async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    access = Access(host="127.0.0.1", loopback=True, token="right")
+    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("path", "route", "command"), COMMANDS)
+async def test_a_command_is_given_and_answered(
+    client: httpx.AsyncClient, world: World, path: str, route: str, command: str
+) -> None:
+    """A POST with the token reaches the control once, and is counted under its pattern."""
+    answer = await client.post(path, headers=HOLDER)
+
+    assert (answer.status_code, answer.json()) == (200, {"message": "ok"})
+    assert world.commands == [command]
+    assert world.facts == [HttpAnswered(route=route, status=200)]
+
+
+@pytest.mark.parametrize(("path", "route", "command"), COMMANDS)
+@pytest.mark.parametrize(
+    "headers", [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic right"}]
+)
+async def test_nobody_commands_without_the_token(
+    client: httpx.AsyncClient,
+    world: World,
+    path: str,
+    route: str,
+    command: str,
+    headers: dict[str, str],
+) -> None:
+    """Without the token nothing happens, also from this machine, and the refusal is counted."""
+    answer = await client.post(path, headers=headers)
+
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == "unauthorized"
+    assert world.commands == []
+    assert world.facts == [HttpAnswered(route=route, status=401)]
+
+
+async def test_a_page_in_a_browser_commands_nothing(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """A foreign Origin or Host is refused even with the token."""
+    statuses = [
+        (await client.post("/api/v1/pause", headers=HOLDER | more)).status_code
+        for more in ({"origin": "http://evil.example"}, {"host": "evil.example"})
+    ]
+
+    assert (statuses, world.commands) == ([403, 403], [])
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(404, "not_found"), (409, "conflict"), (503, "unavailable")],
+)
+async def test_a_refused_command_says_why(
+    client: httpx.AsyncClient, world: World, status: CommandStatus, code: str
+) -> None:
+    """What cannot be done is an error in the common shape with the control's sentence."""
+    world.answer = CommandAnswer(status=status, message="it runs")
+
+    answer = await client.post("/api/v1/issues/A/retry", headers=HOLDER)
+
+    assert answer.status_code == status
+    assert answer.json() == {"error": {"code": code, "message": "it runs"}}
+    assert world.facts == [HttpAnswered(route="/api/v1/issues/{identifier}/retry", status=status)]
+
+
+async def test_what_is_under_way_is_202(client: httpx.AsyncClient, world: World) -> None:
+    """A control may answer before its work is done."""
+    world.answer = CommandAnswer(status=202, message="a poll was asked for")
+
+    answer = await client.post("/api/v1/refresh", headers=HOLDER)
+
+    assert (answer.status_code, answer.json()) == (202, {"message": "a poll was asked for"})
+
+
+@pytest.mark.parametrize(("path", "route", "_command"), COMMANDS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+async def test_a_command_is_a_post(
+    client: httpx.AsyncClient, world: World, path: str, route: str, _command: str, method: str
+) -> None:
+    """Any other method is 405 with the one that is possible, and does nothing."""
+    answer = await client.request(method, path, headers=HOLDER)
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert world.commands == []
+    assert world.facts == [HttpAnswered(route=route, status=405)]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("DEMO-1", "DEMO-1"),
+        ("group%2Fproject%237", "group/project#7"),
+        ("group%2fproject%237", "group/project#7"),
+        ("%C3%BC%20%F0%9F%A7%B5", "ü 🧵"),
+        ("50%25", "50%"),
+        ("a%252Fb", "a%2Fb"),
+        ("x%2Fstop", "x/stop"),
+        ("..%2F..%2Frefresh", "../../refresh"),
+        ("a%0Ab%00c", "a\nb\x00c"),
+        ("a%3Fb", "a?b"),
+        ("+", "+"),
+        ("%zz", "%zz"),
+        ("%ff", "\ufffd"),
+    ],
+)
+async def test_an_identifier_may_hold_anything(
+    client: httpx.AsyncClient, world: World, written: str, meant: str
+) -> None:
+    """A percent-encoded identifier arrives as it is, slashes and percent signs included."""
+    for action in ("stop", "retry"):
+        await client.post(f"{URL}/api/v1/issues/{written}/{action}?x=1", headers=HOLDER)
+    await client.get(f"{URL}/api/v1/issues/{written}/explain")
+
+    assert world.commands == [f"stop {meant}", f"retry {meant}", f"explain {meant}"]
+    assert {fact.route for fact in world.facts if isinstance(fact, HttpAnswered)} == {
+        "/api/v1/issues/{identifier}/stop",
+        "/api/v1/issues/{identifier}/retry",
+        "/api/v1/issues/{identifier}/explain",
+    }
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/v1/issues//stop", "/api/v1/issues/a/b/stop", "/api/v1/issues/a", "/api/v1/stop"]
+)
+async def test_an_identifier_is_one_segment(
+    client: httpx.AsyncClient, world: World, path: str
+) -> None:
+    """A bare slash separates, so that no identifier can be taken for another route."""
+    answer = await client.post(path, headers=HOLDER)
+
+    assert (answer.status_code, world.commands) == (404, [])
+    assert world.facts == [HttpAnswered(route="other", status=404)]
+
+
+async def test_an_encoded_fixed_route_is_itself(client: httpx.AsyncClient) -> None:
+    """Encoding letters that need none changes nothing, but a slash has to be one."""
+    assert (await client.get("/%6civez")).status_code == 200
+    assert (await client.get("/api%2Fv1/state")).status_code == 404
+
+
+async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: World) -> None:
+    """The answer is the view, field for field; a gate says whether it is open."""
+    answer = await client.get("/api/v1/issues/DEMO-3/explain")
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {
+        "issue_id": "3",
+        "issue_identifier": "DEMO-3",
+        "title": "Paint the fence",
+        "state": "To Do",
+        "standing": "held",
+        "detail": "an operator stopped it",
+        "since": "2026-01-01T12:00:00.000000Z",
+        "run_id": None,
+        "turn": None,
+        "attempt": 2,
+        "gates": [
+            {"gate": "blockers", "open": True, "reason": None},
+            {"gate": "claim", "open": False, "reason": "it is held (operator)"},
+        ],
+        "next_run_at": None,
+        "next_step": "somebody asks for a retry",
+        "ways_out": ["sortie retry DEMO-3"],
+    }
+
+
+async def test_an_unknown_issue_cannot_be_explained(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """The sentence about an issue that is not known comes as 404."""
+    world.explanation = "there is no issue X"
+
+    answer = await client.get("/api/v1/issues/X/explain")
+
+    assert answer.status_code == 404
+    assert answer.json() == {"error": {"code": "not_found", "message": "there is no issue X"}}
+
+
+async def test_a_title_may_hold_what_no_encoding_has(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """A lone surrogate in a text does not break the answer."""
+    assert not isinstance(world.explanation, str)
+    world.explanation = replace(world.explanation, title="x\ud800")
+
+    answer = await client.get("/api/v1/issues/DEMO-3/explain")
+
+    assert answer.json()["title"] == "x\ud800"
