@@ -11,6 +11,7 @@ import trio
 
 from tests.e2e.daemon import Daemon, free_port, run_command
 from tests.e2e.place import Place
+from tests.e2e.remote import Fleet
 
 
 class Start(Protocol):
@@ -38,3 +39,11 @@ def start(place: Place, nursery: trio.Nursery) -> Start:
         return daemon
 
     return make
+
+
+@pytest.fixture
+def fleet(place: Place) -> Iterator[Fleet]:
+    """Remote hosts for the place's daemons, none at first; all are gone at the end."""
+    hosts = Fleet(place)
+    yield hosts
+    hosts.close()

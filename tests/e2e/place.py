@@ -179,6 +179,14 @@ class Place:
                     found.append(process)
         return found
 
+    def programs(self) -> list[str]:
+        """Return the names of the programs that ``processes`` run."""
+        found = []
+        for process in self.processes():
+            with suppress(psutil.Error):  # it has ended meanwhile
+                found.append(process.name())
+        return found
+
     def require_no_process(self) -> None:
         """Fail, and end them, if processes of runs are left."""
         left = self.kill_processes()

@@ -241,4 +241,4 @@ async def test_issue_files_that_are_broken_do_not_stop_the_others(
     assert "first.md" in told
     assert "second.md" in told
     assert {line["issue"] for line in daemon.lines("run.started")} == {"..", "good"}
-    assert (dots["status"], dots["error_kind"]) == ("failed", "workspace_error")
+    assert (dots["status"], dots["error_kind"]) == ("failed", "invalid_workspace_cwd")

@@ -82,7 +82,7 @@ async def test_a_long_hook_does_not_survive_a_second_signal(place: Place, start:
     async with start() as daemon:
         await daemon.line("turn.completed", issue="A")
         with trio.fail_after(PATIENCE):
-            while len([p for p in place.processes() if p.name() == "sleep"]) < 2:
+            while place.programs().count("sleep") < 2:
                 await trio.sleep(0.02)
         daemon.signal(signal.SIGTERM)
         await daemon.line("daemon.stopping")

@@ -33,12 +33,12 @@ async def watch_command_lines(seen: set[str], until: trio.Event) -> None:
         await trio.sleep(0.02)
 
 
-def telltales(root: Path) -> list[str]:
+def telltales(root: Path, needle: str = NEEDLE) -> list[str]:
     """Return the files below a directory that hold a secret, or part of one."""
     return [
         str(path.relative_to(root))
         for path in sorted(root.rglob("*"))
-        if path.is_file() and NEEDLE.encode() in path.read_bytes()
+        if path.is_file() and needle.encode() in path.read_bytes()
     ]
 
 

@@ -10,6 +10,7 @@ from itertools import accumulate
 from random import Random
 
 from sortie.model import (
+    LOCAL,
     Blocker,
     ErrorKind,
     Failed,
@@ -25,6 +26,7 @@ from sortie.model import (
 )
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
 from tests.sim.world import World
 
 IDS = [IssueId(c) for c in "abcdefgh"]
@@ -65,6 +67,8 @@ def some_policy(dice: Random) -> Policy:
         max_concurrent_agents=dice.randint(1, 4),
         max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
         max_retry_backoff=dice.choice([60.0, 300.0]),
+        hosts=dice.choice([(LOCAL,), (LOCAL,), ("east", "west"), ("east", "west", "north")]),
+        max_per_host=dice.choice([None, None, 1, 2]),
     )
 
 
@@ -87,6 +91,7 @@ class Day:
             (self._reload, 1),
             (self._operate, 2),
             (self._hinder, 1),
+            (self._disturb_host, 2),
             (self._crash, 1),
             (self._restart, 1),
         ]
@@ -163,7 +168,8 @@ class Day:
             return RunReport(end=Stopped(), turns=worker.turns)
         if dice.random() < 0.4:
             kind, status, _ = dice.choices(FAILURES, [w for *_, w in FAILURES])[0]
-            failed = Failed(kind=kind, message="it broke", status=status)
+            unreached = worker.turns == 0 and worker.start.host != LOCAL and dice.random() < 0.5
+            failed = Failed(kind=kind, message="it broke", status=status, unreached=unreached)
             return RunReport(end=failed, turns=worker.turns)
         finish, _ = dice.choices(FINISHES, [w for _, w in FINISHES])[0]
         return RunReport(end=Finished(finish=finish), turns=worker.turns, credits=0.1)
@@ -203,9 +209,22 @@ class Day:
     def _hinder(self) -> None:
         self.world.hindrance = self.dice.choice([None, None, "kiro-cli was not found"])
 
+    def _disturb_host(self) -> None:
+        host = self.dice.choice(self.world.policy.hosts)
+        if self.dice.random() < 0.5:
+            self.world.tell(ev.HostTroubled(host, "connection refused"))
+        else:
+            self.world.tell(ev.HostReached(host))
+
     def _crash(self) -> None:
         if self.dice.random() < 0.3:
             self.world.replay()
+            if self.world.workers and self.dice.random() < 0.5:
+                issues = [worker.start.issue for worker in self.world.workers.values()]
+                again = [issue for issue in issues if issue.id in self.world.disk.crashes]
+                crashed = rec.RecordCrash(issue=self.dice.choice(again or issues))
+                for _ in range(self.dice.choice([1, 1, 2])):  # two lives that got no further
+                    self.world.write(crashed)
             self.world.crash()
 
     def _restart(self) -> None:

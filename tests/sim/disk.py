@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from sortie.model import IssueId, KnownWorkspace, RunId, RunStatus
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
-from sortie.store import Recovered, StoredHold, StoredRetry, UnfinishedRun
+from sortie.store import Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
 
 
 @dataclass(slots=True)
@@ -28,7 +28,8 @@ class Disk:
     retries: dict[IssueId, StoredRetry] = field(default_factory=dict)
     holds: dict[IssueId, StoredHold] = field(default_factory=dict)
     sessions: dict[IssueId, int] = field(default_factory=dict)
-    workspaces: dict[tuple[IssueId, str], KnownWorkspace] = field(default_factory=dict)
+    workspaces: dict[tuple[str, str], KnownWorkspace] = field(default_factory=dict)
+    crashes: dict[IssueId, StoredCrash] = field(default_factory=dict)
     paused: bool = False
 
     def write(self, record: Record, at: float) -> None:
@@ -62,18 +63,27 @@ class Disk:
                 )
             case rec.ForgetRetry(issue_id=issue_id):
                 del self.retries[issue_id]
-            case rec.RecordHold():
-                self.holds[record.issue.id] = StoredHold(
-                    issue=record.issue, reason=record.reason, detail=record.detail, since=at
+            case rec.RecordHold(issue=issue, settled=settled, again=True):
+                if (held := self.holds.get(issue.id)) is not None:
+                    self.holds[issue.id] = replace(held, issue=issue, settled=settled)
+            case rec.RecordHold(issue=issue, reason=reason, detail=detail, settled=settled):
+                self.holds[issue.id] = StoredHold(
+                    issue=issue, reason=reason, detail=detail, since=at, settled=settled
                 )
             case rec.ForgetHold(issue_id=issue_id):
                 del self.holds[issue_id]
             case rec.RecordPause(paused=paused):
                 self.paused = paused
             case rec.RecordWorkspace(workspace=workspace):
-                self.workspaces[workspace.issue_id, workspace.host] = workspace
-            case rec.ForgetWorkspace(issue_id=issue_id, host=host):
-                del self.workspaces[issue_id, host]
+                self.workspaces[workspace.host, workspace.path] = workspace
+            case rec.ForgetWorkspace(host=host, path=path):
+                del self.workspaces[host, path]
+            case rec.RecordCrash(issue=issue):
+                before = self.crashes.get(issue.id)
+                times = 1 if before is None else before.times + 1
+                self.crashes[issue.id] = StoredCrash(issue=issue, times=times)
+            case rec.ForgetCrashes(issue_id=issue_id):
+                self.crashes.pop(issue_id, None)
             case _:
                 assert_never(record)
 
@@ -98,4 +108,5 @@ class Disk:
             paused=self.paused,
             sessions=dict(self.sessions),
             workspaces=tuple(self.workspaces.values()),
+            crashes=tuple(self.crashes.values()),
         )

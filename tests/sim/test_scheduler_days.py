@@ -16,7 +16,6 @@ CHUNK = 20
 REACHED: Counter[object] = Counter()
 UNREACHABLE = {
     HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
-    HoldReason.INTERNAL_ERROR,  # decided at recovery
     RunStatus.RUNNING,  # not an exit
 }
 

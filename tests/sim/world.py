@@ -14,6 +14,7 @@ from uuid import UUID
 
 from sortie.model import (
     LOCAL,
+    ErrorKind,
     Failed,
     Finished,
     Issue,
@@ -40,6 +41,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
+from sortie.scheduler.hosts import PATIENCE
 from sortie.scheduler.rules import backoff
 from tests.sim.disk import Disk
 
@@ -182,7 +184,14 @@ class World:
                 if issue.id not in self.disk.retries:
                     self.expected_attempt.pop(issue.id, None)
                     self.not_before.pop(issue.id, None)
-            case do.Comment() | do.Reconciled():
+            case (
+                do.Comment()
+                | do.Reconciled()
+                | do.Answer()
+                | do.HostRested()
+                | do.HostBack()
+                | do.HostGivenUp()
+            ):
                 pass
             case _ if isinstance(decision, Record):
                 pass
@@ -212,8 +221,29 @@ class World:
         )
         assert start.streak.failures == self.expected_attempt.get(issue.id, 0), "wrong attempt"
         assert self.now >= self.not_before.get(issue.id, 0.0), "started before its wait was over"
+        self._check_host(start)
         self.workers[start.run_id] = Worker(start, issue)
         self._check_limits(issue)
+
+    def _check_host(self, start: do.StartWorker) -> None:
+        host, policy = start.host, self.policy
+        assert host in policy.hosts
+        load = sum(1 for worker in self.workers.values() if worker.start.host == host)
+        assert policy.max_per_host is None or load < policy.max_per_host, "one too many on a host"
+        trouble = self.scheduler._book.hosts.of(host)
+        assert trouble is None or (not trouble.resting and load == 0), "started on a resting host"
+        homes = {
+            h
+            for known in self.disk.workspaces.values()
+            if known.issue_id == start.issue.id
+            for h in (known.host,)
+        }
+        awaited = [
+            h
+            for h in homes & set(policy.hosts)
+            if (t := self.scheduler._book.hosts.of(h)) is None or self.now < t.since + PATIENCE
+        ]
+        assert not awaited or host in awaited, "started away from its workspace"
 
     def _check_limits(self, issue: Issue) -> None:
         policy = self.policy
@@ -323,6 +353,11 @@ class World:
         worker = self.workers.pop(run_id)
         issue_id, streak = worker.start.issue.id, worker.start.streak
         match report.end:
+            case Failed() if worker.start.host != LOCAL and (
+                report.end.unreached or report.end.kind is ErrorKind.AGENT_NOT_FOUND
+            ):
+                self.expected_attempt[issue_id] = streak.failures
+                self.not_before.pop(issue_id, None)
             case Failed() if worker.stopping in (None, StopReason.SHUTDOWN):
                 attempt = streak.failures + 1
                 self.expected_attempt[issue_id] = attempt
@@ -344,7 +379,7 @@ class World:
             if isinstance(claim, Waiting | Held):
                 self.expected_attempt.pop(issue_id, None)
                 self.not_before.pop(issue_id, None)
-        self.tell(ev.RetryAsked(issue_id))
+        self.tell(ev.RetryAsked(issue_id, 1))
 
     def claims(self) -> dict[IssueId, Claim]:
         """Return the scheduler's claims."""
@@ -359,8 +394,12 @@ class World:
             match claim:
                 case Starting() | Running() | Stopping():
                     runs.add(claim.run_id)
+                    if isinstance(claim, Stopping) and claim.reason is StopReason.OPERATOR:
+                        held.add(issue_id)
                     worker = self.workers[claim.run_id]
                     assert isinstance(claim, Stopping) == (worker.stopping is not None)
+                case HandingOff(stopped=True):
+                    held.add(issue_id)
                 case Waiting() | HandingOff():
                     waits.add(issue_id)
                 case Rechecking(token=token, waited=waited):

@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
         print("Authenticated with API key")
         return
     last = arguments[-1]
-    prompt = sys.stdin.read() if last.startswith("--trust") else last
+    prompt = sys.stdin.buffer.read().decode() if last.startswith("--trust") else last
     environ = dict(os.environ)
     key = environ.pop("KIRO_API_KEY")
     given = {"arguments": arguments, "prompt": prompt, "environ": environ}

@@ -1,0 +1,190 @@
+"""The real SQLite store in a file that outlives the daemon's lives, but no thread and no luck.
+
+``Drive`` tells ``committed`` and ``recovered`` what happens to it.
+
+Rule 1: what is committed is on record here too, in ``disk``, and every new life finds the same.
+Rule 2: each commit is numbered over all lives; the daemon can be killed right before or right
+after any of them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Literal, TypeVar
+
+import trio
+
+from sortie.scheduler.records import Record
+from sortie.store import Recovered
+from sortie.store.database import Database
+from sortie.store.faults import explained
+from sortie.store.opening import open_database
+from sortie.store.sqlite import SqliteStore
+from tests.sim.disk import Disk
+from tests.sim.system.plug import Plug
+from tests.sim.system.trace import Trace
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class CrashPoint:
+    """Kill the daemon right before or right after its commit ``number``, counted from 1."""
+
+    moment: Literal["before", "after"]
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.moment}:{self.number}"
+
+
+class Drive:
+    """The disk under the database. Switches: ``full``, ``failing`` at the end of a transaction,
+    ``slow`` (seconds that a commit takes at most)."""
+
+    def __init__(self, path: str, draw: Random, trace: Trace) -> None:
+        self.path = path
+        self.disk = Disk()
+        self.full = False
+        self.failing = False
+        self.slow = 0.0
+        self.commits = 0
+        self.busy = False
+        self._well_since = 0.0
+        self.crash: CrashPoint | None = None
+        self.committed: Callable[[Sequence[Record], float], object] = lambda _records, _at: None
+        self.recovered: Callable[[], object] = lambda: None
+        self.draw = draw
+        self.trace = trace
+
+    def was_well(self, since: float) -> bool:
+        """Tell whether commits have worked, and at once, from a time on until now."""
+        ill = self.full or self.failing or self.slow > 0 or self.busy
+        return not ill and self._well_since <= since
+
+    def heal(self) -> None:
+        """Work well from now on."""
+        if self.full or self.failing or self.slow:
+            self._well_since = trio.current_time()
+        self.full = self.failing = False
+        self.slow = 0.0
+
+    def dawdled(self) -> None:
+        """Be done with a slow commit."""
+        self.busy = False
+        self._well_since = trio.current_time()
+
+    @contextmanager
+    def store(self, plug: Plug) -> Iterator[SimStore]:
+        """Open the database for a life."""
+        database = open_database(self.path, 1.0)
+        try:
+            yield SimStore(self, _Failing(database._connection, self), plug)
+        finally:
+            database.close()
+
+
+class _Failing(Database):
+    """A database whose transactions fail when the drive does."""
+
+    def __init__(self, connection: sqlite3.Connection, drive: Drive) -> None:
+        super().__init__(connection, drive.path)
+        self._drive = drive
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Write everything inside, or nothing."""
+        if self._drive.full:
+            raise sqlite3.OperationalError("database or disk is full")
+        with super().transaction():
+            yield
+            if self._drive.failing:
+                raise sqlite3.OperationalError("disk I/O error")
+
+
+class InlineWriter:
+    """Does what the store's thread does, at once, so that virtual time stands still meanwhile."""
+
+    def __init__(self, database: Database, plug: Plug) -> None:
+        self._database = database
+        self._plug = plug
+
+    async def change(self, job: Callable[[Database], _T]) -> _T:
+        """Do a job that writes."""
+        return await self._do("write to", job)
+
+    async def read(self, job: Callable[[Database], _T]) -> _T:
+        """Do a job that only reads."""
+        return await self._do("read", job)
+
+    async def _do(self, attempt: str, job: Callable[[Database], _T]) -> _T:
+        await self._plug.through(trio.lowlevel.checkpoint)
+        with explained(attempt, self._database.path):
+            return job(self._database)
+
+
+class SimStore(SqliteStore):
+    """A store that may take its daemon with it."""
+
+    def __init__(self, drive: Drive, database: Database, plug: Plug) -> None:
+        super().__init__(InlineWriter(database, plug))  # type: ignore[arg-type]
+        self._drive = drive
+        self._plug = plug
+
+    async def recover(self) -> Recovered:
+        """Read what an earlier life left, and see that it is what was committed."""
+        recovered = await super().recover()
+        self._drive.recovered()
+        if _keyed(recovered) != _keyed(self._drive.disk.read()):
+            self._drive.trace.wrong(f"the database holds {recovered}, not what was committed")
+        return recovered
+
+    async def commit(self, records: Sequence[Record], at: float) -> None:
+        """Write all records or none, and kill the daemon where this is its moment."""
+        if not records:
+            return
+        drive = self._drive
+        await self._plug.through(trio.lowlevel.checkpoint)
+        if not (drive.full or drive.failing):
+            drive.commits += 1
+            self._crash("before")
+        with trio.CancelScope(shield=True):  # handed over is handed over
+            if drive.slow:
+                await self._dawdle()
+            await super().commit(records, at)
+        for record in records:
+            drive.trace.tell("record", record)
+            drive.disk.write(record, at)
+        drive.committed(records, at)
+        self._crash("after")
+
+    async def _dawdle(self) -> None:
+        drive = self._drive
+        seconds = drive.draw.uniform(0, drive.slow)
+        drive.busy = True
+        try:
+            await self._plug.through(lambda: trio.sleep(seconds))
+        finally:
+            drive.dawdled()
+
+    def _crash(self, moment: Literal["before", "after"]) -> None:
+        if self._drive.crash == CrashPoint(moment, self._drive.commits):
+            self._drive.trace.note("world", f"kills the daemon {self._drive.crash}")
+            self._plug.pull()
+            self._plug.check()
+
+
+def _keyed(recovered: Recovered) -> tuple[object, ...]:
+    return (
+        {run.run_id: (run.issue, run.streak, run.turns) for run in recovered.unfinished},
+        {retry.issue.id: retry for retry in recovered.retries},
+        {hold.issue.id: hold for hold in recovered.holds},
+        recovered.paused,
+        dict(recovered.sessions),
+        {(known.host, known.path): known for known in recovered.workspaces},
+        {crash.issue.id: crash for crash in recovered.crashes},
+    )

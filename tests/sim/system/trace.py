@@ -1,0 +1,94 @@
+"""The record of a day: what happened, in order, and what must not have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import trio
+
+from sortie.model import Issue
+
+_BRIEF = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Something that happened; ``kind`` says who tells it."""
+
+    at: float
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.at:10.3f}  {self.kind:<9} {self.text}"
+
+
+class Trace:
+    """Lines in order; ``wrongs`` are the broken promises, ``reached`` counts kinds and words.
+
+    ``hidden`` is a path of this very day, which no line shows.
+    """
+
+    def __init__(self, hidden: str) -> None:
+        self._hidden = hidden
+        self.lines: list[Line] = []
+        self.wrongs: list[Line] = []
+        self.reached: Counter[object] = Counter()
+
+    def note(self, kind: str, text: str) -> None:
+        """Add a line."""
+        self.lines.append(Line(trio.current_time(), kind, text.replace(self._hidden, "")))
+
+    def tell(self, kind: str, thing: object) -> None:
+        """Add a line about an event, a decision or a fact, and count its kind and its words."""
+        self.note(kind, brief(thing))
+        self._count(thing)
+
+    def _count(self, thing: object) -> None:
+        self.reached[type(thing)] += 1
+        for part in fields(thing) if is_dataclass(thing) else ():
+            word = getattr(thing, part.name)
+            if isinstance(word, Enum):
+                self.reached[word] += 1
+            elif is_dataclass(word) and not isinstance(word, Issue):
+                self._count(word)
+
+    def wrong(self, text: str) -> None:
+        """Note a broken promise; nothing is raised, since the daemon's edges would catch it."""
+        self.note("WRONG", text)
+        self.wrongs.append(self.lines[-1])
+
+
+def brief(thing: object) -> str:
+    """Return a dataclass in one line that holds little of the issues in it."""
+    return f"{type(thing).__name__}({_fields(thing)})"[: _BRIEF * 2]
+
+
+def _fields(thing: object) -> str:
+    if not is_dataclass(thing):
+        return str(thing)
+    return ", ".join(f"{part.name}={_value(getattr(thing, part.name))}" for part in fields(thing))
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Issue():
+            return f"{value.identifier}:{value.state}"
+        case Enum():
+            return str(value.value)
+        case float():
+            return f"{value:.6g}"
+        case frozenset() | set():
+            return f"{{{', '.join(sorted(map(_value, value)))}}}"
+        case tuple() | list():
+            return f"[{', '.join(map(_value, value))}]"
+        case str():
+            last = value.strip().splitlines()[-1:] or [""]
+            return repr(last[0][:_BRIEF])
+        case _ if is_dataclass(value):
+            return brief(value)
+        case _:
+            return repr(value)[:_BRIEF]

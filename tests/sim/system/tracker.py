@@ -1,0 +1,141 @@
+"""The tracker as one life of the daemon reaches it: truth that has to come through a bad line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TypeVar
+
+import trio
+
+from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.trackers import IssuesRead
+from tests.sim.system.plug import Plug
+from tests.sim.system.trace import Trace
+from tests.trackers.fake import FakeTracker
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Line:
+    """How requests fare. Each is a chance from 0 to 1, for any one request.
+
+    ``unanswered``: it is carried out and the answer is lost; ``lost``: it is not carried out;
+    ``hanging``: no answer ever; ``nonsense``: the adapter crashes on the answer; ``forgetful``: a
+    re-read misses an issue that is there; ``lagging``: a list is as of some time ago. ``down``:
+    nothing gets through. ``delay`` is how many seconds a way takes at most. ``refusal`` is what
+    writes meet.
+    """
+
+    down: bool = False
+    unanswered: float = 0.0
+    lost: float = 0.0
+    hanging: float = 0.0
+    nonsense: float = 0.0
+    forgetful: float = 0.0
+    lagging: float = 0.0
+    delay: float = 0.5
+    refusal: TrackerErrorKind | None = None
+
+
+@dataclass(slots=True)
+class Tracked:
+    """The tracker itself, with the line to it; it outlives the lives.
+
+    ``past`` is how lists looked some time ago. ``moved`` is told of each transition made.
+    """
+
+    truth: FakeTracker
+    draw: Random
+    trace: Trace
+    line: Line = field(default_factory=Line)
+    past: tuple[Issue, ...] = ()
+    moved: Callable[[Issue, str], object] = lambda _issue, _state: None
+
+    def remember(self) -> None:
+        """Have lists that lag behind show what is there now."""
+        self.past = tuple(self.truth._issues.values())
+
+
+class SimTracker:
+    """A Tracker of one life."""
+
+    def __init__(self, tracked: Tracked, plug: Plug) -> None:
+        self._tracked = tracked
+        self._plug = plug
+
+    async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
+        """See Tracker; a list may lag behind."""
+        return await self._ask(lambda: self._list(states))
+
+    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
+        """See Tracker."""
+        return await self._ask(lambda: self._list(states))
+
+    async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
+        """See Tracker; an issue may be missed that is there."""
+        wanted = sorted(ids)
+        answer = await self._ask(lambda: self._tracked.truth.fetch_by_ids(wanted))
+        if answer.issues and self._happens(self._tracked.line.forgetful):
+            self._tracked.trace.note("tracker", f"forgets {answer.issues[0].identifier}")
+            answer = replace(answer, issues=answer.issues[1:])
+        return answer
+
+    async def transition(self, issue: Issue, state: str) -> Issue:
+        """See Tracker."""
+        return await self._ask(lambda: self._transition(issue, state))
+
+    async def comment(self, issue: Issue, body: str) -> None:
+        """See Tracker."""
+        await self._ask(lambda: self._comment(issue, body))
+
+    # What the other end does
+
+    async def _list(self, states: Collection[str]) -> Sequence[Issue]:
+        tracked = self._tracked
+        if not self._happens(tracked.line.lagging):
+            return await tracked.truth.fetch_by_states(states)
+        tracked.trace.note("tracker", "lists what was")
+        return await FakeTracker(tracked.past).fetch_by_states(states)
+
+    async def _transition(self, issue: Issue, state: str) -> Issue:
+        self._refuse()
+        moved = await self._tracked.truth.transition(issue, state)
+        self._tracked.trace.note("tracker", f"{issue.identifier} is moved to {state} by us")
+        self._tracked.moved(issue, state)
+        return moved
+
+    async def _comment(self, issue: Issue, body: str) -> None:
+        self._refuse()
+        await self._tracked.truth.comment(issue, body)
+
+    def _refuse(self) -> None:
+        if (kind := self._tracked.line.refusal) is not None:
+            raise TrackerError(kind, f"the tracker refuses writes: {kind}")
+
+    # The line
+
+    async def _ask(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        return await self._plug.through(lambda: self._through_the_line(request))
+
+    async def _through_the_line(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        line, draw = self._tracked.line, self._tracked.draw
+        there, back = draw.uniform(0, line.delay), draw.uniform(0, line.delay)
+        lost, unanswered = self._happens(line.lost), self._happens(line.unanswered)
+        hanging, nonsense = self._happens(line.hanging), self._happens(line.nonsense)
+        await trio.sleep(there)
+        if line.down or lost:
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, "the request did not get through")
+        answer = await request()
+        await trio.sleep(math.inf if hanging else back)
+        if unanswered:
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, "the answer was lost")
+        if nonsense:
+            raise LookupError("the answer was nonsense")
+        return answer
+
+    def _happens(self, chance: float) -> bool:
+        return self._tracked.draw.random() < chance

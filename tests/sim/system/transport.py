@@ -1,0 +1,141 @@
+"""The port to the machine that one life of the daemon has."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
+from sortie.transports import Command, Exit
+from tests.sim.system.machine import Machine, Process
+from tests.sim.system.plug import Plug
+
+
+class Handle:
+    """A process as the one who started it sees it."""
+
+    def __init__(self, process: Process, transport: SimTransport, grace: float) -> None:
+        self._process = process
+        self._transport = transport
+        self._grace = grace
+        self.identity: ProcessIdentity = process.identity
+
+    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield what the process says, until it is gone."""
+        process, heard = self._process, 0
+        while True:
+            while heard < len(process.said):
+                heard += 1
+                yield 1, process.said[heard - 1]
+            if process.gone.is_set():
+                return
+            await self._transport.plug.through(process.news.wait)
+
+    async def wait(self) -> Exit:
+        """Wait until the process is gone."""
+        await self._transport.plug.through(self._process.gone.wait)
+        assert self._process.exit is not None
+        return self._process.exit
+
+    async def end(self) -> Exit:
+        """End the process and all that descends from it."""
+        root = self._process
+        machine = self._transport.machine
+        await self._transport.end(lambda: machine.family(root), self._grace)
+        return await self.wait()
+
+
+class SimTransport:
+    """A Transport of one life."""
+
+    host = LOCAL
+
+    def __init__(self, machine: Machine, plug: Plug) -> None:
+        self.machine = machine
+        self.plug = plug
+        self._hurry = trio.Event()
+
+    @asynccontextmanager
+    async def process(self, command: Command) -> AsyncIterator[Handle]:
+        """Start a program; leaving the block ends its tree."""
+        process = await self.plug.through(lambda: self._launch(command))
+        handle = Handle(process, self, command.grace)
+        try:
+            yield handle
+        finally:
+            with trio.CancelScope(shield=True):
+                await handle.end()
+
+    async def _launch(self, command: Command) -> Process:
+        files = self.machine.files
+        await trio.lowlevel.checkpoint()
+        if not await files.contained("/", command.cwd):
+            raise TransportError(f"could not start {command.argv[0]}: no directory {command.cwd}")
+        if "process" in files.faults:
+            raise files.faults["process"]
+        return self.machine.launch(command)
+
+    async def end(self, find: object, grace: float) -> int:
+        """End the processes that ``find`` returns."""
+        assert callable(find)
+        await self.plug.through(trio.lowlevel.checkpoint)
+        return await self.plug.through(lambda: self.machine.end(find, grace, self._hurry))
+
+    async def sweep(
+        self,
+        run_ids: Collection[RunId],
+        *,
+        grace: float,
+        roots: Mapping[RunId, ProcessIdentity] | None = None,
+    ) -> int:
+        """End the processes of these runs, recorded roots included."""
+        wanted, identities = frozenset(run_ids), list((roots or {}).values())
+
+        def find() -> list[Process]:
+            rooted = [p for p in self.machine.alive if p.root.identity in identities]
+            return list(dict.fromkeys(self.machine.of_runs(wanted) + rooted))
+
+        return await self.end(find, grace)
+
+    async def occupied(self, path: str) -> Sequence[int]:
+        """Return who lives in a directory."""
+        await self.plug.through(trio.lowlevel.checkpoint)
+        self.machine.looked[path] = trio.current_time()
+        return [process.pid for process in self.machine.inside(path)]
+
+    def hurry(self) -> None:
+        """Give no process any more grace."""
+        if not self.plug.pulled:
+            self._hurry.set()
+
+    # Directories and files
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the path of a program."""
+        return await self.plug.through(lambda: self.machine.files.resolve_program(name, path))
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """See Transport."""
+        return await self.plug.through(lambda: self.machine.files.make_directory(root, name))
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """See Transport."""
+        return await self.plug.through(lambda: self.machine.files.remove_directory(root, name))
+
+    async def contained(self, root: str, path: str) -> bool:
+        """See Transport."""
+        return await self.plug.through(lambda: self.machine.files.contained(root, path))
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """See Transport."""
+        return await self.plug.through(lambda: self.machine.files.read_file(directory, name, limit))
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """See Transport."""
+        await self.plug.through(lambda: self.machine.files.write_file(directory, name, content))
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """See Transport."""
+        await self.plug.through(lambda: self.machine.files.remove_file(directory, name))

@@ -1,0 +1,152 @@
+"""Witnesses in the world: they see processes, directories, commits and transitions themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sortie.model import Issue, RunStatus, StopReason
+from sortie.scheduler import Memory, Record, Snapshot
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stopping, Waiting
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from tests.sim.disk import Disk
+from tests.sim.system.account import Account
+from tests.sim.system.machine import Machine, Process
+from tests.sim.system.trace import Trace
+
+HANDOFF_STATE = "Review"
+MANY_CRASHES = 2
+
+
+class Witnesses:
+    """See what happens; each broken promise becomes a line in the trace."""
+
+    def __init__(self, machine: Machine, disk: Disk, account: Account, trace: Trace) -> None:
+        self._machine = machine
+        self._disk = disk
+        self._account = account
+        self._trace = trace
+        self._started: Counter[str] = Counter()
+        self._finished: Counter[str] = Counter()
+
+    def process_started(self, process: Process) -> None:
+        """See a process that is about to begin."""
+        if process.name == "child":
+            return
+        for other in self._machine.alive:
+            if other.issue_id == process.issue_id and other.cookie != process.cookie != "":
+                self._trace.wrong(f"two runs at once: {process} beside {other}")
+        if process.name == "agent":
+            self._agent_started(process)
+
+    def _agent_started(self, process: Process) -> None:
+        run = next((r for i, r in self._disk.runs.items() if i == process.cookie), None)
+        if run is None or run.status is not RunStatus.RUNNING or not run.turns:
+            self._trace.wrong(f"no record of a run with a turn says why {process} starts")
+            return
+        if run.record.issue.id in self._disk.holds:
+            self._trace.wrong(f"{process} starts while its issue is held")
+        open_runs = {str(run_id): run for run_id, run in self._account.open.items()}
+        if process.cookie not in open_runs:
+            self._trace.wrong(f"{process} starts for a run that is over")
+            return
+        alive = {p.cookie for p in self._machine.alive if p.cookie in open_runs}
+        alive.add(process.cookie)
+        newest = max((open_runs[cookie] for cookie in alive), key=lambda run: run.number)
+        if len(alive) > newest.limit:
+            self._trace.wrong(f"{len(alive)} runs have processes, of {newest.limit} allowed")
+
+    def directory_removed(self, path: str) -> None:
+        """See a directory that is gone now."""
+        looked = self._machine.looked.get(path, -1.0)
+        for process in self._machine.inside(path):
+            if process.cookie or process.identity.started_at < looked:
+                self._trace.wrong(f"{path} was removed under {process}")
+
+    def committed(self, records: Sequence[Record], at: float) -> None:
+        """See records that are on disk now."""
+        self._account.commit(records)
+        for record in records:
+            if isinstance(record, rec.RecordExit) and record.status is RunStatus.RUNNING:
+                self._trace.wrong("a run was recorded as over and running")
+
+    def transition_made(self, issue: Issue, state: str) -> None:
+        """See a transition of ours that had an effect."""
+        if state != HANDOFF_STATE:
+            if issue.id not in self._account.now.runs.values():
+                self._trace.wrong(f"{issue.identifier} is moved to {state} without a run")
+            return
+        for process in self._machine.alive:
+            if process.issue_id == issue.id:
+                self._trace.wrong(f"{issue.identifier} is handed off under {process}")
+        if issue.id not in self._account.now.handoffs:
+            self._trace.wrong(f"{issue.identifier} is handed off again, or without a good run")
+        self._account.handed_off(issue.id)
+
+    def told(self, fact: Fact) -> None:
+        """See a fact."""
+        self._trace.tell("fact", fact)
+        match fact:
+            case facts.RunStarted(run_id=run_id):
+                self._started[run_id] += 1
+                if run_id not in self._disk.runs:
+                    self._trace.wrong(f"run {run_id} was started before it was recorded")
+            case facts.RunFinished(run_id=run_id):
+                self._finished[run_id] += 1
+                if self._disk.runs[run_id].status is RunStatus.RUNNING:
+                    self._trace.wrong(f"run {run_id} was finished before that was recorded")
+            case _:
+                pass
+
+    def life_ended(self, *, killed: bool) -> None:
+        """See the end of a life: each run was told of once, at its beginning and at its end."""
+        if max(self._started.values(), default=0) > 1 or self._finished - self._started:
+            self._trace.wrong(f"runs were told of twice: {self._started} {self._finished}")
+        if not killed and self._started != self._finished:
+            self._trace.wrong(f"nobody told of the end of {self._started - self._finished}")
+        self._started.clear()
+        self._finished.clear()
+
+    def assert_swept(self) -> None:
+        """See that nothing is left of earlier lives when a new one begins its work."""
+        for process in self._machine.alive:
+            if process.cookie:
+                self._trace.wrong(f"{process} outlives the recovery")
+
+    def recovered(self, memory: Memory) -> None:
+        """See what a new life begins with."""
+        self._account.recovering = False
+        self.assert_swept()
+        held = {claim.issue.id for claim in memory.claims if isinstance(claim, Held)}
+        crashed = {i for i, crash in self._disk.crashes.items() if crash.times >= MANY_CRASHES}
+        if crashed - held:
+            self._trace.wrong(f"{crashed - held} crashed the daemon twice and is not held")
+
+    def compare(self, picture: Snapshot) -> None:
+        """See that what the scheduler remembers is what a restart would find."""
+        waits, held, runs = set(), set(), set()
+        for issue_id, claim in picture.claims.items():
+            match claim:
+                case HandingOff(stopped=True):
+                    held.add(issue_id)
+                case Waiting() | HandingOff() | Rechecking(waited=Waiting()):
+                    waits.add(issue_id)
+                case Held():
+                    held.add(issue_id)
+                case _ if isinstance(claim, WORKED):
+                    runs.add(claim.run_id)
+                    if isinstance(claim, Stopping) and claim.reason is StopReason.OPERATOR:
+                        held.add(issue_id)  # recorded before the operator is answered
+        disk = self._disk
+        under_way = {i for i, run in disk.runs.items() if run.status is RunStatus.RUNNING}
+        for what, memory, recorded in (
+            ("waits", waits, set(disk.retries)),
+            ("holds", held, set(disk.holds)),
+            ("runs", runs, under_way),
+            ("pause", picture.paused, disk.paused),
+            ("sessions", self._account.now.sessions, disk.sessions),
+        ):
+            if memory != recorded:
+                self._trace.wrong(f"{what} in memory {memory} and on disk {recorded} differ")
