@@ -1,8 +1,16 @@
-"""What all tests share: the switch for the slow ones."""
+"""What all tests share: the switch for the slow ones, and that SIGINT means something."""
 
 from __future__ import annotations
 
+import signal
+
 import pytest
+
+
+def pytest_configure() -> None:
+    """Heed SIGINT, which a shell has its background jobs ignore, and they their children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -27,7 +27,7 @@ from tests.docs.pages import page, section, table, word, words
 
 TEXT = page("workflow-reference.md")
 KEYS = {word(row["key"]): row for row in table(TEXT, "key")}
-INTERNAL = {"blocks", "tracker_block", "agent_block", "secret_variables"}
+INTERNAL = {"blocks", "tracker_block", "agent_block", "secret_variables", "remote_root"}
 SPECIAL = {
     "agent.command": "by agent",
     "workspace.root": "derived",
