@@ -109,12 +109,14 @@ class Bridge:
         fn: Callable[[*Ts], Coroutine[Any, Any, T]],
         *args: *Ts,
         late: Callable[[outcome.Outcome[T]], object] | None = None,
+        leave: Callable[[], bool] | None = None,
     ) -> T:
         """Run ``await fn(*args)`` on the asyncio thread and return or raise what it does.
 
         Where the caller is cancelled: without ``late``, the asyncio task is cancelled and waited
         for; with it, the call is left at once, the task goes on, and ``late`` is given its
-        outcome in the trio thread. Raises BridgeGone.
+        outcome in the trio thread. Where ``leave`` then says no, the call is not left: it ends
+        with the task, and as that does. Raises BridgeGone.
         """
         call = _Call(task=trio.lowlevel.current_task(), late=late)
 
@@ -129,8 +131,9 @@ class Bridge:
         def abort(raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
             call.raise_cancel = raise_cancel
             if late is not None:
-                call.abandoned = True
-                return trio.lowlevel.Abort.SUCCEEDED
+                call.abandoned = leave is None or leave()
+                aborts = trio.lowlevel.Abort
+                return aborts.SUCCEEDED if call.abandoned else aborts.FAILED
             # A thread that is gone ends the call by ``forsake``.
             self.post(lambda: call.running is not None and call.running.cancel())
             return trio.lowlevel.Abort.FAILED
@@ -217,6 +220,7 @@ class Waker:
     """Wakes one waiting task of trio from the asyncio thread; many pokes make one wake-up."""
 
     def __init__(self, bridge: Bridge) -> None:
+        self.muted = False  # whoever waits next looks first; set on the asyncio thread
         self._bridge = bridge
         self._on_its_way = False
         self._poked = False
@@ -224,7 +228,7 @@ class Waker:
 
     def poke(self) -> None:
         """Wake whoever waits now or next. Called on the asyncio thread."""
-        if not self._on_its_way:
+        if not (self._on_its_way or self.muted):
             self._on_its_way = True
             self._bridge.to_trio(self.fire)
 

@@ -9,7 +9,7 @@ import trio
 
 from sortie.model import HostError, TransportError
 from sortie.transports.ssh.bridge import Bridge
-from sortie.transports.ssh.inbox import LOW, Inbox
+from sortie.transports.ssh.inbox import Inbox
 
 if TYPE_CHECKING:  # it imports asyncssh, which only the asyncio thread needs
     from sortie.transports.ssh.session import Session
@@ -31,6 +31,7 @@ class Channel:
         self._inbox = inbox
         self._session = session
         self._aborted = False
+        self._hushed = False
 
     @property
     def ended(self) -> bool:
@@ -67,9 +68,21 @@ class Channel:
         await self._bridge.call(self._session.drain)
 
     def write_eof(self) -> None:
-        """End the command's stdin after what was written, and stop to beat."""
-        if not self._inbox.ended:
+        """End the command's stdin after what was written, and stop to beat.
+
+        At the command's exit that happens by itself.
+        """
+        if not (self._inbox.ended or self._inbox.has_exit):
             self._bridge.post(self._session.write_eof)
+
+    def finish(self) -> None:
+        """End the command's stdin, and take whatever it still says, whether it is read or not.
+
+        A reader that falls more than BACKLOG behind then loses the rest.
+        """
+        self._inbox.drains = True
+        self.write_eof()
+        self._read_on()
 
     def beat(self, every: float, data: bytes = b"\n") -> None:
         """Write ``data`` every ``every`` seconds from now on, whatever trio is busy with."""
@@ -89,33 +102,56 @@ class Channel:
                 yield item
                 if self._inbox.chunks:  # or else there is something to wait for
                     await trio.lowlevel.checkpoint()
-            elif ended:
+            elif ended or self._hushed:
                 return
             else:
                 await self._inbox.waker.wait()
 
-    def unread(self, data: bytes) -> None:
-        """Give back stdout; it comes first in what ``output`` yields next."""
-        if data:
-            self._inbox.put_back(1, data)
-            self._inbox.waker.fire()
+    def hush(self) -> None:
+        """Have ``output`` end with what has come."""
+        self._hushed = True
+        self._inbox.waker.fire()
+
+    def said(self) -> str | None:
+        """Return the next word of the dialogue that has come and was not heard, if any."""
+        return self._inbox.words.popleft() if self._inbox.words else None
+
+    async def word(self) -> str | None:
+        """Wait for the next word of the dialogue; None where no more will come.
+
+        Not while somebody iterates over the output. The word that GO is the answer to may come
+        as late as the one behind it.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        while True:
+            ended = self.ended
+            word = self.said()
+            if word is not None or ended:
+                return word
+            await self._inbox.waker.wait()
 
     async def exited(self) -> None:
         """Wait until the command's exit is known, or never will be; output may still come."""
         await self._inbox.exited.wait()
 
-    async def closed(self) -> None:
-        """Wait until the channel is closed by both sides, or aborted.
+    @property
+    def is_over(self) -> bool:
+        """Whether ``over`` would not wait."""
+        return self._inbox.over.is_set()
 
-        While output waits to be read, it does not close.
+    async def over(self) -> None:
+        """Wait until the channel is closed by both sides, or aborted, or the dialogue's last word
+        names processes that stay and may hold it open for ever.
+
+        While output waits to be read, it does not close, unless ``finish`` was called.
         """
-        await self._inbox.closed.wait()
+        await self._inbox.over.wait()
 
     def abort(self) -> None:
         """Close the channel at once and drop what is still to come."""
         self._aborted = True
         self._inbox.exited.set()
-        self._inbox.closed.set()
+        self._inbox.over.set()
         if not self._inbox.ended:
             self._bridge.post(self._session.abort)
         self._inbox.waker.fire()
@@ -126,5 +162,5 @@ class Channel:
             self._bridge.post(self._session.kill)
 
     def _read_on(self) -> None:
-        if self._inbox.stalled and self._inbox.waiting <= LOW:
+        if self._inbox.stalled and self._inbox.has_room:
             self._bridge.post(self._session.resume)

@@ -21,6 +21,7 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.transports.ssh.bridge import Bridge, BridgeGone
 from sortie.transports.ssh.channel import Channel, SessionsFull
+from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.hops import Hop, find_hops
 from sortie.transports.ssh.inbox import Inbox
 from sortie.transports.ssh.settings import SshSettings
@@ -69,20 +70,27 @@ class Connections:
         """How many sessions are open, or about to be, on all connections."""
         return sum(used.count for used in self._used)
 
-    async def open(self, command: str) -> Channel:
+    async def open(self, command: str, dialogue: Dialogue | None = None) -> Channel:
         """Run a command through the login shell, without a terminal, on a new channel.
 
         The command may have been started more than once, with nothing on its stdin, where links
-        were lost meanwhile. The channel has to be aborted in the end. Raises HostError.
+        were lost meanwhile. The channel has to be aborted in the end. Where the dialogue has
+        said GO already, a cancelled caller gets the channel all the same. Raises HostError.
         """
         drops, until = 0, trio.current_time() + ROOM_BOUND
         while True:
             used = await self._reserve(until)
             slot = _Slot(used, self._tell)
-            inbox = Inbox(self._bridge, slot.free)
+            inbox = Inbox(self._bridge, slot.free, dialogue)
             late = partial(_abandon, self._bridge, slot)
             try:
-                session = await self._bridge.call(used.link.session, command, inbox, late=late)
+                session = await self._bridge.call(
+                    used.link.session,
+                    command,
+                    inbox,
+                    late=late,
+                    leave=dialogue.withdraw if dialogue else None,
+                )
             except SessionsFull as exc:
                 slot.free()
                 if not used.worked and used.count == 0:  # it never carries any
@@ -104,9 +112,11 @@ class Connections:
                 return Channel(self._bridge, inbox, session)
 
     @asynccontextmanager
-    async def channel(self, command: str) -> AsyncIterator[Channel]:
+    async def channel(
+        self, command: str, dialogue: Dialogue | None = None
+    ) -> AsyncIterator[Channel]:
         """Do as ``open``, and abort the channel when the block is left."""
-        channel = await self.open(command)
+        channel = await self.open(command, dialogue)
         try:
             yield channel
         finally:

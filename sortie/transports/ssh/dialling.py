@@ -106,11 +106,14 @@ class Link:
             via = hop
 
     async def session(self, command: str, inbox: Inbox) -> Session:
-        """Run a command. Must not be cancelled: asyncssh would leave the session open.
+        """Run a command; with a dialogue, return with its first news, or a moment after the start.
+
+        Must not be cancelled: asyncssh would leave the session open.
 
         Raises SessionsFull, and HostError: DROPPED where the link is lost.
         """
         session = Session(self._host, inbox)
+        inbox.waker.muted = inbox.dialogue is not None
         try:
             await self._connections[-1].create_session(
                 lambda: session,
@@ -130,6 +133,9 @@ class Link:
             raise refusal(exc, self._host) from exc
         except (OSError, asyncssh.Error) as exc:
             raise loss(exc, self._host) from exc
+        if inbox.dialogue is not None:
+            await session.first_news()
+        inbox.waker.muted = False
         return session
 
     async def close(self) -> None:

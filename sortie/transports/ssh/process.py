@@ -10,17 +10,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
 
 import trio
 
 from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
 from sortie.transports import Exit
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.output import Chunk, Output
+from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
 from sortie.transports.ssh.scripts import Launch, quoted
 from sortie.transports.ssh.starting import Born, Bounds, born_of, refusal, silent_shell
-from sortie.transports.ssh.words import Words
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
@@ -30,7 +28,7 @@ FINISH_BOUND = 15.0
 
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
-_NOISE, _SHOWN = 64 * 1024, 500  # bytes of what a login says before our script
+_SHOWN = 500  # bytes of what a login says before our script
 _SECRET = 6  # characters of a value that is worth to be hidden
 
 Finish = Callable[[Born, bool], Awaitable[list[int]]]
@@ -41,24 +39,24 @@ class SshProcess:
     """A program and its tree on a host; made and left by ``SshTransport.process``."""
 
     def __init__(
-        self, host: str, launch: Launch, channel: Channel, finish: Finish, hurry: trio.Event
+        self,
+        host: str,
+        launch: Launch,
+        dialogue: Dialogue,
+        channel: Channel,
+        finish: Finish,
+        hurry: trio.Event,
     ) -> None:
         self._host = host
         self._launch = launch
+        self._dialogue = dialogue
         self._channel = channel
         self._finish = finish
         self._hurry = hurry
-        self._words = {1: Words(launch.nonce), 2: Words(launch.nonce)}
-        self._begun = {1: False, 2: False}
-        self._noise = b""
-        self._told, self._heard = trio.open_memory_channel[str](16)
-        self._output = Output()
         self._born: Born | None = None
         self._marked = True
         self._refused = False
-        self._gone: list[int] | None = None
-        self._over = trio.Event()
-        self._pumping = trio.CancelScope(shield=True)
+        self._reading = False
         self._lock = trio.Lock()
         self._by_us = False
         self._ended = False
@@ -70,9 +68,12 @@ class SshProcess:
         assert self._born is not None
         return self._born.identity
 
-    def output(self) -> AsyncIterator[Chunk]:
-        """Yield chunks of stdout (1) and stderr (2); see the port."""
-        return self._output.read()
+    def output(self) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield chunks of stdout (1) and stderr (2); see the port. RuntimeError the second time."""
+        if self._reading:
+            raise RuntimeError("the output of a process can be iterated once")
+        self._reading = True
+        return self._channel.output()
 
     async def wait(self) -> Exit:
         """Wait until the program has exited. Raises HostError where the link was lost before."""
@@ -94,45 +95,29 @@ class SshProcess:
             raise self._failure
         return await self.wait()
 
-    async def pump(self) -> None:
-        """Take what the host sends, until the channel is closed or all is said.
+    async def start(self, bounds: Bounds) -> None:
+        """Wait until the host has started the program.
 
-        Goes on where its surroundings are cancelled, as the end has to be heard of too.
+        Raises ProgramNotFound, TransportError, HostError.
         """
-        with self._pumping:
-            async with aclosing(self._channel.output()) as chunks:
-                async for number, chunk in chunks:
-                    await self._take(number, chunk)
-                    if self._gone:  # who stays may hold the channel open for ever
-                        break
-        for number in (1, 2):
-            if self._begun[number]:
-                await self._pass_on(number, self._words[number].close())
-        self._output.end()
-        self._told.close()
-        self._over.set()
-
-    async def start(self, script: bytes, bounds: Bounds) -> None:
-        """Have the host start the program. Raises ProgramNotFound, TransportError, HostError."""
-        self._channel.write(script)
-        await self._expect("here", bounds.handshake)
-        self._channel.write(b"go\n")
+        await self._expect_shell(bounds.handshake)
         if self._launch.command.stdin:
             await self._expect("send", bounds.start)
             self._channel.write(self._launch.command.stdin)
             await self._channel.drain()
             await self._expect("stored", bounds.start)
-            self._channel.write(b"go\n")
-        self._channel.beat(bounds.beat)  # what comes after the last go is the watchdog's
+            self._channel.write(GO)
+            self._channel.beat(bounds.beat)
         await self._expect("started", bounds.start)
 
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""
-        try:
-            if self._born is not None and not (self._refused or self._is_gone):
-                await self._leave()
-        finally:
-            self._pumping.cancel()
+        if self._dialogue.withdraw():
+            return
+        while (word := self._channel.said()) is not None:
+            self._note(word)
+        if not (self._refused or self._is_gone):
+            await self._leave()
 
     async def _leave(self) -> None:
         bound = self._launch.command.grace + KILL_BOUND + FINISH_BOUND + 2 * _SLACK
@@ -141,35 +126,53 @@ class SshProcess:
         if limit.cancelled_caught:
             raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
 
-    async def _expect(self, expected: str, bound: float) -> None:
-        """Wait for the host's next word and act on it."""
-        with trio.move_on_after(bound):
-            try:
-                word = await self._heard.receive()
-            except trio.EndOfChannel:
-                raise self._channel.lost or TransportError(self._silence()) from None
-            name, _, rest = word.partition(" ")
-            match name:
-                case "here":
-                    self._born = born_of(rest)
-                case "started":
-                    self._marked = bool(rest)
-            if name != expected:
-                self._refused = True
-                raise refusal(self._host, self._launch.command, name, rest)
+    async def _expect_shell(self, bound: float) -> None:
+        """Wait until the host's shell is there, which is told to go on before we hear of it."""
+        with trio.move_on_after(bound) as limit:
+            await self._hear(HERE)
+        if not limit.cancelled_caught:
             return
-        if expected == "here":
+        if self._dialogue.withdraw():
             self._channel.kill()  # or its login would keep its session for as long as it hangs
             raise silent_shell(self._host, bound)
-        raise HostError(
-            HostTrouble.UNREACHABLE,
-            f"the shell of host {self._host} did not start the program in {bound:g} s; look at its"
-            " load",
-        )
+        await self._hear(HERE)
+
+    async def _expect(self, expected: str, bound: float) -> None:
+        """Wait for a word. Raises HostError where it does not come in time."""
+        with trio.move_on_after(bound) as limit:
+            await self._hear(expected)
+        if limit.cancelled_caught:
+            raise HostError(
+                HostTrouble.UNREACHABLE,
+                f"the shell of host {self._host} did not start the program in {bound:g} s; look at"
+                " its load",
+            )
+
+    async def _hear(self, expected: str) -> None:
+        """Wait for the host's next word, which has to be this one."""
+        word = await self._channel.word()
+        if word is None:
+            raise self._channel.lost or TransportError(self._silence())
+        self._note(word)
+        name, _, rest = word.partition(" ")
+        if name != expected:
+            raise refusal(self._host, self._launch.command, name, rest)
+
+    def _note(self, word: str) -> None:
+        name, _, rest = word.partition(" ")
+        match name:
+            case "here":
+                self._born = born_of(rest)
+            case "started":
+                self._marked = bool(rest)
+            case "send" | "stored":
+                pass
+            case _:
+                self._refused = True
 
     def _silence(self) -> str:
         # A login that repeats what it is given would have us show the script, secrets and all.
-        noise, _, _ = self._noise.partition(self._launch.nonce.encode())
+        noise, _, _ = self._dialogue.noise.partition(self._launch.nonce.encode())
         for value in self._launch.command.env.values():
             if len(value) >= _SECRET:
                 noise = noise.replace(quoted(value), b"[...]")
@@ -180,47 +183,17 @@ class SshProcess:
             f" ended without starting it (exit {self._channel.exit_status}), and said: {said}"
         )
 
-    async def _take(self, number: int, chunk: bytes) -> None:
-        """Pass on what is the program's, and hear what is the wrapper's."""
-        if self._begun[1] and number == 1:
-            await self._output.put(1, chunk)
-            return
-        words = self._words[number]
-        for before, word in words.feed(chunk):
-            await self._pass_on(number, before)
-            if word is not None:
-                self._hear(number, word)
-        if self._begun[1] and number == 1:
-            await self._pass_on(1, words.close())
-
-    async def _pass_on(self, number: int, chunk: bytes) -> None:
-        if not self._begun[number]:
-            self._noise += chunk[: _NOISE - len(self._noise)]
-        elif chunk:
-            await self._output.put(number, chunk)
-
-    def _hear(self, number: int, word: str) -> None:
-        name, _, rest = word.partition(" ")
-        if name == "gone":
-            self._gone = [int(pid) for pid in rest.split() if pid.lstrip("-").isdigit()]
-            return
-        if name == "started":
-            self._begun[number] = True
-        if number == 1:
-            self._told.send_nowait(word)
-
     async def _end(self) -> None:
         if self._exit() is None:
             self._by_us = True
-        self._output.drain()
-        self._channel.write_eof()
+        self._channel.finish()
         with trio.move_on_after(self._launch.command.grace + KILL_BOUND + _SLACK):
             await self._over_or_hurry()
-        if self._gone is None and self._channel.lost is not None:
+        if self._dialogue.gone is None and self._channel.lost is not None:
             self._failure = self._channel.lost
             return
-        left = self._gone
-        if left is None or (self._hurry.is_set() and not self._over.is_set()):
+        left = self._dialogue.gone
+        if left is None or (self._hurry.is_set() and not self._channel.is_over):
             left = await self._end_from_here()
         if left:
             self._failure = TransportError(
@@ -228,12 +201,14 @@ class SshProcess:
                 f" started: these are still there after SIGKILL: {_listed(left)}; look at them"
                 " with ps there"
             )
-        if not self._over.is_set():  # somebody out of our reach may hold the channel open
+        if not self._channel.is_over:  # somebody out of our reach may hold the channel open
             with trio.move_on_after(_CLOSE_BOUND):
-                await self._over.wait()
-        self._output.end()
+                await self._channel.over()
+        self._channel.hush()
 
     async def _over_or_hurry(self) -> None:
+        if self._channel.is_over:
+            return
         async with trio.open_nursery() as nursery:
 
             async def wait_for_hurry() -> None:
@@ -241,7 +216,7 @@ class SshProcess:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(wait_for_hurry)
-            await self._over.wait()
+            await self._channel.over()
             nursery.cancel_scope.cancel()
 
     async def _end_from_here(self) -> list[int] | None:
@@ -266,8 +241,8 @@ class SshProcess:
 
     @property
     def _is_gone(self) -> bool:
-        """Whether the host has said already that nothing is left, and all that it had to say."""
-        return self._over.is_set() and self._gone == [] and self._exit() is not None
+        """Whether the host has said that nothing is left, and all else that it had to say."""
+        return self._channel.is_over and self._dialogue.gone == [] and self._exit() is not None
 
     def _exit(self) -> Exit | None:
         status, name = self._channel.exit_status, self._channel.exit_signal

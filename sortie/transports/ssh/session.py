@@ -7,8 +7,15 @@ from contextlib import suppress
 
 import asyncssh
 
-from sortie.transports.ssh.inbox import HIGH, LOW, Inbox
+from sortie.transports.ssh.dialogue import GO
+from sortie.transports.ssh.inbox import Inbox
 from sortie.transports.ssh.troubles import loss
+
+CLOSING = 0.1
+"""Seconds after a command's exit in which its host may close the channel before we do anything."""
+
+NEWS = 0.2
+"""Seconds after the start of a session in which its first news is told together with it."""
 
 _EXTENDED = {None: 1, asyncssh.EXTENDED_DATA_STDERR: 2}
 
@@ -23,6 +30,8 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._writable = asyncio.Event()
         self._writable.set()
         self._beat: asyncio.TimerHandle | None = None
+        self._closing: asyncio.TimerHandle | None = None
+        self._news = asyncio.Event()
         self._aborted = False
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
@@ -31,19 +40,33 @@ class Session(asyncssh.SSHClientSession[bytes]):
         # Whatever waits for the host's window counts as not drained.
         chan.set_write_buffer_limits(0)
 
+    def session_started(self) -> None:
+        """Begin; asyncssh delivers nothing before."""
+        if self._inbox.dialogue is not None:
+            self.write(self._inbox.dialogue.script)
+
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """Pass output on; where trio does not keep up, let the host's window fill."""
-        self._inbox.add(_EXTENDED[datatype], data)
-        if self._channel is not None and not self._inbox.stalled and self._inbox.waiting > HIGH:
+        if self._inbox.receive(_EXTENDED[datatype], data):
+            self._go()
+        else:
+            self._news.set()
+        if self._channel is not None and not self._inbox.stalled and self._inbox.overflows:
             self._channel.pause_reading()
             self._inbox.stalled = True
             self.resume()  # trio may have taken it all before it could see that flag
 
     def resume(self) -> None:
         """Read on, where trio has caught up."""
-        if self._channel is not None and self._inbox.stalled and self._inbox.waiting <= LOW:
+        if self._channel is not None and self._inbox.stalled and self._inbox.has_room:
             self._inbox.stalled = False
             self._channel.resume_reading()
+
+    async def first_news(self) -> None:
+        """Wait a moment for anything but the word that is answered, or the end."""
+        timer = asyncio.get_running_loop().call_later(NEWS, self._news.set)
+        await self._news.wait()
+        timer.cancel()
 
     def eof_received(self) -> bool:
         """Keep our direction open: it is the lease of what runs there."""
@@ -52,7 +75,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
     def exit_status_received(self, status: int) -> None:
         """Note the exit status."""
         self._inbox.exit_status = status
-        self._inbox.exit()
+        self._exited()
 
     def exit_signal_received(
         self,
@@ -63,7 +86,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
     ) -> None:
         """Note the signal that ended the command, without SIG."""
         self._inbox.exit_signal = signal
-        self._inbox.exit()
+        self._exited()
 
     def pause_writing(self) -> None:
         """Note that something waits for the host to read."""
@@ -78,9 +101,11 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._channel = None
         self._silence()
         self._writable.set()
-        inbox = self._inbox
-        exited = inbox.exit_status is not None or inbox.exit_signal is not None
-        inbox.end(None if exited or self._aborted else loss(exc, self._host))
+        self._news.set()
+        if self._closing is not None:
+            self._closing.cancel()
+        exited = self._inbox.has_exit
+        self._inbox.end(None if exited or self._aborted else loss(exc, self._host))
 
     def write(self, data: bytes) -> None:
         """Write to the command's stdin; what comes after its end is dropped."""
@@ -120,6 +145,17 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._silence()
         if self._channel is not None:
             self._channel.abort()
+
+    def _go(self) -> None:
+        self.write(GO)
+        dialogue = self._inbox.dialogue
+        if dialogue is not None and dialogue.beat is not None:
+            self.beat(dialogue.beat, b"\n")
+
+    def _exited(self) -> None:
+        """End the lease; where the host does so itself, a packet is saved."""
+        self._inbox.exit()
+        self._closing = asyncio.get_running_loop().call_later(CLOSING, self.write_eof)
 
     def _write_beat(self, every: float, data: bytes) -> None:
         self.beat(every, data)

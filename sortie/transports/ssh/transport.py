@@ -20,6 +20,7 @@ from sortie.model import HostError, ProcessIdentity, ProgramNotFound, RunId, Tra
 from sortie.transports import Command, Process
 from sortie.transports.ssh.asking import Shell
 from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.looking import open_lookout
 from sortie.transports.ssh.places import Places
 from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
@@ -91,24 +92,17 @@ class SshTransport:
         line, script = SHELL, launch_script(launch)
         if self._inline:
             line, script = inline_command(launch, script), b""
-        async with self._connections.channel(line) as channel:
+        # What comes after the last GO is the watchdog's, and before a stdin another one follows.
+        beat = None if command.stdin else self._bounds.beat
+        dialogue = Dialogue(script, launch.nonce, beat=beat)
+        async with self._connections.channel(line, dialogue) as channel:
             finish = partial(self._finish, launch)
-            process = SshProcess(self._host, launch, channel, finish, self._hurry)
-            # The nursery is handled by hand so that what the block raises leaves it as it is,
-            # not wrapped in a group.
-            manager = trio.open_nursery()
-            nursery = await manager.__aenter__()
+            process = SshProcess(self._host, launch, dialogue, channel, finish, self._hurry)
             try:
-                nursery.start_soon(process.pump)
-                await process.start(script, self._bounds)
+                await process.start(self._bounds)
                 yield process
             finally:
-                try:
-                    await process.leave()
-                finally:
-                    nursery.cancel_scope.cancel()
-                    nursery.cancel_scope.shield = True
-                    await manager.__aexit__(None, None, None)
+                await process.leave()
 
     async def _finish(self, launch: Launch, born: Born, marked: bool) -> list[int]:
         """End what is left of a launch at once, on a channel of its own; return who stays."""

@@ -19,25 +19,38 @@ from typing import cast
 import psutil
 import trio
 
-from sortie.model import HostError
+from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.dialogue import GO, Dialogue
+from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.session import Session
 
 _MARK = "SORTIE_TEST_LOGIN"
 
 
-class PipeChannel:
-    """A login whose stdin and output are pipes."""
+class Direct:
+    """It is to a channel what Bridge is, where there is no thread but ours."""
 
-    def __init__(self, process: trio.Process, nursery: trio.Nursery) -> None:
-        self.lost: HostError | None = None
-        self.exit_status: int | None = None
-        self.exit_signal: str | None = None
-        self.pid = process.pid
+    def post(self, fn: Callable[..., object], *args: object) -> bool:
+        fn(*args)
+        return True
+
+    to_trio = post
+
+    async def call(self, fn: Callable[[], Awaitable[None]]) -> None:
+        await fn()
+
+
+class PipeSession:
+    """It is to a channel what Session is; what it moves are the pipes of a login."""
+
+    def __init__(self, process: trio.Process, nursery: trio.Nursery, inbox: Inbox) -> None:
         self._process = process
         self._nursery = nursery
+        self._inbox = inbox
         self._to_write, self._written = trio.open_memory_channel[bytes](10_000)
-        self._send, self._receive = trio.open_memory_channel[tuple[int, bytes]](0)
-        self._exited = trio.Event()
+        self._resumed = trio.Event()
         self._scopes: list[trio.CancelScope] = []
 
     def write(self, data: bytes) -> None:
@@ -60,23 +73,18 @@ class PipeChannel:
     def beat(self, every: float, data: bytes = b"\n") -> None:
         self._start(self._beat, every, data)
 
-    async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        async for chunk in self._receive:
-            yield chunk
-        await self._exited.wait()  # the exit comes before the end of the channel
-
-    async def exited(self) -> None:
-        await self._exited.wait()
+    def resume(self) -> None:
+        if self._inbox.stalled and self._inbox.has_room:
+            self._inbox.stalled = False
+            self._resumed.set()
+            self._resumed = trio.Event()
 
     def begin(self) -> None:
         """Run the tasks that move the bytes."""
         self._start(self._feed)
-        self._start(self._watch)
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        with self._send:
-            self._start(self._read, 1, self._process.stdout, self._send.clone())
-            self._start(self._read, 2, self._process.stderr, self._send.clone())
+        self._start(self._live)
+        if self._inbox.dialogue is not None:
+            self.write(self._inbox.dialogue.script)
 
     def close(self) -> None:
         """Move no more bytes."""
@@ -107,25 +115,44 @@ class PipeChannel:
                 async for data in self._written:
                     await self._process.stdin.send_all(data)
 
-    async def _read(
-        self,
-        number: int,
-        stream: trio.abc.ReceiveStream,
-        send: trio.MemorySendChannel[tuple[int, bytes]],
-    ) -> None:
+    async def _live(self) -> None:
+        """Tell of the output, the exit, and, when all of it has come, the end."""
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._read, 1, self._process.stdout)
+            nursery.start_soon(self._read, 2, self._process.stderr)
+            nursery.start_soon(self._watch)
+        self._inbox.end(None)
+
+    async def _read(self, number: int, stream: trio.abc.ReceiveStream) -> None:
         async with stream:
-            with send, suppress(trio.BrokenResourceError):
-                async for chunk in stream:
-                    await send.send((number, bytes(chunk)))
+            async for chunk in stream:
+                if self._inbox.receive(number, bytes(chunk)):
+                    self.write(GO)
+                    assert self._inbox.dialogue is not None
+                    if self._inbox.dialogue.beat is not None:
+                        self.beat(self._inbox.dialogue.beat)
+                if self._inbox.overflows:
+                    self._inbox.stalled = True
+                    await self._resumed.wait()
 
     async def _watch(self) -> None:
         code = await self._process.wait()
         if code >= 0:
-            self.exit_status = code
+            self._inbox.exit_status = code
         else:
-            self.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
-        self._exited.set()
+            self._inbox.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
+        self._inbox.exit()
         self.write_eof()
+
+
+class PipeChannel(Channel):
+    """A login's channel, as SshTransport has it."""
+
+    def __init__(self, process: trio.Process, inbox: Inbox, session: PipeSession) -> None:
+        super().__init__(cast(Bridge, Direct()), inbox, cast(Session, session))
+        self.pid = process.pid
 
 
 class Logins:
@@ -152,7 +179,9 @@ class Logins:
         return cast(Connections, self)
 
     @asynccontextmanager
-    async def channel(self, command: str) -> AsyncIterator[PipeChannel]:
+    async def channel(
+        self, command: str, dialogue: Dialogue | None = None
+    ) -> AsyncIterator[PipeChannel]:
         """Log in, and run a command through the login shell."""
         self.commands.append(command)
         process = await trio.lowlevel.open_process(
@@ -167,13 +196,15 @@ class Logins:
         # By hand, so that what the block raises is not wrapped in a group.
         manager = trio.open_nursery()
         nursery = await manager.__aenter__()
-        channel = PipeChannel(process, nursery)
+        inbox = Inbox(cast(Bridge, Direct()), lambda: None, dialogue)
+        session = PipeSession(process, nursery, inbox)
+        channel = PipeChannel(process, inbox, session)
         self.channels.append(channel)
-        channel.begin()
+        session.begin()
         try:
             yield channel
         finally:
-            channel.close()
+            session.close()
             nursery.cancel_scope.shield = True
             await manager.__aexit__(None, None, None)
 

@@ -130,10 +130,10 @@ async def test_a_command_that_closes_its_output_keeps_its_stdin(connections: Con
     async with connections.channel(command) as channel, trio.open_nursery() as nursery:
         nursery.start_soon(everything, channel)
         with trio.move_on_after(0.2) as limit:
-            await channel.closed()
+            await channel.over()
         assert limit.cancelled_caught
         channel.write(b"abc\n")
-        await channel.closed()
+        await channel.over()
 
     assert channel.exit_status == 3
 
@@ -169,20 +169,27 @@ async def test_beats_end_with_the_lease(connections: Connections) -> None:
     await channel.drain()
 
 
-async def test_what_is_given_back_comes_first(connections: Connections) -> None:
-    """An iteration goes on where another stopped, after what was given back."""
-    async with connections.channel("printf 'hello\\nrest'") as channel:
-        output = channel.output()
-        read = b""
-        while b"\n" not in read:
-            read += (await anext(output))[1]
-        line, _, rest = read.partition(b"\n")
-        channel.unread(rest)
-        channel.unread(b"before ")
+async def test_an_iteration_goes_on_where_another_stopped(connections: Connections) -> None:
+    """Nothing is lost between the two."""
+    async with connections.channel("printf one; read x; printf two") as channel:
+        first = await anext(channel.output())
+        channel.write(b"\n")
         following = await everything(channel)
 
-    assert line == b"hello"
-    assert following[1] == b"before rest"
+    assert (first, following[1]) == ((1, b"one"), b"two")
+
+
+async def test_a_hushed_channel_gives_what_has_come(connections: Connections) -> None:
+    """Its reader comes to an end though the command goes on."""
+    async with connections.channel("printf one; exec cat") as channel:
+        output = channel.output()
+        first = await anext(output)
+        channel.hush()
+        with trio.fail_after(PATIENCE):
+            rest = [item async for item in output]
+
+        assert not channel.ended
+    assert (first, rest) == ((1, b"one"), [])
 
 
 async def test_leaving_the_block_ends_the_commands_stdin(
@@ -195,7 +202,7 @@ async def test_leaving_the_block_ends_the_commands_stdin(
         pass
 
     assert channel.ended
-    await channel.closed()
+    await channel.over()
     assert await everything(channel) == {1: b"", 2: b""}
     assert (channel.exit_status, channel.lost) == (None, None)
     await until(seen.exists)
@@ -215,7 +222,7 @@ async def test_a_lost_link_is_told_as_a_drop(connections: Connections, sshd: Ssh
         output = channel.output()
         assert await anext(output) == (1, b"before")
         sshd.kill_links()
-        await channel.closed()
+        await channel.over()
         assert [item async for item in output] == []
 
     assert (channel.exit_status, channel.exit_signal) == (None, None)

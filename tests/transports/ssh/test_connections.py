@@ -171,7 +171,7 @@ async def test_a_host_that_stops_to_answer_is_given_up(
 
     async with connections.channel("exec cat") as channel:
         sshd.freeze()
-        await channel.closed()
+        await channel.over()
         sshd.thaw()
 
     assert channel.lost is not None
@@ -299,7 +299,7 @@ async def test_closing_ends_all_and_refuses_more(connections: Connections, sshd:
 
     assert connections.links == 0
     assert _links_of_this_process() == []
-    await channel.closed()
+    await channel.over()
     with pytest.raises(TransportError):
         await connections.open("true")
     await until(lambda: sshd.running() == [])
@@ -326,7 +326,7 @@ async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
         channel = await connections.open("exec cat")
         await until(lambda: sshd.running() != [])
 
-    await channel.closed()
+    await channel.over()
     assert _links_of_this_process() == []
     await until(lambda: sshd.running() == [])
 

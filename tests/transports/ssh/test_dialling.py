@@ -391,7 +391,7 @@ async def test_a_jump_host_that_dies_takes_the_link_along(
     with trio.fail_after(PATIENCE):
         async with connections.channel("exec cat") as channel:
             second.kill_links()
-            await channel.closed()
+            await channel.over()
     await connections.aclose()
 
     assert channel.lost is not None

@@ -21,6 +21,7 @@ from sortie.transports import Command, Process
 from sortie.transports.ssh import connections as connections_module
 from sortie.transports.ssh.bridge import Bridge
 from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.starting import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
@@ -176,11 +177,13 @@ class Refusing(Logins):
     """A host that lets us in once."""
 
     @asynccontextmanager
-    async def channel(self, command: str) -> AsyncIterator[PipeChannel]:
+    async def channel(
+        self, command: str, dialogue: Dialogue | None = None
+    ) -> AsyncIterator[PipeChannel]:
         """See Logins."""
         if self.commands:
             raise HostError(HostTrouble.UNREACHABLE, "no route to the host")
-        async with super().channel(command) as channel:
+        async with super().channel(command, dialogue) as channel:
             yield channel
 
 

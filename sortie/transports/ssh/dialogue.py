@@ -1,0 +1,87 @@
+"""What our script on a host and we say to each other, apart from the program's own output.
+
+Rule 1: the host is told to go on at most once, and never after that was withdrawn; who withdraws
+learns which of the two it is. Rule 2: a word can be read in trio before it is answered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from sortie.transports.ssh.words import Words
+
+GO = b"go\n"
+"""What the script waits for before it goes on."""
+
+HERE = "here"
+"""Its first word, which is answered on the asyncio thread, as soon as it comes."""
+
+_NOISE = 64 * 1024  # bytes of what a login says before our script
+
+
+class Dialogue:
+    """One launch's; all but ``withdraw`` is called on the asyncio thread.
+
+    ``script`` is what the command's stdin begins with; with ``beat``, a line follows on GO every
+    so many seconds. ``noise`` is what the login said instead of our script; ``gone`` is None
+    until the watchdog has said its last word, and then the pids that stay.
+    """
+
+    def __init__(self, script: bytes, nonce: str, *, beat: float | None = None) -> None:
+        self.script = script
+        self.beat = beat
+        self.noise = b""
+        self.gone: list[int] | None = None
+        self._words = {1: Words(nonce), 2: Words(nonce)}
+        self._begun = {1: False, 2: False}  # the program's own output
+        self._lock = threading.Lock()
+        self._answered = False
+        self._withdrawn = False
+
+    def hear(self, number: int, chunk: bytes) -> Iterator[tuple[bytes, str | None]]:
+        """Yield, in order, what is the program's, and the word behind it that is for trio."""
+        if number == 1 and self._begun[1]:
+            yield chunk, None
+            return
+        for before, word in self._words[number].feed(chunk):
+            output = self._of_program(number, before)  # before a word makes it so
+            yield output, None if word is None else self._understand(number, word)
+        if number == 1 and self._begun[1]:
+            yield self._words[1].close(), None
+
+    def close(self) -> Iterator[tuple[int, bytes]]:
+        """Yield what could have begun a word and was the program's, as nothing more comes."""
+        for number, words in self._words.items():
+            yield number, self._of_program(number, words.close())
+
+    def consent(self, word: str) -> bool:
+        """Tell whether GO is to be said to this word now; it counts as said from here on."""
+        if word.partition(" ")[0] != HERE:
+            return False
+        with self._lock:
+            if self._answered or self._withdrawn:
+                return False
+            self._answered = True
+            return True
+
+    def withdraw(self) -> bool:
+        """Have GO not said any more; return whether it was not said. Called in trio."""
+        with self._lock:
+            self._withdrawn = True
+            return not self._answered
+
+    def _of_program(self, number: int, chunk: bytes) -> bytes:
+        if self._begun[number]:
+            return chunk
+        self.noise += chunk[: _NOISE - len(self.noise)]
+        return b""
+
+    def _understand(self, number: int, word: str) -> str | None:
+        name, _, rest = word.partition(" ")
+        if name == "gone":
+            self.gone = [int(pid) for pid in rest.split() if pid.lstrip("-").isdigit()]
+            return None
+        if name == "started":
+            self._begun[number] = True
+        return word if number == 1 else None

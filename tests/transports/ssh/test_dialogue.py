@@ -1,0 +1,105 @@
+"""What a host's script says, told from what is the program's, and answered at most once."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.transports.ssh.dialogue import Dialogue
+
+NONCE = "sortie-00"
+STARTED = b"\1sortie-00 started 41\n"
+
+
+def everything(dialogue: Dialogue, number: int, *chunks: bytes) -> tuple[bytes, list[str]]:
+    """Return what is the program's, and the words for trio."""
+    output, words = b"", []
+    for chunk in chunks:
+        for piece, word in dialogue.hear(number, chunk):
+            output += piece
+            words += [] if word is None else [word]
+    return output, words
+
+
+def test_go_is_said_once() -> None:
+    """A host that says again that it is here gets no second answer, which would be its stdin."""
+    dialogue = Dialogue(b"", NONCE)
+
+    assert dialogue.consent("here 1 - ")
+    assert not dialogue.consent("here 1 - ")
+    assert not dialogue.withdraw()
+
+
+def test_go_is_not_said_when_it_was_withdrawn() -> None:
+    """Who withdraws in time knows that nothing starts, however often they ask."""
+    dialogue = Dialogue(b"", NONCE)
+
+    assert dialogue.withdraw()
+    assert not dialogue.consent("here 1 - ")
+    assert dialogue.withdraw()
+
+
+@pytest.mark.parametrize("word", ["started 1", "missing here", "hereabouts", ""])
+def test_no_other_word_is_answered(word: str) -> None:
+    """What refuses or goes on by itself gets no GO."""
+    dialogue = Dialogue(b"", NONCE)
+
+    assert not dialogue.consent(word)
+    assert dialogue.withdraw()
+
+
+def test_what_comes_before_the_program_is_noise() -> None:
+    """On both pipes; and none of the words is the program's."""
+    dialogue = Dialogue(b"", NONCE)
+
+    out = everything(dialogue, 1, b"motd\n\1sortie-00 here 7 - \n", b"more" + STARTED + b"its own")
+    err = everything(dialogue, 2, b"warning", b"\1sortie-00 started\nits error")
+
+    assert out == (b"its own", ["here 7 -", "started 41"])
+    assert err == (b"its error", [])
+    assert dialogue.noise == b"motd\nmorewarning"
+
+
+def test_words_come_in_any_pieces() -> None:
+    """A pipe keeps no lines together."""
+    said = b"motd\1sortie-00 here 7 - \n" + STARTED + b"\1sortie-00x\1"
+    dialogue = Dialogue(b"", NONCE)
+
+    output, words = everything(dialogue, 1, *(said[at : at + 1] for at in range(len(said))))
+
+    assert (output, words) == (b"\1sortie-00x\1", ["here 7 -", "started 41"])
+
+
+def test_a_program_may_say_what_looks_like_a_word() -> None:
+    """Once it has started, its stdout is passed on as it is."""
+    dialogue = Dialogue(b"", NONCE)
+
+    assert everything(dialogue, 1, STARTED, STARTED) == (STARTED, ["started 41"])
+
+
+def test_what_could_have_begun_a_word_is_not_lost() -> None:
+    """It is the program's when nothing more comes, unless the program never began."""
+    dialogue = Dialogue(b"", NONCE)
+    everything(dialogue, 2, b"\1sortie-00 started\n", b"end\1sor")
+    everything(dialogue, 1, b"\1sor")
+
+    assert {number: chunk for number, chunk in dialogue.close() if chunk} == {2: b"\1sor"}
+
+
+@pytest.mark.parametrize(("last", "left"), [(b"gone", []), (b"gone 12 -30 x", [12, -30])])
+def test_the_last_word_names_who_stays(last: bytes, left: list[int]) -> None:
+    """It comes on stderr, behind what the program said there, and is not the program's."""
+    dialogue = Dialogue(b"", NONCE)
+    everything(dialogue, 2, b"\1sortie-00 started\n")
+    assert dialogue.gone is None
+
+    assert everything(dialogue, 2, b"bye\1sortie-00 " + last + b"\n") == (b"bye", [])
+    assert dialogue.gone == left
+
+
+def test_noise_is_bounded() -> None:
+    """A login that never stops to talk fills no memory."""
+    dialogue = Dialogue(b"", NONCE)
+    for _ in range(100):
+        everything(dialogue, 1, bytes(10_000))
+
+    assert len(dialogue.noise) == 64 * 1024
