@@ -45,7 +45,8 @@ class Line:
 class Tracked:
     """The tracker itself, with the line to it; it outlives the lives.
 
-    ``past`` is how lists looked some time ago. ``moved`` is told of each transition made.
+    ``past`` is how lists looked some time ago. ``moved`` is told of each transition made, and
+    ``heard`` of each whose answer has reached the daemon.
     """
 
     truth: FakeTracker
@@ -54,6 +55,7 @@ class Tracked:
     line: Line = field(default_factory=Line)
     past: tuple[Issue, ...] = ()
     moved: Callable[[Issue, str], object] = lambda _issue, _state: None
+    heard: Callable[[Issue, str], object] = lambda _issue, _state: None
 
     def remember(self) -> None:
         """Have lists that lag behind show what is there now."""
@@ -86,7 +88,9 @@ class SimTracker:
 
     async def transition(self, issue: Issue, state: str) -> Issue:
         """See Tracker."""
-        return await self._ask(lambda: self._transition(issue, state))
+        moved = await self._ask(lambda: self._transition(issue, state))
+        self._tracked.heard(issue, state)
+        return moved
 
     async def comment(self, issue: Issue, body: str) -> None:
         """See Tracker."""

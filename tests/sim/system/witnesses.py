@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sortie.model import Issue, RunStatus, StopReason
+from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.scheduler import Memory, Record, Snapshot
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stopping, Waiting
@@ -30,6 +30,7 @@ class Witnesses:
         self._trace = trace
         self._started: Counter[str] = Counter()
         self._finished: Counter[str] = Counter()
+        self._unheard: set[IssueId] = set()  # handed off, and no answer has come
 
     def process_started(self, process: Process) -> None:
         """See a process that is about to begin."""
@@ -69,8 +70,13 @@ class Witnesses:
         """See records that are on disk now."""
         self._account.commit(records)
         for record in records:
-            if isinstance(record, rec.RecordExit) and record.status is RunStatus.RUNNING:
-                self._trace.wrong("a run was recorded as over and running")
+            match record:
+                case rec.RecordExit(status=RunStatus.RUNNING):
+                    self._trace.wrong("a run was recorded as over and running")
+                case rec.ForgetRetry(issue_id=issue_id):  # no handoff is to be made any more
+                    self._unheard.discard(issue_id)
+                case _:
+                    pass
 
     def transition_made(self, issue: Issue, state: str) -> None:
         """See a transition of ours that had an effect."""
@@ -81,9 +87,17 @@ class Witnesses:
         for process in self._machine.alive:
             if process.issue_id == issue.id:
                 self._trace.wrong(f"{issue.identifier} is handed off under {process}")
-        if issue.id not in self._account.now.handoffs:
+        # One whose answer was lost is made again, where somebody has put the issue back: nobody
+        # can tell that from a request that was lost.
+        if issue.id not in self._account.now.handoffs | self._unheard:
             self._trace.wrong(f"{issue.identifier} is handed off again, or without a good run")
         self._account.handed_off(issue.id)
+        self._unheard.add(issue.id)
+
+    def transition_heard(self, issue: Issue, state: str) -> None:
+        """See the answer to a transition of ours come in."""
+        if state == HANDOFF_STATE:
+            self._unheard.discard(issue.id)
 
     def told(self, fact: Fact) -> None:
         """See a fact."""

@@ -85,6 +85,7 @@ class SimWorld:
         self.drive.committed = self.witnesses.committed
         self.drive.recovered = self._begin_account
         self.tracked.moved = self.witnesses.transition_made
+        self.tracked.heard = self.witnesses.transition_heard
         self.chances = Chances()
         self.lost: set[str] = set()
         self.bug: str | None = None
