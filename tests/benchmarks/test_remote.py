@@ -25,9 +25,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> list[Measured]:
 
 def test_a_turn_costs_a_fraction_of_a_connection(measured: list[Measured]) -> None:
     """The daemon's side of a whole turn, with its watchdog and its certain end, is a small part
-    of what ``ssh`` takes to run the bare program, and less than ``ssh`` over a master takes."""
-    assert ratio(measured, "ssh") > 12
-    assert ratio(measured, "ssh-master") > 1.2
+    of what ``ssh`` takes to run the bare program, and less than ``ssh`` over a master takes.
+
+    The aim is 20 and 2; so few commands on a machine that others use may fall a little short.
+    """
+    assert ratio(measured, "ssh") > 17
+    assert ratio(measured, "ssh-master") > 1.7
 
 
 def test_a_bare_command_costs_a_fraction_of_a_turn(measured: list[Measured]) -> None:
