@@ -77,7 +77,7 @@ class WatchedTransport:
         except TransportError as exc:
             cookie = command.env.get(COOKIE)
             lost = isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED
-            if (started or lost) and cookie is not None:
+            if (started or lost or isinstance(exc, ProcessesLeft)) and cookie is not None:
                 self._owed.add(RunId(cookie))
             if isinstance(exc, HostError):
                 self._is_troubled(exc)

@@ -128,6 +128,21 @@ async def test_a_program_that_could_not_be_ended_is_looked_for(
     assert inner.swept == [{RUN}]
 
 
+async def test_a_start_that_was_broken_off_and_left_somebody_is_looked_for(
+    autojump_clock: MockClock, inner: FakeTransport
+) -> None:
+    """The program may have run before anybody could say that it has started."""
+    watched = WatchedTransport(inner, Told().watch)
+    inner.faults["process"] = ProcessesLeft("could not end process 7", pids=frozenset({7}))
+    with pytest.raises(ProcessesLeft):
+        async with watched.process(command()):
+            pass
+
+    await watched.make_directory("/w", "a")
+
+    assert inner.swept == [{RUN}]
+
+
 async def test_what_stays_on_a_host_is_the_hosts_trouble(
     autojump_clock: MockClock, inner: FakeTransport
 ) -> None:

@@ -50,7 +50,8 @@ class Channel:
 
     @property
     def lost(self) -> HostError | None:
-        """Why the link was lost (DROPPED), where that is how the channel ended.
+        """Why the link was lost (DROPPED), where that is how the channel ended: before the exit
+        or before all output had come.
 
         Without it, a closed channel has a status or a signal, unless it was aborted.
         """
@@ -89,7 +90,7 @@ class Channel:
         self._bridge.post(self._session.beat, every, data)
 
     async def output(self) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Yield ``(1, chunk)`` for stdout and ``(2, chunk)`` for stderr until the channel closes.
+        """Yield ``(1, chunk)`` for stdout and ``(2, chunk)`` for stderr until the channel is over.
 
         One task at a time may iterate; another iteration goes on where the last one stopped.
         While nobody iterates, at most 512 KiB wait here, and the command waits to write.
@@ -102,7 +103,7 @@ class Channel:
                 yield item
                 if self._inbox.chunks:  # or else there is something to wait for
                     await trio.lowlevel.checkpoint()
-            elif ended or self._hushed:
+            elif ended or self._hushed or self.is_over:
                 return
             else:
                 await self._inbox.waker.wait()

@@ -104,8 +104,10 @@ class Connections:
                 drops += 1
                 if drops == _DROPS:
                     raise
-            except BridgeGone:
+            except BridgeGone as exc:
                 slot.free()
+                if dialogue is not None and not dialogue.withdraw():
+                    raise HostError(HostTrouble.DROPPED, f"{exc}, and a program may run") from exc
                 raise
             else:
                 used.worked = True

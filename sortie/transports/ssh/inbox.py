@@ -40,6 +40,7 @@ class Inbox:
         self.exit_status: int | None = None
         self.exit_signal: str | None = None
         self.lost: HostError | None = None
+        self._full = False  # something was dropped, so all that follows is
         # The trio thread's:
         self.taken = 0
         self.drains = False  # the host is not held back any more
@@ -92,7 +93,7 @@ class Inbox:
         if news:
             self.waker.poke()
         if self.dialogue.gone:  # who stays may hold the channel open for ever
-            self._bridge.to_trio(self.over.set)
+            self._bridge.to_trio(self._stays)
         return go
 
     def exit(self) -> None:
@@ -118,9 +119,14 @@ class Inbox:
         return number, chunk
 
     def _add(self, number: int, chunk: bytes) -> None:
-        if not self.drains or self.waiting < BACKLOG:
+        self._full |= self.drains and self.waiting >= BACKLOG
+        if not self._full:
             self.chunks.append((number, chunk))
             self.received += len(chunk)
+
+    def _stays(self) -> None:
+        self.over.set()
+        self.waker.fire()
 
     def _close(self) -> None:
         self.exited.set()

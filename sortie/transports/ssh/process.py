@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import trio
 
-from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
+from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
@@ -76,10 +76,11 @@ class SshProcess:
         return self._channel.output()
 
     async def wait(self) -> Exit:
-        """Wait until the program has exited. Raises HostError where the link was lost before."""
+        """Wait until the program has exited. Raises HostError where the link was lost before, or
+        before all output had come."""
         await self._channel.exited()
         exit_ = self._exit()
-        if exit_ is not None:
+        if exit_ is not None and self._channel.lost is None:
             return exit_
         raise self._channel.lost or HostError(
             HostTrouble.DROPPED, f"host {self._host} did not say how the program ended"
@@ -196,10 +197,11 @@ class SshProcess:
         if left is None or (self._hurry.is_set() and not self._channel.is_over):
             left = await self._end_from_here()
         if left:
-            self._failure = TransportError(
+            self._failure = ProcessesLeft(
                 f"could not end process {self.identity.pid} on host {self._host} and what it"
                 f" started: these are still there after SIGKILL: {_listed(left)}; look at them"
-                " with ps there"
+                " with ps there",
+                pids=frozenset(left),
             )
         if not self._channel.is_over:  # somebody out of our reach may hold the channel open
             with trio.move_on_after(_CLOSE_BOUND):

@@ -33,6 +33,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._closing: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
         self._aborted = False
+        self._complete = False
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         """Note the channel; from here on the session can be used."""
@@ -69,7 +70,8 @@ class Session(asyncssh.SSHClientSession[bytes]):
         timer.cancel()
 
     def eof_received(self) -> bool:
-        """Keep our direction open: it is the lease of what runs there."""
+        """Keep our direction open: it is the lease of what runs there. All output has come."""
+        self._complete = True
         return True
 
     def exit_status_received(self, status: int) -> None:
@@ -104,8 +106,8 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._news.set()
         if self._closing is not None:
             self._closing.cancel()
-        exited = self._inbox.has_exit
-        self._inbox.end(None if exited or self._aborted else loss(exc, self._host))
+        complete = self._inbox.has_exit and (exc is None or self._complete)
+        self._inbox.end(None if complete or self._aborted else loss(exc, self._host))
 
     def write(self, data: bytes) -> None:
         """Write to the command's stdin; what comes after its end is dropped."""

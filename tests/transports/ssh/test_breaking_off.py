@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
@@ -14,13 +15,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import RunId
+from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command
 from sortie.transports.ssh.bridge import Bridge
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.session import Session
 from sortie.transports.ssh.starting import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
@@ -137,6 +139,31 @@ async def test_a_refusal_that_nobody_heard_leaves_nothing_to_do(
     assert scope.cancelled_caught
     assert len(logins.commands) == 1
     await logins.quiet()
+
+
+@requires_sshd
+async def test_a_thread_that_ends_while_a_program_may_start_is_no_refusal(
+    sshd: Sshd,
+    connections: Counted,
+    command: Command,
+    run_id: RunId,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after a lost link: the program may run, and ends by its lease."""
+
+    async def end_instead(_: Session) -> None:
+        await asyncio.sleep(0.2)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(Session, "first_news", end_instead)
+    with pytest.raises(HostError) as caught:
+        await enter(SshTransport(sshd.host, connections), command)
+    await connections.aclose()
+    with trio.fail_after(PATIENCE):
+        while holders(run_id):
+            await trio.sleep(0.01)
+
+    assert caught.value.trouble is HostTrouble.DROPPED
 
 
 @requires_sshd

@@ -8,8 +8,10 @@ import trio
 import trio.testing
 
 from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.inbox import BACKLOG, HIGH, LOW, Inbox
+from sortie.transports.ssh.session import Session
 from tests.transports.ssh.pipes import Direct
 
 HERE = b"\1n here 7 - \n"
@@ -74,6 +76,36 @@ async def test_trio_is_woken_for_a_word_that_gets_no_answer_any_more() -> None:
     assert not inbox.receive(1, HERE)
     with trio.fail_after(1):
         await inbox.waker.wait()
+
+
+async def test_what_follows_a_gap_is_dropped_too() -> None:
+    """A reader who comes late gets the beginning, and nothing that does not belong to it."""
+    inbox = make()
+    inbox.drains = True
+    inbox.receive(1, bytes(BACKLOG))
+    inbox.receive(1, b"lost")
+    inbox.take()
+    inbox.receive(1, b"late")
+
+    assert not inbox.chunks
+
+
+async def test_a_reader_is_told_when_somebody_stays() -> None:
+    """The output ends though the channel does not; what has come is read before."""
+    inbox = make(Dialogue(b"", "n"))
+    channel = Channel(cast(Bridge, Direct()), inbox, cast(Session, None))
+    read: list[bytes] = []
+
+    async def listen() -> None:
+        read.extend([chunk async for _, chunk in channel.output()])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listen)
+        await trio.testing.wait_all_tasks_blocked()
+        inbox.receive(1, STARTED + b"last")
+        inbox.receive(2, b"\1n gone 5\n")
+
+    assert read == [b"last"]
 
 
 async def test_it_is_over_when_somebody_stays() -> None:

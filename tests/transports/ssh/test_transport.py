@@ -96,6 +96,31 @@ async def test_a_lost_link_is_told_and_ends_the_tree_on_its_host(
     assert (waited.trouble, caught.value.trouble) == (HostTrouble.DROPPED, HostTrouble.DROPPED)
 
 
+async def test_output_that_was_cut_is_told_though_the_exit_is_known(
+    sshd: Sshd, host: SshTransport, run_id: RunId
+) -> None:
+    """The exit overtakes what waits for a slow reader; nobody may take the rest for all."""
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    command = Command(argv=("head", "-c", "560000", "/dev/zero"), cwd="/", env=env)
+    size = 0
+
+    with pytest.raises(HostError) as caught:
+        async with host.process(command) as process:
+            output = process.output()
+            size += len((await anext(output))[1])
+            while holders(run_id):
+                await trio.sleep(0.01)
+            await trio.sleep(0.2)  # for the word of it to come
+            sshd.kill_links()
+            async for _, chunk in output:
+                size += len(chunk)
+                await trio.sleep(0)
+            await process.wait()
+
+    assert caught.value.trouble is HostTrouble.DROPPED
+    assert size < 560000
+
+
 async def test_the_next_command_after_a_lost_link_dials_anew(
     sshd: Sshd, host: SshTransport, run_id: RunId
 ) -> None:
