@@ -97,12 +97,14 @@ async def test_a_reader_is_told_when_somebody_stays() -> None:
     read: list[bytes] = []
 
     async def listen() -> None:
-        read.extend([chunk async for _, chunk in channel.output()])
+        async for _, chunk in channel.output():
+            read.append(chunk)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
         await trio.testing.wait_all_tasks_blocked()
         inbox.receive(1, STARTED + b"last")
+        await trio.testing.wait_all_tasks_blocked()
         inbox.receive(2, b"\1n gone 5\n")
 
     assert read == [b"last"]

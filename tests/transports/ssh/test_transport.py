@@ -115,9 +115,10 @@ async def test_output_that_was_cut_is_told_though_the_exit_is_known(
             async for _, chunk in output:
                 size += len(chunk)
                 await trio.sleep(0)
-            await process.wait()
+            with pytest.raises(HostError) as waited:
+                await process.wait()
 
-    assert caught.value.trouble is HostTrouble.DROPPED
+    assert (waited.value.trouble, caught.value.trouble) == (HostTrouble.DROPPED,) * 2
     assert size < 560000
 
 
