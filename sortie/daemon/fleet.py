@@ -76,7 +76,7 @@ class Fleet:
         """Keep the connections of these settings, and no others that nobody uses."""
         ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
         for (host, used_ssh), connections in self._connections.items():
-            connections.last(lasting=host in hosts and used_ssh == ssh)
+            connections.set_wanted(host in hosts and used_ssh == ssh)
 
     def hurry(self) -> None:
         """Give no process any more grace, on whatever host."""

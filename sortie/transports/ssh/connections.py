@@ -38,7 +38,7 @@ _FULL_FOR = 5.0
 _BUSY_FOR = 0.2
 _NO_DIAL_FOR = 5.0  # after a failed dial, where other connections work
 _IDLE_FOR = 300.0  # then a connection that is not the first is closed
-_UNWANTED_FOR = 5.0  # the same, where connections to the host are not to last
+_UNWANTED_FOR = 5.0  # the same, where the host is not wanted
 _CLOSE_BOUND = 5.0
 ROOM_BOUND = 120.0
 """Seconds for which a command waits until the host has room for its session."""
@@ -58,7 +58,7 @@ class Connections:
         self._no_dial_before = -math.inf
         self._news = trio.Event()
         self._closed = False
-        self._lasting = True
+        self._wanted = True
 
     @property
     def links(self) -> int:
@@ -124,9 +124,9 @@ class Connections:
         finally:
             channel.abort()
 
-    def last(self, *, lasting: bool) -> None:
+    def set_wanted(self, wanted: bool) -> None:
         """Keep a connection that nobody uses for as long as we live, or for a few seconds only."""
-        self._lasting = lasting
+        self._wanted = wanted
         self._close_idle()
 
     async def aclose(self) -> None:
@@ -173,9 +173,9 @@ class Connections:
         return next((used for used in self._used if used.has_room(now) and used.link.alive), None)
 
     def _close_idle(self) -> None:
-        """Close what nobody has used for a while; the first stays where connections are to last."""
-        since = trio.current_time() - (_IDLE_FOR if self._lasting else _UNWANTED_FOR)
-        for used in self._used[1 if self._lasting else 0 :]:
+        """Close what nobody has used for a while; the first stays where the host is wanted."""
+        since = trio.current_time() - (_IDLE_FOR if self._wanted else _UNWANTED_FOR)
+        for used in self._used[1 if self._wanted else 0 :]:
             if used.worked and used.count == 0 and used.idle_since <= since:
                 self._forget(used.link)
                 self._bridge.post(used.link.begin_close)

@@ -352,11 +352,11 @@ async def test_a_host_that_is_wanted_no_more_is_hung_up_on(
     """Once nothing of ours runs there; it can be used all the same."""
     monkeypatch.setattr("sortie.transports.ssh.connections._UNWANTED_FOR", 0.0)
     async with connections.channel("exec cat"):
-        connections.last(lasting=False)
+        connections.set_wanted(False)
         while_used = connections.links
     await until(lambda: connections.sessions == 0)
 
-    connections.last(lasting=False)
+    connections.set_wanted(False)
     afterwards = connections.links
     await until(lambda: sshd.links() == 0)
     await run(connections, "true")
