@@ -53,7 +53,7 @@ class Fleet:
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
-        self._last(settings)
+        self._set_wanted(settings)
         if host == LOCAL:
             return self.local
         ssh, delivery = self._ssh_settings(settings), settings.worker.ssh_secret_delivery
@@ -72,7 +72,7 @@ class Fleet:
             self._remote[key] = WatchedTransport(remote, self._watch(), owed)
         return self._remote[key]
 
-    def _last(self, settings: Settings) -> None:
+    def _set_wanted(self, settings: Settings) -> None:
         """Keep the connections of these settings, and no others that nobody uses."""
         ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
         for (host, used_ssh), connections in self._connections.items():

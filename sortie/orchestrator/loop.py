@@ -150,8 +150,9 @@ class Orchestrator:
 
         A run whose start waits for its record has no worker that could exit.
         """
-        draining = self._scheduler.snapshot(trio.current_time()).draining
-        return bool(draining and self.giving_up and self._journal.error and self._crew.is_empty)
+        if not (self.giving_up and self._journal.error and self._crew.is_empty):
+            return False  # as in nearly every round: a picture of all candidates is not for each
+        return self._scheduler.snapshot(trio.current_time()).draining
 
     async def _give_up(self, background: trio.Nursery, workers: trio.Nursery) -> None:
         """Try to write a last time what could not be written until now."""
