@@ -171,8 +171,8 @@ _FINISHED = {
 
 
 def comment_on_dispatch(attempt: int, host: str) -> str:
-    """Say that work begins."""
-    again = f" (attempt {attempt + 1})" if attempt else ""
+    """Say that work begins; ``attempt`` is what log and history call so."""
+    again = f" (attempt {attempt})" if attempt else ""
     return f"Sortie started an agent on this issue{again}, host {host}."
 
 

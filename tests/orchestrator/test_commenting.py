@@ -15,7 +15,8 @@ from tests.worker.rig import issue
 
 
 async def test_comments_tell_of_a_run(clock: MockClock) -> None:
-    """Dispatch, failure and completion are told where the settings ask for it."""
+    """Dispatch, failure and completion are told where the settings ask for it, with the attempt
+    that the log names."""
     comments = {"on_dispatch": True, "on_completion": True, "on_failure": True}
     world = World(issue(), tracker={**HANDOFF, "comments": comments})
     world.agent.scripts["A"] = [Fails(credits=1.5), Completes()]
@@ -26,9 +27,10 @@ async def test_comments_tell_of_a_run(clock: MockClock) -> None:
     assert world.tracker.remarks("a") == (
         "Sortie started an agent on this issue, host local.",
         "The run failed after 1 turn, 1.5 credits: turn_failed: the fake agent fails: turn_failed",
-        "Sortie started an agent on this issue (attempt 2), host local.",
+        "Sortie started an agent on this issue (attempt 1), host local.",
         "The run ended after 1 turn: it took all its turns.",
     )
+    assert [started.attempt for started in world.of(facts.RunStarted)] == [0, 1]
     assert [f.lifecycle for f in world.of(facts.CommentCompleted)] == [
         "dispatch",
         "failure",
