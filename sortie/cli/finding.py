@@ -32,10 +32,14 @@ class NoDaemon(SortieError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the daemon of a workflow file leaves word."""
+    """Where the daemon of a workflow file leaves word.
+
+    ``guessed``: the file is not valid, and the database is what can be told of it all the same.
+    """
 
     source: Source
     db_path: str
+    guessed: bool = False
 
     def daemon(self) -> Presence:
         """Return the daemon that runs here.
@@ -88,17 +92,18 @@ def locate(source: Source) -> Place:
     try:
         return Place(source=source, db_path=load_workflow(options).settings.db_path)
     except WorkflowError as error:
-        place = Place(source=source, db_path=_salvaged(options))
-        if not os.path.lexists(source.workflow) and not _has_presence(place.db_path):
+        place = Place(source=source, db_path=_salvaged(options), guessed=True)
+        if not os.path.lexists(source.workflow) and not _is_in_use(place.db_path):
             source.require()
         note(_complaint(source, error))
         return place
 
 
-def _has_presence(db_path: str) -> bool:
+def _is_in_use(db_path: str) -> bool:
+    """Tell whether a daemon has been here."""
     from sortie.daemon.presence import presence_path
 
-    return os.path.lexists(presence_path(db_path))
+    return os.path.lexists(db_path) or os.path.lexists(presence_path(db_path))
 
 
 def _complaint(source: Source, error: WorkflowError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,17 +49,22 @@ def history(
     before: Annotated[
         str | None, typer.Option(metavar="RUN", help="Go on behind this run, given by its id.")
     ] = None,
+    database: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
+    ] = None,
     workflow: WorkflowOption = DEFAULT_WORKFLOW,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show the recorded runs, newest first, whether or not a daemon runs.
 
-    Where no daemon has run yet the history is empty, and a line on stderr says so.
+    Where no daemon has run yet the history is empty, and a line on stderr says so. While the
+    workflow file is broken or gone, its database is found as far as can be told.
     """
     source = Source(workflow=workflow, env_file=env_file)
-    source.require()
-    rows = _read(source, issue, limit, RunId(before) if before else None)
+    path = os.path.abspath(database) if database is not None else _database(source)
+    rows = _read(path, issue, limit, RunId(before) if before else None)
     if output is Format.JSON:
         emit_json([_row(row) for row in rows])
         return
@@ -70,13 +76,18 @@ def history(
         note(f"there may be more: --before {rows[-1].run_id}")
 
 
-def _read(
-    source: Source, issue: str | None, limit: int, before: RunId | None
-) -> Sequence[HistoryRow]:
-    from sortie.daemon.loading import load_workflow
+def _database(source: Source) -> str:
+    from sortie.cli.finding import locate
+
+    place = locate(source)
+    if place.guessed:
+        note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
+    return place.db_path
+
+
+def _read(path: str, issue: str | None, limit: int, before: RunId | None) -> Sequence[HistoryRow]:
     from sortie.store.readonly import read_history
 
-    path = load_workflow(source.options()).settings.db_path
     if not os.path.lexists(path):
         note(f"there is no database {path} yet: no daemon has run here")
         return ()

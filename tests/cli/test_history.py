@@ -187,3 +187,50 @@ def test_history_goes_on_beside_a_daemon(cli: Cli, here: Path) -> None:
             return await trio.to_thread.run_sync(lambda: cli("history", "--format", "json").out)
 
     assert [row["run_id"] for row in json.loads(trio.run(look))] == ["r-1"]
+
+
+@pytest.mark.usefixtures("three_runs")
+@pytest.mark.parametrize(
+    "broken", ["kind: fiel", "kind: [file", "kind: file\n  project: $UNSET\nagent: 7"]
+)
+def test_a_broken_workflow_does_not_hide_the_history(cli: Cli, here: Path, broken: str) -> None:
+    """While the file is not valid the runs are shown, and stderr says what is wrong and which
+    database was read."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW.replace("kind: file", broken))
+
+    ran = cli("history")
+
+    assert (ran.code, ran.out) == (0, LISTING)
+    assert ran.err.startswith("sortie: WORKFLOW.md is not valid as read here: ")
+    assert ran.err.endswith(
+        f"\nshowing what is recorded in {here}/.sortie.db; --db FILE names another database\n"
+    )
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_vanished_workflow_does_not_hide_the_history(cli: Cli, here: Path) -> None:
+    """Runs are shown of a file that is gone, where its database is."""
+    (here / "WORKFLOW.md").unlink()
+
+    assert (cli("history").code, cli("history").out) == (0, LISTING)
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_broken_workflow_still_names_its_database(cli: Cli, here: Path) -> None:
+    """db_path is read from a front matter of which the rest is wrong."""
+    (here / ".sortie.db").rename(here / "other.db")
+    (here / "WORKFLOW.md").write_text("---\ntracker: 7\ndb_path: other.db\n---\n")
+
+    ran = cli("history")
+
+    assert (ran.code, ran.out) == (0, LISTING)
+    assert f"recorded in {here}/other.db" in ran.err
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_database_can_be_named(cli: Cli, here: Path) -> None:
+    """With --db no workflow file is looked at."""
+    (here / ".sortie.db").rename(here / "copy.db")
+    (here / "WORKFLOW.md").unlink()
+
+    assert cli("history", "--db", "copy.db") == Ran(code=0, out=LISTING, err="")
