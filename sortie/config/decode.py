@@ -25,10 +25,16 @@ from sortie.config.rules import (
 from sortie.config.schemas import BlockSchema, Schemas, Surroundings
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
 from sortie.config.tree import Node
-from sortie.config.values import HostPathText, PathText
+from sortie.config.values import HostPathText, PathText, Secret
 from sortie.model import Problem
 
 _SECRETS = ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY")
+
+_SECRET_PART = 8
+"""Characters of a variable that is hidden by itself where it is a part of a secret.
+
+A shorter one is a user's name as often as not, which stands in paths and greetings, too.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +69,8 @@ def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded
         message = f"the front matter needs to be a mapping, not {describe(document.value)}"
         return Decoded(settings=None, problems=(document.place.problem("", message),))
     report = Report(document)
-    overlaid = overlay(report.document, around)
+    blocks = [schema.block_name for schema in schemas.blocks()]
+    overlaid = overlay(report.document, around, blocks)
     report.document = overlaid.document
     report.problems += overlaid.problems
     settings = _decoded(report, schemas, around)
@@ -101,7 +108,14 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
         agent_block=agent.block_name,
         remote_root=remote_root,
         secret_variables=tuple(sorted(secrets)),
+        secret_parts=tuple(_parts_of_secrets(secrets, around)),
     )
+
+
+def _parts_of_secrets(variables: Collection[str], around: Surroundings) -> Iterator[Secret]:
+    for name in sorted(variables):
+        if len(text := around.lookup(name).strip()) >= _SECRET_PART:
+            yield Secret(text)
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from pydantic.fields import FieldInfo
 
@@ -17,6 +18,7 @@ from sortie.config.fields import (
     sections_of,
 )
 from sortie.config.messages import nearest
+from sortie.config.references import names_in
 from sortie.config.schemas import Override, Surroundings
 from sortie.config.settings import Settings
 from sortie.config.tree import Node, Place, Scalar
@@ -28,8 +30,20 @@ _SECTIONS = {
     if name in ("tracker", "polling", "workspace", "agent", "server")
 }
 
-_INHERITED = frozenset({"SORTIE_WORKSPACE"})
-"""Variables of a run that begin like a section; a daemon started inside a run inherits them."""
+_INHERITED = frozenset(
+    {
+        "SORTIE_ATTEMPT",
+        "SORTIE_ISSUE_ID",
+        "SORTIE_ISSUE_IDENTIFIER",
+        "SORTIE_RUN_ID",
+        "SORTIE_SSH_HOST",
+        "SORTIE_WORKSPACE",
+    }
+)
+"""Variables of a run; a daemon started inside a run inherits them."""
+
+_MISSPELT = 0.8
+"""How like an override a name must be; hooks may have variables of their own that are less so."""
 
 
 def _targets() -> dict[str, tuple[tuple[str, ...], FieldInfo]]:
@@ -56,8 +70,11 @@ class Overlaid:
     problems: tuple[Problem, ...]
 
 
-def overlay(document: Node, around: Surroundings) -> Overlaid:
-    """Set every overridden key; an empty value overrides nothing."""
+def overlay(document: Node, around: Surroundings, blocks: Collection[str] = ()) -> Overlaid:
+    """Set every overridden key; an empty value overrides nothing.
+
+    ``blocks`` are the names of the adapters' blocks.
+    """
     problems: list[Problem] = []
     for override, path, info in _overrides(around):
         if not override.text.strip():
@@ -67,7 +84,7 @@ def overlay(document: Node, around: Surroundings) -> Overlaid:
             problems.append(override.place.problem(".".join(path), f"contains {what}"))
             continue
         document = _put(document, path, _node(override, info))
-    problems += _unknown(around)
+    problems += _unknown(around, blocks, frozenset(_referred(document)))
     return Overlaid(document=document, problems=tuple(problems))
 
 
@@ -110,17 +127,38 @@ def _put(document: Node, path: tuple[str, ...], leaf: Node) -> Node:
     return document.with_entry(path[0], _put(below, path[1:], leaf))
 
 
-def _unknown(around: Surroundings) -> Iterator[Problem]:
-    known = TARGETS.keys() | _INHERITED
-    sections = {name.upper() for name in sections_of(Settings)}
+def _unknown(
+    around: Surroundings, blocks: Collection[str], referred: Collection[str]
+) -> Iterator[Problem]:
+    known = {*TARGETS, *_INHERITED, *referred}
+    sections = {name.upper() for name in (*sections_of(Settings), *blocks)}
     places = {name: line.place for name, line in around.env_file.items()}
     places |= {name: Place(source="environment", name=name) for name in around.env}
     for name, place in sorted(places.items()):
-        section = name.removeprefix("SORTIE_").split("_", 1)[0]
-        if not name.startswith("SORTIE_") or section not in sections or name in known:
-            continue
-        if section.lower() in _SECTIONS:
-            hint = f"sets no setting; {nearest(name, TARGETS.keys())}"
-        else:
-            hint = f"sets nothing: only {', '.join(_SECTIONS)} and db_path can be set like this"
-        yield place.problem("", hint, "warning")
+        if name.startswith("SORTIE_") and name not in known:
+            section = name.removeprefix("SORTIE_").split("_", 1)[0]
+            if hint := _hint(name, section, sections):
+                yield place.problem("", hint, "warning")
+
+
+def _hint(name: str, section: str, sections: Collection[str]) -> str | None:
+    """Say why a name that is no override's could be meant as one, None where it is not."""
+    if section.lower() in _SECTIONS:
+        return f"sets no setting; {nearest(name, TARGETS.keys())}"
+    if section in sections:
+        return f"sets nothing: only {', '.join(_SECTIONS)} and db_path can be set like this"
+    close = get_close_matches(name.upper()[:100], TARGETS, n=1, cutoff=_MISSPELT)
+    return f'sets no setting; did you mean "{close[0]}"?' if close else None
+
+
+def _referred(node: Node) -> Iterator[str]:
+    """Yield the variables that a front matter looks up, wherever it may."""
+    match node.value:
+        case str() as text:
+            yield from names_in(text)
+        case tuple() as items:
+            for item in items:
+                yield from _referred(item)
+        case Mapping() as entries:
+            for entry in entries.values():
+                yield from _referred(entry)

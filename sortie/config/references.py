@@ -29,6 +29,11 @@ class Resolved:
     wrong: list[tuple[Node, str]] = field(default_factory=list)
 
 
+def names_in(text: str) -> list[str]:
+    """Return the variables that a text refers to, in order."""
+    return [found[1] or found[2] for found in _REFERENCE.finditer(text)]
+
+
 def resolve(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
     """Look up the references of a setting, or of each item of a list of settings."""
     if not isinstance(node.value, tuple):
@@ -62,7 +67,7 @@ def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
     if node.place.is_override:
         return _finished(Resolved(node), lookup, around)
     text = node.value
-    names = [found[1] or found[2] for found in _REFERENCE.finditer(text)]
+    names = names_in(text)
     whole = _REFERENCE.fullmatch(text) is not None
     if lookup is Lookup.ONLY and not whole:
         message = "needs a reference such as $TOKEN; the token itself must not stand in the file"

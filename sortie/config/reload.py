@@ -48,5 +48,6 @@ def keep_restart_only(old: Settings, new: Settings) -> Settings:
             "blocks": Frozen(blocks),
             "tracker_block": old.tracker_block,
             "secret_variables": tuple(sorted({*old.secret_variables, *new.secret_variables})),
+            "secret_parts": tuple(dict.fromkeys((*old.secret_parts, *new.secret_parts))),
         }
     )

@@ -141,7 +141,8 @@ class Settings(Block):
 
     ``db_path`` and ``workspace.root`` are absolute. ``tracker_block`` and ``agent_block`` name
     the blocks of the chosen adapters. ``secret_variables`` are the environment variables that
-    hold secrets of tracker and server; agents and hooks must not inherit them. ``remote_root`` is
+    hold secrets of tracker and server; agents and hooks must not inherit them. ``secret_parts``
+    are the texts of those from which a longer secret was put together. ``remote_root`` is
     ``workspace.root`` on SSH hosts, where ``~`` is the home directory of who logs in.
     """
 
@@ -159,6 +160,7 @@ class Settings(Block):
     agent_block: str = ""
     remote_root: str = ""
     secret_variables: tuple[str, ...] = ()
+    secret_parts: tuple[Secret, ...] = ()
 
     def block(self, name: str) -> BaseModel:
         """Return the block of an adapter, its defaults where WORKFLOW.md has none.

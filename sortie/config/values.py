@@ -17,6 +17,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from sortie.model.secrets import SHORTEST_SECRET
+
 V = TypeVar("V")
 
 LARGEST = 10**15
@@ -24,7 +26,10 @@ LARGEST = 10**15
 
 
 class Secret:
-    """A text that must not be shown: it prints, formats and serializes as ``***``."""
+    """A text that must not be shown: it prints, formats and serializes as ``***``.
+
+    A setting refuses one that is shorter than SHORTEST_SECRET.
+    """
 
     __slots__ = ("_text",)
 
@@ -48,7 +53,9 @@ class Secret:
     def __get_pydantic_core_schema__(
         cls, _source: Any, _handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        from_text = core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+        from_text = core_schema.no_info_after_validator_function(
+            _secret_of, core_schema.str_schema()
+        )
         return core_schema.json_or_python_schema(
             json_schema=from_text,
             python_schema=core_schema.union_schema(
@@ -58,6 +65,15 @@ class Secret:
                 lambda _secret: "***", when_used="always"
             ),
         )
+
+
+def _secret_of(text: str) -> Secret:
+    if len(text.strip()) < SHORTEST_SECRET:
+        raise ValueError(
+            f"needs a secret of at least {SHORTEST_SECRET} characters; wherever its text stands, "
+            "also inside other words, it is hidden"
+        )
+    return Secret(text)
 
 
 class Lookup(Enum):

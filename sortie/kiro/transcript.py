@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sortie.kiro.text import LINE_LIMIT, LineSplitter, LineTooLong, clean_line
 from sortie.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.model import NOTIFICATION_LIMIT, Notification
+from sortie.model.secrets import SHORTEST_SECRET
 
 AUTHENTICATION_FAILED = "Authentication failed."
 
@@ -115,8 +116,11 @@ def _keep_end(tail: bytearray, data: bytes, limit: int) -> None:
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """Return the text with ``***`` for every occurrence of a secret."""
+    """Return the text with ``***`` for every occurrence of a secret.
+
+    What is too short to be one is left alone: it would be found in every other word.
+    """
     for secret in secrets:
-        if secret:
+        if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "***")
     return text

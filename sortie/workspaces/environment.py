@@ -1,6 +1,7 @@
 """What a run's hooks and agent find in their environment; pure.
 
-Rule 1: neither gets a secret of the tracker or the server, under whatever name it stands.
+Rule 1: neither gets a secret of the tracker or the server, under whatever name it stands, nor
+a text that contains one, such as a URL.
 Rule 2: run variables are the run's own; what an outer run left in the environment is dropped.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import RunId
+from sortie.model.secrets import spellings
 
 INHERITED_BY_HOOKS = frozenset(
     {
@@ -48,7 +50,7 @@ _RUN_NAMES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What must not be passed on: variables by name, and every variable with such a value."""
+    """What must not be passed on: variables by name, and every variable that contains a value."""
 
     names: frozenset[str] = frozenset()
     values: frozenset[str] = field(default=frozenset(), repr=False)
@@ -112,12 +114,13 @@ def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets
 
 def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
     barred = SECRET_NAMES | secrets.names | _RUN_NAMES
+    hidden = {spelling for secret in secrets.values for spelling in spellings(secret)}
     # A secret that is also, say, the name of the user cannot be hidden by hiding the user.
     return {
         name: value
         for name, value in parent.items()
         if name not in barred
-        and (name in INHERITED_BY_HOOKS or not value or value not in secrets.values)
+        and (name in INHERITED_BY_HOOKS or not any(spelling in value for spelling in hidden))
     }
 
 

@@ -71,6 +71,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "agent_block": "robot",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",
         "secret_variables": ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY"),
+        "secret_parts": (),
     }
     assert settings.tracker.model_dump() == {
         "kind": "file",

@@ -41,8 +41,8 @@ def test_overrides_have_their_types_and_are_literal() -> None:
         "SORTIE_TRACKER_ACTIVE_STATES": "Todo, In Progress ,",
         "SORTIE_TRACKER_COMMENTS_ON_DISPATCH": "true",
         "SORTIE_TRACKER_PROJECT": "$A",
-        "SORTIE_TRACKER_API_KEY": "k$A",
-        "SORTIE_SERVER_AUTH_TOKEN": "t$A",
+        "SORTIE_TRACKER_API_KEY": "key-$A",
+        "SORTIE_SERVER_AUTH_TOKEN": "token-$A",
         "SORTIE_SERVER_PORT": "7678",
         "SORTIE_WORKSPACE_ROOT": "~/w",
         "SORTIE_DB_PATH": "x/$A",
@@ -56,8 +56,8 @@ def test_overrides_have_their_types_and_are_literal() -> None:
     assert agent.status_instructions is False
     assert tracker.active_states == ("Todo", "In Progress")
     assert tracker.comments.on_dispatch is True
-    assert (tracker.project, tracker.api_key) == ("$A", Secret("k$A"))
-    assert (server.auth_token, server.port_given) == (Secret("t$A"), True)
+    assert (tracker.project, tracker.api_key) == ("$A", Secret("key-$A"))
+    assert (server.auth_token, server.port_given) == (Secret("token-$A"), True)
     assert (settings.workspace.root, settings.db_path) == ("/home/me/w", "/srv/x/$A")
 
 
@@ -164,6 +164,36 @@ def test_an_error_in_an_override_is_found_where_it_was_made(name: str) -> None:
     assert findings(GOOD, surroundings) == expected
 
 
+MISSPELT = {
+    "SORTIE_POLING_INTERVAL_MS": "SORTIE_POLLING_INTERVAL_MS",
+    "SORTIE_DBPATH": "SORTIE_DB_PATH",
+    "SORTIE_AGENTS_MAX_TURNS": "SORTIE_AGENT_MAX_TURNS",
+    "SORTIE_MAX_TURNS": "SORTIE_AGENT_MAX_TURNS",
+    "SORTIE_Agent_Max_Turns": "SORTIE_AGENT_MAX_TURNS",
+    "SORTIE_TRAKCER_ACTIVE_STATES": "SORTIE_TRACKER_ACTIVE_STATES",
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_misspelt_override_is_told_with_the_nearest_name(name: str) -> None:
+    """Whatever part of its name is misspelt, in the environment as in the env file."""
+    hint = f'sets no setting; did you mean "{MISSPELT[name]}"?'
+
+    problems = [findings(GOOD, around({name: "1"})), findings(GOOD, around(env_file={name: "1"}))]
+
+    assert problems == [
+        [f"environment: warning: {name}: {hint}"],
+        [f"E:1:1: warning: {name}: {hint}"],
+    ]
+
+
+def test_a_variable_that_is_referred_to_is_no_misspelt_override() -> None:
+    """A name like an override's is used on purpose where the front matter looks it up."""
+    front_matter = GOOD.replace("kind: file", "kind: file\n  api_key: ${SORTIE_TRACKER_APIKEY}")
+
+    assert findings(front_matter, around({"SORTIE_TRACKER_APIKEY": "hunter2"})) == []
+
+
 def test_unknown_overrides_are_warned_about() -> None:
     """Names that look like overrides and are none are told; a run's variables are no overrides."""
     env = {
@@ -176,6 +206,8 @@ def test_unknown_overrides_are_warned_about() -> None:
         "SORTIE_ATTEMPT": "1",
         "SORTIE_SSH_HOST": "h",
         "SORTIE_MY_TOKEN": "t",
+        "SORTIE_REPOSITORY": "r",
+        "SORTIE_ROBOT_MODEL": "m",
     }
 
     problems = findings(GOOD, around(env, env_file={"SORTIE_LOGGING_LEVEL": "debug"}))
@@ -185,5 +217,6 @@ def test_unknown_overrides_are_warned_about() -> None:
         "environment: warning: SORTIE_AGENT_MAX_TURN: sets no setting; did you mean "
         '"SORTIE_AGENT_MAX_TURNS"?',
         f"environment: warning: SORTIE_HOOKS_TIMEOUT_MS: {only} can be set like this",
+        f"environment: warning: SORTIE_ROBOT_MODEL: {only} can be set like this",
         f"E:1:1: warning: SORTIE_LOGGING_LEVEL: {only} can be set like this",
     ]

@@ -24,7 +24,7 @@ tracker:
   in_progress_state: ${A}
   handoff_state: $B_1
   required_labels: [$A]
-file: {path: $ROOT, others: [$REL, "~"], password: $A}
+file: {path: $ROOT, others: [$REL, "~"], password: $A-word}
 workspace: {root: ~/w}
 server: {auth_token: $A, host: $A, port: 0}
 db_path: ${REL}
@@ -40,7 +40,7 @@ robot: {trust: [$A]}
     assert (tracker.in_progress_state, tracker.handoff_state) == ("alpha", "beta")
     assert tracker.required_labels == ("$A",)
     assert settings.block("file") == Files(
-        path="/data/root", others=("/srv/rel", "/home/me"), password=Secret("$A")
+        path="/data/root", others=("/srv/rel", "/home/me"), password=Secret("$A-word")
     )
     assert settings.workspace.root == "/home/me/w"
     assert settings.remote_root == "~/w"
@@ -121,6 +121,11 @@ def test_odd_references_are_warned_about(name: str) -> None:
     assert result.settings is not None
 
 
+TOO_SHORT = (
+    "needs a secret of at least 4 characters; "
+    "wherever its text stands, also inside other words, it is hidden"
+)
+
 REFUSED = {
     "unset and required": (
         GOOD.replace("issues", "$NOPE"),
@@ -145,6 +150,14 @@ REFUSED = {
             "the token itself must not stand in the file"
         ],
     ),
+    "short secrets": (
+        GOOD.replace("kind: file", "kind: file\n  api_key: ' abc '")
+        + "server: {auth_token: $SHORT}",
+        [
+            f"W:3:12: tracker.api_key: {TOO_SHORT}",
+            f"W:10:22: server.auth_token: {TOO_SHORT}",
+        ],
+    ),
     "bytes that are no text": (
         GOOD.replace("kind: file", "kind: file\n  project: $BYTES"),
         ["W:3:12: tracker.project: $BYTES holds bytes that are no UTF-8"],
@@ -157,7 +170,7 @@ def test_references_that_cannot_be_used_are_errors(name: str) -> None:
     """The error stands where the reference was written, and shows no secret."""
     front_matter, expected = REFUSED[name]
 
-    assert findings(front_matter, around({"BYTES": "\udcff"})) == expected
+    assert findings(front_matter, around({"BYTES": "\udcff", "SHORT": "x"})) == expected
 
 
 def test_without_a_home_paths_must_be_whole() -> None:
@@ -188,3 +201,13 @@ def test_the_state_directory_may_be_chosen() -> None:
     ]
 
     assert roots == ["/var/state/sortie/workspaces", "/home/me/.local/state/sortie/workspaces"]
+
+
+def test_what_a_secret_is_put_together_from_is_secret_too() -> None:
+    """Of a key made of several variables each is one, but for what is no longer than a name."""
+    front_matter = GOOD.replace("kind: file", "kind: file\n  api_key: $NAME:$TOKEN")
+
+    settings = settings_of(front_matter, around({"NAME": "someone", "TOKEN": "correct horse"}))
+
+    assert settings.tracker.api_key == Secret("someone:correct horse")
+    assert settings.secret_parts == (Secret("correct horse"),)

@@ -9,7 +9,7 @@ EVERYTHING = """\
 tracker:
   kind: file
   endpoint: e2
-  api_key: k2
+  api_key: key-2
   project: p2
   query_filter: q2
   active_states: [Doing]
@@ -27,7 +27,7 @@ robot: {trust: [a]}
 
 def test_what_needs_a_restart_is_named() -> None:
     """Every key that is used once at start is told, and none that is not."""
-    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "t"}))
+    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "token"}))
 
     assert needs_restart(old, old) == ()
     assert needs_restart(old, new) == (
@@ -49,7 +49,7 @@ def test_what_needs_a_restart_is_named() -> None:
 
 def test_the_rest_of_the_new_settings_applies() -> None:
     """What needs a restart stays as it was; all else is new, and nothing needs a restart then."""
-    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "t"}))
+    old, new = settings_of(GOOD), settings_of(EVERYTHING, around({"T": "token"}))
 
     kept = keep_restart_only(old, new)
 

@@ -156,9 +156,9 @@ def test_a_server_for_others_needs_a_token() -> None:
     )
 
     assert findings(open_to_all) == [error]
-    assert findings(open_to_all, around({"SORTIE_SERVER_AUTH_TOKEN": "t"})) == []
+    assert findings(open_to_all, around({"SORTIE_SERVER_AUTH_TOKEN": "token"})) == []
     assert findings(GOOD + "server: {host: 0.0.0.0, port: 0}") == []
-    assert findings(GOOD + "server: {host: 0.0.0.0, auth_token: $T}", around({"T": "t"})) == []
+    assert findings(GOOD + "server: {host: 0.0.0.0, auth_token: $T}", around({"T": "token"})) == []
 
 
 def test_only_the_chosen_agent_warns() -> None:

@@ -27,7 +27,14 @@ from tests.docs.pages import page, section, table, word, words
 
 TEXT = page("workflow-reference.md")
 KEYS = {word(row["key"]): row for row in table(TEXT, "key")}
-INTERNAL = {"blocks", "tracker_block", "agent_block", "secret_variables", "remote_root"}
+INTERNAL = {
+    "blocks",
+    "tracker_block",
+    "agent_block",
+    "secret_variables",
+    "secret_parts",
+    "remote_root",
+}
 SPECIAL = {
     "agent.command": "by agent",
     "workspace.root": "derived",

@@ -27,6 +27,7 @@ SECRETS = {
     "KIRO_API_KEY": f"kiro-key-{NEEDLE}",
     "TRACKER_TOKEN": f"tracker-token-{NEEDLE}",
     "SORTIE_SERVER_AUTH_TOKEN": f"server-token-{NEEDLE}",
+    "SORTIE_REMOTE": f"https://me:tracker-token-{NEEDLE}@example.com/",
 }
 
 TOOLCHAIN = {"gcc", "cc", "collect2", "ld", "objdump"}
@@ -92,7 +93,7 @@ async def test_secrets_travel_unseen(place: Place, start: Start, fleet: Fleet) -
         tracker={"api_key": "$TRACKER_TOKEN"},
         agent={"command": [sys.executable, str(KEEPER)], "max_turns": 1},
         hooks={name: f"env > ../../{name}.txt; env" for name in hooks},
-        worker={"ssh_pass_env": ["KEEPER_SECONDS", "TRACKER_TOKEN", "SORTIE_SERVER_AUTH_TOKEN"]},
+        worker={"ssh_pass_env": ["KEEPER_SECONDS", "SORTIE_REMOTE", *SECRETS]},
     )
     place.add_issue("A")
     lookout = Lookout()

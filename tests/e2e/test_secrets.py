@@ -19,6 +19,7 @@ SECRETS = {
     "KIRO_API_KEY": "kiro-key-5f1c0de",
     "TRACKER_TOKEN": "tracker-token-5f1c0de",
     "SORTIE_SERVER_AUTH_TOKEN": "server-token-5f1c0de",
+    "SORTIE_REMOTE": "https://me:tracker-token-5f1c0de@example.com/",
 }
 NEEDLE = "5f1c0de"
 """Part of each secret, and of nothing else."""

@@ -141,6 +141,6 @@ def test_nothing_counts_after_a_line_that_is_too_long() -> None:
     assert transcript.evidence() == Evidence(printed=6, line_too_long=True)
 
 
-def test_an_empty_secret_takes_nothing_out() -> None:
-    """Without a key the text stays as it is."""
-    assert redact("text", ["", "x"]) == "te***t"
+def test_what_is_too_short_for_a_secret_takes_nothing_out() -> None:
+    """A key of less than four letters is not looked for in every other word."""
+    assert redact("a text", ["", "x", "tex", "text"]) == "a ***"

@@ -32,7 +32,7 @@ SCHEMAS = Schemas(
 
 def loaded(path: Path) -> Workflow:
     """Load a workflow with the adapters there are."""
-    return load(path, schemas=SCHEMAS, env={"HOME": "/home/me", "SORTIE_TOKEN": "t"})
+    return load(path, schemas=SCHEMAS, env={"HOME": "/home/me", "SORTIE_TOKEN": "token"})
 
 
 def models() -> Iterator[tuple[str, type[BaseModel]]]:

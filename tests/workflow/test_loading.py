@@ -237,7 +237,7 @@ def test_the_env_file_comes_between(tmp_path: Path) -> None:
         tmp_path / "env",
         "# comment\n"
         "export SORTIE_TRACKER_ACTIVE_STATES='A, B'\n"
-        'SORTIE_KEY = "k"\n'
+        'SORTIE_KEY = "a key"\n'
         "SORTIE_AGENT_MAX_TURNS=1\n"
         "SORTIE_AGENT_MAX_TURNS=2\n"
         "SORTIE_AGENT_MAX_SESSIONS=3\n"
@@ -258,7 +258,7 @@ def test_the_env_file_comes_between(tmp_path: Path) -> None:
 
     settings = workflow.settings
     assert settings.tracker.active_states == ("A", "B")
-    assert settings.tracker.api_key == Secret("k")
+    assert settings.tracker.api_key == Secret("a key")
     assert (settings.agent.max_turns, settings.agent.max_sessions) == (2, 4)
     assert (settings.server.port, settings.server.port_given) == (0, True)
     assert workflow.warnings == ()

@@ -35,18 +35,24 @@ PARENT = {
     "GITHUB_TOKEN": "gh",
     "COPY_OF_TOKEN": "hunter2",
     "EMPTY": "",
+    "REMOTE": "https://me:hunter2@example.com/",
+    "QUOTED": "https://me:p%2Fss%20word@example.com/",
+    "JSON": '{"auth": "p/ss word"}',
     "SORTIE_DB_PATH": "/db",
     "SORTIE_COPY": "hunter2",
+    "SORTIE_REMOTE": "https://me:hunter2@example.com/",
     "SORTIE_TRACKER_API_KEY": "t",
     "SORTIE_SERVER_AUTH_TOKEN": "s",
     "SORTIE_RUN_ID": "outer",
     "SORTIE_SSH_HOST": "outer",
 }
-SECRETS = Secrets(names=frozenset({"GITHUB_TOKEN"}), values=frozenset({"hunter2", ""}))
+SECRETS = Secrets(names=frozenset({"GITHUB_TOKEN"}), values=frozenset({"hunter2", "", "p/ss word"}))
 
 
 def test_an_agent_gets_all_but_the_secrets() -> None:
-    """Secrets are left out by name and by value; the run's variables replace inherited ones."""
+    """Secrets are left out by name, by value and within values, as in a URL; the run's variables
+    replace inherited ones.
+    """
     assert agent_env(PARENT, RUN, SECRETS) == OURS | {
         "PATH": "/bin",
         "HOME": "/home/me",

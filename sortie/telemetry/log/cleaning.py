@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
-from urllib.parse import quote
+from collections.abc import Collection, Mapping
 
 from structlog.typing import EventDict, WrappedLogger
+
+from sortie.model.secrets import spellings as spellings_of
 
 VALUE_LIMIT = 4096
 """Characters of a text that a log line carries at most."""
@@ -29,7 +29,7 @@ class Cleaner:
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
-        spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
+        spellings = {spelling for secret in secrets for spelling in spellings_of(secret)}
         longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spellings else None
 
@@ -74,17 +74,3 @@ def cut(text: str) -> str:
     head = (VALUE_LIMIT - len(mark)) // 2
     tail = VALUE_LIMIT - len(mark) - head
     return f"{text[:head]}{mark}{text[-tail:]}"
-
-
-def _spellings(secret: str) -> Iterable[str]:
-    bare = secret.strip()
-    if not bare:
-        return ()
-    return {
-        secret,
-        bare,
-        repr(bare)[1:-1],
-        json.dumps(bare)[1:-1],
-        json.dumps(bare, ensure_ascii=False)[1:-1],
-        quote(bare, safe="", errors="backslashreplace"),
-    }
