@@ -5,8 +5,8 @@ down; an issue without one is unclaimed.
 Rule 2: every claim has a way out. Starting, Running and Stopping end with WorkerExited; Rechecking
 with IssuesRefreshed; HandingOff and Cleaning with their answer, and are tried again at ``due_at``;
 Waiting comes due; Held ends with a change of the issue, an operator's word or a reload.
-Rule 3: ``asof`` is the newest question whose answer was unknown when the claim was last informed;
-answers to it and to older questions are stale.
+Rule 3: ``asof`` is the newest question whose answer was unknown when the claim was last informed by
+what happened, or was what informed it; answers to it and to older questions are stale.
 """
 
 from __future__ import annotations

@@ -106,16 +106,15 @@ def refreshed(book: Book, event: IssuesRefreshed, now: float) -> None:
                 if issue is not None and book.policy.is_terminal(issue):
                     book.finish(issue)
             case _ if event.token <= claim.asof:
-                pass  # it knows better
+                pass  # what it knows is newer
             case _ if issue_id in event.failed:
                 # It is not known to be missing any more; a later read may begin that anew.
                 book.claims[issue_id] = replace(claim, missing_since=None)
             case _ if issue is None:
-                _missed(book, claim, now)
+                _missed(book, replace(claim, asof=event.token), now)
             case _:
-                if claim.missing_since is not None:
-                    claim = replace(claim, missing_since=None)
-                    book.claims[issue_id] = claim
+                claim = replace(claim, missing_since=None, asof=event.token)
+                book.claims[issue_id] = claim
                 _update(book, claim, issue)
 
 
@@ -146,7 +145,7 @@ def _update(book: Book, claim: Claim, issue: Issue) -> None:
         case Starting() | Running():
             _update_run(book, claim, issue)
         case Stopping():
-            book.claims[issue.id] = replace(claim, issue=issue, missing_since=None)
+            book.claims[issue.id] = replace(claim, issue=issue)
         case Waiting():
             _update_wait(book, claim, issue)
         case HandingOff(token=None):
@@ -164,7 +163,7 @@ def _update(book: Book, claim: Claim, issue: Issue) -> None:
 
 
 def _update_run(book: Book, claim: Starting | Running, issue: Issue) -> None:
-    fresh = replace(claim, issue=issue, missing_since=None)
+    fresh = replace(claim, issue=issue)
     book.claims[issue.id] = fresh
     if book.policy.is_active(issue):
         book.out.append(Reconciled("keep", issue))
@@ -184,7 +183,7 @@ def _update_wait(book: Book, claim: Waiting, issue: Issue) -> None:
         streak = Streak(failures=streak.failures, interruptions=streak.interruptions)
     if claim.due and issue != claim.issue:
         book.unsettled = True  # a gate may have opened
-    book.claims[issue.id] = replace(claim, issue=issue, streak=streak, missing_since=None)
+    book.claims[issue.id] = replace(claim, issue=issue, streak=streak)
 
 
 def _update_hold(book: Book, claim: Held, issue: Issue) -> None:
@@ -196,8 +195,6 @@ def _update_hold(book: Book, claim: Held, issue: Issue) -> None:
     else:
         ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if ended_by is None:
-        if claim.missing_since is not None:
-            book.claims[issue.id] = replace(claim, missing_since=None)
         return
     book.end_hold(claim, ended_by)
     _settle(book, issue)
