@@ -19,6 +19,7 @@ from sortie.daemon.assembly import (
     secrets_of,
     simulator_of,
 )
+from sortie.daemon.failures import LastFailures, recorded_failures
 from sortie.daemon.fleet import open_fleet
 from sortie.daemon.holding import Lock, database_lock, root_lock
 from sortie.daemon.leaving import Leaving
@@ -28,6 +29,7 @@ from sortie.daemon.reloading import Reloader
 from sortie.daemon.serving import appear, open_web
 from sortie.daemon.steering import controls_of
 from sortie.daemon.tally import Tally
+from sortie.daemon.tracker_view import TrackerWindow
 from sortie.daemon.tracking import StoredSightings, make_tracker
 from sortie.daemon.views import Window
 from sortie.model import SortieError, WorkspaceError
@@ -104,7 +106,7 @@ class _Life:
         self._place = place
         self._token = token
         self._registry = CollectorRegistry()
-        self._board = Board(lambda: datetime.now(UTC))
+        self._board = Board(_now)
         self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._board]
         tracker = make_tracker(workflow, StoredSightings(store))
         self._tracker = AskedTracker(tracker, self._publish)
@@ -130,10 +132,13 @@ class _Life:
                     memory = await self._recover(benches)
                 if memory is not None and not leaving.asked:
                     tally = Tally(await self._store.totals())
+                    claimed = [claim.issue for claim in memory.claims]
+                    failures = LastFailures(_now, await recorded_failures(self._store, claimed))
+                    self._sinks += [tally, failures]
                     orchestrator = self._make_orchestrator(memory, benches)
                     leaving.orchestrator = orchestrator
                     fleet.tell(orchestrator.tell)
-                    await self._work(orchestrator, benches, tally, leaving, services)
+                    await self._work(orchestrator, benches, (tally, failures), leaving, services)
                 services.cancel_scope.cancel()
         self._publish(facts.DaemonStopped(reason=leaving.reason))
         return leaving.exit_code
@@ -146,20 +151,28 @@ class _Life:
         self,
         orchestrator: Orchestrator,
         benches: Benches,
-        tally: Tally,
+        known: tuple[Tally, LastFailures],
         leaving: Leaving,
         services: trio.Nursery,
     ) -> None:
         """Have issues worked on until somebody asks to leave."""
-        self._sinks.append(tally)
+        tally, failures = known
         reloader = self._reloader = Reloader(
             self._options,
             self._workflow,
             self._publish,
             lambda w: _apply(w, benches, orchestrator),
         )
+        tracker = TrackerWindow(
+            overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
+        )
         window = Window(
-            orchestrator=orchestrator, board=self._board, tally=tally, workflow=reloader.view
+            orchestrator=orchestrator,
+            board=self._board,
+            tally=tally,
+            failures=failures,
+            tracker=tracker,
+            workflow=reloader.view,
         )
         self._registry.register(GaugeCollector(window.gauges))
         sources = Sources(
@@ -167,7 +180,7 @@ class _Life:
             health=window.health,
             metrics=lambda accept: expose(self._registry, accept),
         )
-        answers = (sources, controls_of(orchestrator))
+        answers = (sources, controls_of(orchestrator, tracker, failures))
         settings = self._workflow.settings
         url = await open_web(services, settings, self._token, answers, self._publish)
         announcement = await appear(self._workflow, url, self._token, self._publish)
@@ -249,6 +262,10 @@ class _Life:
             wall=time.time,
         )
         return Orchestrator(scheduler, settings, office)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _apply(workflow: Workflow, benches: Benches, orchestrator: Orchestrator) -> None:

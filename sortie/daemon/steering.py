@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sortie.daemon.failures import LastFailures
+from sortie.daemon.tracker_view import TrackerWindow
 from sortie.daemon.views import wall_time
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
-from sortie.web import CommandAnswer, Controls, ExplanationView, GateView
+from sortie.web import CommandAnswer, Controls, ExplanationView, FailureView, GateView
 from sortie.web.controls import CommandStatus
 
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
 
-def controls_of(orchestrator: Orchestrator) -> Controls:
+def controls_of(
+    orchestrator: Orchestrator, tracker: TrackerWindow, failures: LastFailures
+) -> Controls:
     """Return the commands of a running orchestrator."""
+
+    def unknown(name: str, sentence: str) -> str:
+        snapshot = orchestrator.snapshot()
+        known = {issue.identifier for issue in snapshot.candidates}
+        known |= {claim.issue.identifier for claim in snapshot.claims.values()}
+        return tracker.unknown(name, sentence, known)
 
     async def obey(command: Callable[[int], Event], done: CommandStatus = 200) -> CommandAnswer:
         answer = await orchestrator.ask(command)
@@ -24,18 +34,24 @@ def controls_of(orchestrator: Orchestrator) -> Controls:
         status = done if answer.verdict == "done" else _STATUSES[answer.verdict]
         return CommandAnswer(status=status, message=answer.message)
 
+    async def obey_about(name: str, command: Callable[[int], Event]) -> CommandAnswer:
+        answer = await obey(command)
+        if answer.status == 404:
+            return CommandAnswer(status=404, message=unknown(name, answer.message))
+        return answer
+
     async def explain(name: str) -> ExplanationView | str:
         found = orchestrator.explain_issue(name)
         if isinstance(found, str):
-            return found
-        return _view(found, orchestrator.snapshot().now)
+            return unknown(name, found)
+        return _view(found, orchestrator.snapshot().now, failures.of(found.issue))
 
     return Controls(
         refresh=lambda: obey(lambda ask: ev.RefreshRequested(ask), 202),
         pause=lambda: obey(lambda ask: ev.PauseAsked(True, ask)),
         resume=lambda: obey(lambda ask: ev.PauseAsked(False, ask)),
-        stop=lambda name: obey(lambda ask: ev.StopAsked(name, ask)),
-        retry=lambda name: obey(lambda ask: ev.RetryAsked(name, ask)),
+        stop=lambda name: obey_about(name, lambda ask: ev.StopAsked(name, ask)),
+        retry=lambda name: obey_about(name, lambda ask: ev.RetryAsked(name, ask)),
         explain=explain,
     )
 
@@ -48,7 +64,7 @@ def _pending(store_error: str | None) -> str:
     )
 
 
-def _view(found: Explanation, now: float) -> ExplanationView:
+def _view(found: Explanation, now: float, failure: FailureView | None) -> ExplanationView:
     return ExplanationView(
         issue_id=found.issue.id,
         issue_identifier=found.issue.identifier,
@@ -64,4 +80,5 @@ def _view(found: Explanation, now: float) -> ExplanationView:
         next_run_at=None if found.next_at is None else wall_time(found.next_at, now),
         next_step=found.next_step,
         ways_out=found.ways_out,
+        last_failure=failure,
     )

@@ -10,17 +10,23 @@ from typing import Literal
 
 import trio
 
+from sortie.daemon.failures import LastFailures
 from sortie.daemon.tally import Tally
+from sortie.daemon.tracker_view import SHOWN, TrackerWindow
 from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
-from sortie.scheduler.claims import HandingOff, Waiting, Worked
+from sortie.scheduler.backlog import Kept
+from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
 from sortie.telemetry.board import Board, RunDetails
 from sortie.telemetry.gauges import Gauges
 from sortie.web import (
     Counts,
+    FailureView,
     Health,
     HeldView,
+    HostView,
+    KeptView,
     RunningView,
     SlotsView,
     StateView,
@@ -39,33 +45,40 @@ class Window:
     orchestrator: Orchestrator
     board: Board
     tally: Tally
+    failures: LastFailures
+    tracker: TrackerWindow
     workflow: Callable[[], WorkflowView]
 
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""
         snapshot, details = self.orchestrator.snapshot(), self.board.runs()
-        running = tuple(_running(c, details.get(c.run_id), snapshot) for c in snapshot.worked)
-        waiting = tuple(_waiting(c, snapshot) for c in snapshot.waiting)
-        held = tuple(
-            HeldView(
-                issue_id=c.issue.id,
-                issue_identifier=c.issue.identifier,
-                reason=c.reason.value,
-                detail=c.detail,
-                since=_wall(c.since, snapshot),
-            )
-            for c in snapshot.held
+        backlog, failure = self.orchestrator.backlog(SHOWN), self.failures.of
+        running = tuple(
+            _running(c, details.get(c.run_id), snapshot, failure(c.issue)) for c in snapshot.worked
         )
+        waiting = tuple(_waiting(c, snapshot, failure(c.issue)) for c in snapshot.waiting)
+        held = tuple(_held(c, snapshot, failure(c.issue)) for c in snapshot.held)
         return StateView(
             generated_at=datetime.now(UTC),
             status=snapshot.status,
             workflow=self.workflow(),
-            counts=Counts(running=len(running), waiting=len(waiting), held=len(held)),
+            counts=Counts(
+                running=len(running),
+                waiting=len(waiting),
+                held=len(held),
+                queued=backlog.queued,
+                blocked=backlog.blocked,
+                unreadable=self.tracker.unreadable(),
+            ),
             running=running,
             waiting=waiting,
             held=held,
             slots=_slots(snapshot),
             totals=self.tally.sums(self._elapsed(snapshot)),
+            queued=tuple(map(_kept, backlog.first_queued)),
+            blocked=tuple(map(_kept, backlog.first_blocked)),
+            hosts=_hosts(snapshot),
+            tracker=self.tracker.view(),
         )
 
     def gauges(self) -> Gauges:
@@ -133,7 +146,9 @@ def _wall(at: float, snapshot: Snapshot) -> datetime:
     return wall_time(at, snapshot.now)
 
 
-def _running(claim: Worked, details: RunDetails | None, snapshot: Snapshot) -> RunningView:
+def _running(
+    claim: Worked, details: RunDetails | None, snapshot: Snapshot, failure: FailureView | None
+) -> RunningView:
     issue = claim.issue
     began = _wall(claim.since, snapshot)
     return RunningView(
@@ -155,10 +170,13 @@ def _running(claim: Worked, details: RunDetails | None, snapshot: Snapshot) -> R
         last_message=details.last_message if details else None,
         credits=details.credits if details else None,
         tokens=details.tokens if details else None,
+        last_failure=failure,
     )
 
 
-def _waiting(claim: Waiting | HandingOff, snapshot: Snapshot) -> WaitingView:
+def _waiting(
+    claim: Waiting | HandingOff, snapshot: Snapshot, failure: FailureView | None
+) -> WaitingView:
     return WaitingView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
@@ -166,6 +184,45 @@ def _waiting(claim: Waiting | HandingOff, snapshot: Snapshot) -> WaitingView:
         attempt=claim.tries if isinstance(claim, HandingOff) else claim.streak.failures,
         due_at=_wall(claim.due_at, snapshot),
         reason=_reason(claim),
+        last_failure=failure,
+    )
+
+
+def _held(claim: Held, snapshot: Snapshot, failure: FailureView | None) -> HeldView:
+    return HeldView(
+        issue_id=claim.issue.id,
+        issue_identifier=claim.issue.identifier,
+        reason=claim.reason.value,
+        detail=claim.detail,
+        since=_wall(claim.since, snapshot),
+        last_failure=failure,
+    )
+
+
+def _kept(kept: Kept) -> KeptView:
+    return KeptView(
+        issue_id=kept.issue.id,
+        issue_identifier=kept.issue.identifier,
+        state=kept.issue.state,
+        reason=kept.reason,
+    )
+
+
+def _hosts(snapshot: Snapshot) -> tuple[HostView, ...]:
+    return tuple(_host(host, snapshot) for host in snapshot.policy.hosts if host != LOCAL)
+
+
+def _host(host: str, snapshot: Snapshot) -> HostView:
+    trouble, policy = snapshot.troubled.get(host), snapshot.policy
+    most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
+    return HostView(
+        host=host,
+        up=trouble is None,
+        used=snapshot.by_host.get(host, 0),
+        slots=most,
+        since=None if trouble is None else _wall(trouble.since, snapshot),
+        rests_until=None if trouble is None else _wall(trouble.until, snapshot),
+        reason=None if trouble is None else trouble.message,
     )
 
 

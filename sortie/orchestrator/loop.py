@@ -23,6 +23,7 @@ from sortie.orchestrator.noting import fact_of_note, fact_of_record
 from sortie.orchestrator.office import Office
 from sortie.orchestrator.recovery import crashed_over
 from sortie.scheduler import (
+    Backlog,
     Decision,
     Event,
     Explanation,
@@ -74,6 +75,11 @@ class Orchestrator:
         return self._due_at
 
     @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._settings
+
+    @property
     def store_error(self) -> str | None:
         """Why records cannot be written now, None where they can."""
         return self._journal.error
@@ -81,6 +87,10 @@ class Orchestrator:
     def snapshot(self) -> Snapshot:
         """Return an immutable picture of the scheduler."""
         return self._scheduler.snapshot(trio.current_time())
+
+    def backlog(self, shown: int) -> Backlog:
+        """Return what the last poll found and nothing is done about, the first ``shown`` of it."""
+        return self._scheduler.backlog(trio.current_time(), shown)
 
     def explain(self, issue: Issue) -> tuple[str, ...]:
         """Return why an issue would not be started now; empty if it would."""

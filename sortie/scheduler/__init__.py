@@ -3,6 +3,7 @@
 Nothing in this package performs I/O, reads a clock, draws a random number or imports trio.
 """
 
+from sortie.scheduler.backlog import Backlog
 from sortie.scheduler.book import Memory
 from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
@@ -14,6 +15,7 @@ from sortie.scheduler.records import Record
 from sortie.scheduler.snapshot import Snapshot
 
 __all__ = [
+    "Backlog",
     "Decision",
     "Effect",
     "Event",

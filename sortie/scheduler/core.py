@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 
 from sortie.model import Issue, RunId
 from sortie.scheduler import events as ev
+from sortie.scheduler.backlog import Backlog, backlog
 from sortie.scheduler.book import Book, Memory
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting
 from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
@@ -118,6 +119,10 @@ class Scheduler:
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable picture of all that is claimed, waiting and held."""
         return picture(self._book, now)
+
+    def backlog(self, now: float, shown: int) -> Backlog:
+        """Return what the last poll found and nothing is done about, the first ``shown`` of it."""
+        return backlog(self._book, now, shown)
 
     def explain(self, issue: Issue, now: float) -> tuple[Verdict, ...]:
         """Return every gate's verdict on an issue."""

@@ -29,6 +29,7 @@ from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
     STOPPED,
+    STOPPED_RUN,
     adrift_delay,
     after_continuation,
     after_failure,
@@ -93,7 +94,7 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
             status = RunStatus.INTERRUPTED
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
-            error = f"the run was stopped: {reason}"
+            error = f"{STOPPED_RUN}: {reason}"
         case Finished():
             pass
     return rec.RecordExit(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from sortie.model import HoldReason, Issue, RunId, Trigger
+from sortie.scheduler.backlog import SOON
 from sortie.scheduler.book import Book
 from sortie.scheduler.claims import (
     WORKED,
@@ -217,7 +218,7 @@ def _due(book: Book, issue: Issue, gates: tuple[Verdict, ...]) -> str:
     """Say what an issue waits for that is not kept back by a claim."""
     closed = next((v for v in gates if v.reason is not None), None)
     if closed is None:
-        return "it starts with the next dispatch, once the tracker confirms that it may"
+        return SOON
     if closed.gate in {name for name, _ in FITNESS}:
         return f"a poll must find that this has changed: {closed.reason}"
     ahead = [entry[1].id for entry in queue(book)]

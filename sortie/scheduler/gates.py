@@ -154,7 +154,7 @@ def _host_slot(issue: Issue, view: View) -> str | None:
     closed_for = {host: _host_closed(host, view) for host in hosts}
     if any(reason is None for reason in closed_for.values()):
         return None
-    reasons = "; ".join(f"{host}: {reason}" for host, reason in closed_for.items())
+    reasons = ", ".join(f"{host} {reason}" for host, reason in closed_for.items())
     elsewhere = "" if hosts == view.book.policy.hosts else ", and its workspace is there"
     if elsewhere and any(view.book.hosts.of(host) is not None for host in hosts):
         elsewhere += f"; after {PATIENCE / 60:.0f} minutes of trouble it goes elsewhere"
@@ -190,11 +190,20 @@ def _host_closed(host: str, view: View) -> str | None:
     limit, load = view.book.policy.max_per_host, view.load.by_host[host]
     if (trouble := view.book.hosts.of(host)) is not None:
         if trouble.resting:
-            return f"it rests after trouble: {trouble.message}"
+            return "rests after trouble"
         if load > 0:
-            return f"it is being tried again after trouble: {trouble.message}"
-    return None if limit is None or load < limit else f"it has {load} of {limit} runs"
+            return "is being tried again after trouble"
+    return None if limit is None or load < limit else f"has {load} of {limit} runs"
 
+
+def _troubles(issue: Issue, book: Book) -> str:
+    """Say what keeps an issue's hosts from being used, "" where it is no trouble."""
+    troubled = {host: book.hosts.of(host) for host in eligible_hosts(issue, book)}
+    told = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
+    return "; ".join(told)
+
+
+HOST_SLOT = "host slot"
 
 Gate = Callable[[Issue, View], str | None]
 FITNESS: tuple[tuple[str, Gate], ...] = (
@@ -210,7 +219,7 @@ ROOM: tuple[tuple[str, Gate], ...] = (
     ("agent", _agent),
     ("slot", _slot),
     ("state slot", _state_slot),
-    ("host slot", _host_slot),
+    (HOST_SLOT, _host_slot),
 )
 """Gates that Sortie opens as time goes by."""
 
@@ -241,7 +250,8 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
 def explain(issue: Issue, book: Book, now: float) -> tuple[Verdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
-    A run of its own takes no slot away from it.
+    A run of its own takes no slot away from it. What troubles its hosts is told only here: it would
+    stand with every issue that waits for them.
     """
     view = View(book, Load(book, besides=issue.id), now)
     verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
@@ -249,6 +259,9 @@ def explain(issue: Issue, book: Book, now: float) -> tuple[Verdict, ...]:
     budget = SPENT if book.over_budget(issue.id) else None
     verdicts.append(Verdict("budget", budget))
     verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]
+    last = verdicts[-1]
+    if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, book)):
+        verdicts[-1] = Verdict(HOST_SLOT, f"{last.reason}; {told}")
     return tuple(verdicts)
 
 

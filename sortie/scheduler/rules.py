@@ -43,6 +43,7 @@ WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 
 STOPPED = "an operator stopped it"
+STOPPED_RUN = "the run was stopped"
 NO_SLOT = "no available orchestrator slots"
 
 _UNRANKED = 5

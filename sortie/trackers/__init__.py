@@ -30,8 +30,27 @@ class IssuesRead:
     failed: Mapping[IssueId, TrackerError] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """Something in the tracker that is meant as an issue and cannot be given as one.
+
+    ``message`` begins with the place; ``names`` are those by which people may ask for it.
+    """
+
+    message: str
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What the last answers told of issues, whatever their states; empty before the first."""
+
+    issues: tuple[Issue, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
 class Tracker(Protocol):
-    """An issue tracker. Every method raises TrackerError and nothing else that is expected."""
+    """An issue tracker. Every request raises TrackerError and nothing else that is expected."""
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the issues in these states, with their blockers' states, in any order."""
@@ -54,6 +73,13 @@ class Tracker(Protocol):
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Add a comment to an issue."""
+        ...
+
+    def overview(self) -> Overview:
+        """Return at once what is known of all issues, those included that no list gives.
+
+        A tracker that is not told of them all knows those that it came across.
+        """
         ...
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from sortie.web.answers import json_bytes
-from sortie.web.state import Time
+from sortie.web.state import FailureView, Time
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
 
@@ -60,6 +60,7 @@ class ExplanationView:
     next_run_at: Time | None
     next_step: str
     ways_out: tuple[str, ...]
+    last_failure: FailureView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

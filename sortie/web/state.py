@@ -37,11 +37,24 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many issues are claimed, by what for."""
+    """How many issues there are of each kind; ``queued`` and later are in no claim."""
 
     running: int
     waiting: int
     held: int
+    queued: int = 0
+    blocked: int = 0
+    unreadable: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureView:
+    """Why an issue failed last; ``kind`` is that of history, or ``handoff_failed``."""
+
+    kind: str | None
+    message: str
+    at: Time
+    run_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +79,7 @@ class RunningView:
     last_message: str | None
     credits: float | None
     tokens: int | None
+    last_failure: FailureView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +92,7 @@ class WaitingView:
     attempt: int
     due_at: Time
     reason: str | None
+    last_failure: FailureView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +104,53 @@ class HeldView:
     reason: str
     detail: str
     since: Time
+    last_failure: FailureView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptView:
+    """An issue of the last poll that nothing is done about; ``reason`` says why."""
+
+    issue_id: str
+    issue_identifier: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostView:
+    """A remote host: ``used`` of ``slots`` runs are there.
+
+    One that is not ``up`` is in trouble ``since`` when, says why in ``reason``, and gets nothing
+    before ``rests_until``; if that has passed, one run to see whether it is well again.
+    """
+
+    host: str
+    up: bool
+    used: int
+    slots: int
+    since: Time | None
+    rests_until: Time | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnnamedStateView:
+    """A state that no setting names, with how many ``issues`` stand in it and the first of them;
+    ``near`` is a state that is named and looks like it."""
+
+    state: str
+    issues: int
+    first: str
+    near: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerView:
+    """What the tracker holds and nobody works on: as of the last answers, the first of each."""
+
+    unreadable: tuple[str, ...] = ()
+    unnamed_states: tuple[UnnamedStateView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +187,10 @@ class StateView:
     held: tuple[HeldView, ...]
     slots: SlotsView
     totals: SumsView
+    queued: tuple[KeptView, ...] = ()
+    blocked: tuple[KeptView, ...] = ()
+    hosts: tuple[HostView, ...] = ()
+    tracker: TrackerView = TrackerView()
 
 
 _ADAPTER = TypeAdapter(StateView)

@@ -275,6 +275,22 @@ async def test_an_unreadable_issue_hurts_no_other(rig: Rig) -> None:
     assert mended == IssuesRead(issues=(make("A-1"),))
 
 
+async def test_the_overview_holds_what_no_list_gives(rig: Rig) -> None:
+    """After a list, issues in any other state and unreadable ones are known, by their names."""
+    for name, state in (("A-1", "To Do"), ("A-2", "Backlog"), ("A-3", "To Do")):
+        rig.put(make(name, state))
+    rig.spoil("A-3")
+
+    listed = await rig.tracker.fetch_candidates(["to do"])
+    overview = rig.tracker.overview()
+
+    assert [issue.identifier for issue in listed] == ["A-1"]
+    states = {issue.identifier: issue.state for issue in overview.issues}
+    assert states == {"A-1": "To Do", "A-2": "Backlog"}
+    (unreadable,) = overview.unreadable
+    assert "A-3" in unreadable.names
+
+
 async def test_blockers_come_with_the_states_they_are_in_now(rig: Rig) -> None:
     """A known blocker has id and state, and follows it; an unknown or unreadable one has none."""
     waiting = make("A-1", blocked_by=(Blocker(identifier="A-2"), Blocker(identifier="A-3")))

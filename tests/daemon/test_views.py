@@ -7,32 +7,29 @@ from datetime import UTC, datetime, timedelta
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.tally import Tally
-from sortie.daemon.views import Window
-from sortie.model import LOCAL, StoreError, TrackerErrorKind
-from sortie.orchestrator import Orchestrator
+from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
 from sortie.orchestrator.office import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
-from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.board import Board
 from sortie.telemetry.gauges import Gauges
-from sortie.web import Counts, Health, SlotsView, SumsView, WorkflowView
+from sortie.web import (
+    Counts,
+    Health,
+    HostView,
+    KeptView,
+    SlotsView,
+    SumsView,
+    TrackerView,
+    UnnamedStateView,
+    WorkflowView,
+)
 from tests.agents.fake import Chats, Completes, Fails, Silent
+from tests.orchestrator.window import VALID, window_of
 from tests.orchestrator.world import World
 from tests.worker.rig import ROOT, issue
 
-NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
-VALID = WorkflowView(path="/w/WORKFLOW.md", valid=True)
 SLACK = timedelta(seconds=1)
-
-
-def window_of(world: World, orchestrator: Orchestrator, workflow: WorkflowView = VALID) -> Window:
-    """Return a window on a life; its facts must not have begun."""
-    board, tally = Board(lambda: datetime.now(UTC)), Tally(NOTHING)
-    world.sinks += [board, tally]
-    return Window(orchestrator=orchestrator, board=board, tally=tally, workflow=lambda: workflow)
 
 
 async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
@@ -40,7 +37,7 @@ async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
     world = World()
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.PollCompleted)
         state = window.state()
 
@@ -59,7 +56,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Completes(after=10, credits=0.5), Chats(every=10, times=9)]
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.TurnStarted, 2)
         await world.until(facts.AgentSpoke, 3)
         state = window.state()
@@ -105,7 +102,7 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     world.agent.scripts["C"] = [Completes(after=2)]
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
         state = window.state()
         noticed_at = datetime.now(UTC)
@@ -139,7 +136,7 @@ async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
     world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
         (waiting,) = window.state().waiting
 
@@ -156,7 +153,7 @@ async def test_slots_are_shown_where_a_limit_is_set(clock: MockClock) -> None:
     world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         slots = window.state().slots
 
@@ -173,7 +170,7 @@ async def test_readiness_follows_polls_disk_and_preflight(clock: MockClock) -> N
     """Each fault is a reason, and goes when it is mended."""
     world = World()
     orchestrator = await world.born()
-    window = window_of(world, orchestrator)
+    window = window_of(orchestrator, world)
     unborn = window.health()
 
     async with trio.open_nursery() as nursery:
@@ -213,7 +210,7 @@ async def test_a_daemon_that_waits_is_not_overdue(clock: MockClock) -> None:
     world = World(polling={"interval_ms": 3_600_000})
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await trio.sleep(1800)
         waiting = window.health().overdue
         world.store.failing = StoreError("disk full")
@@ -234,7 +231,7 @@ async def test_a_loop_that_does_not_come_round_is_overdue(clock: MockClock) -> N
         await hung.wait()
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.PollCompleted)
         healthy = world.store.commit
         setattr(world.store, "commit", hang)  # noqa: B010
@@ -253,7 +250,7 @@ async def test_pause_and_an_invalid_workflow_are_shown(clock: MockClock) -> None
     broken = WorkflowView(path="/w/WORKFLOW.md", valid=False, errors=("oops",))
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator, broken)
+        window = window_of(orchestrator, world, broken)
         orchestrator.tell(ev.PauseAsked(True))
         await world.until(facts.PauseChanged)
         state, gauges = window.state(), window.gauges()
@@ -268,7 +265,7 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(world, orchestrator)
+        window = window_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         (running,) = window.state().running
         usage = window.gauges().ssh_host_usage
@@ -283,3 +280,73 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
     assert usage == {"east": 1, "west": 0}
     assert partly == (True, {"east": True, "west": False})
     assert health.reasons == ("every host is in trouble: east refused; west refused",)
+
+
+async def test_what_nobody_works_on_is_counted_and_shown(clock: MockClock) -> None:
+    """Issues without room, blocked ones, unreadable ones and those in a state that no setting
+    names are told from the last poll, with the reason."""
+    world = World(
+        issue("a", priority=1),
+        issue("b"),
+        issue("c", blocked_by=(Blocker(identifier="A"),)),
+        issue("d", state="To-do"),
+        issue("e", state="Icebox"),
+        issue("f", state="Icebox"),
+        issue("g"),
+        agent={"max_concurrent_agents": 1},
+    )
+    world.tracker.unreadable[IssueId("g")] = TrackerErrorKind.INVALID
+    world.agent.scripts["A"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        window = window_of(orchestrator, world)
+        await world.until(facts.AgentLaunched)
+        state = window.state()
+
+    counts = state.counts
+    assert (counts.running, counts.queued, counts.blocked, counts.unreadable) == (1, 1, 1, 1)
+    assert state.queued == (
+        KeptView(
+            issue_id="b",
+            issue_identifier="B",
+            state="Todo",
+            reason="no available orchestrator slots",
+        ),
+    )
+    assert [(v.issue_identifier, v.reason) for v in state.blocked] == [
+        ("C", "it is blocked by A (Todo)")
+    ]
+    assert state.tracker == TrackerView(
+        unreadable=("g: it is invalid",),
+        unnamed_states=(
+            UnnamedStateView(state="To-do", issues=1, first="D", near="Todo"),
+            UnnamedStateView(state="Icebox", issues=2, first="E", near=None),
+        ),
+    )
+
+
+async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> None:
+    """What is wrong with a host stands with the host, and with no issue that waits for it."""
+    world = World(
+        issue("a"),
+        issue("b"),
+        worker={"ssh_hosts": ["east", "west"], "max_concurrent_agents_per_host": 1},
+    )
+    world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        window = window_of(orchestrator, world)
+        orchestrator.tell(HostTroubled("west", "west refused"))
+        await world.until(facts.AgentLaunched)
+        state = window.state()
+        noticed_at = datetime.now(UTC)
+
+    east, west = state.hosts
+    assert east == HostView(
+        host="east", up=True, used=1, slots=1, since=None, rests_until=None, reason=None
+    )
+    assert (west.up, west.used, west.slots, west.reason) == (False, 0, 1, "west refused")
+    assert west.rests_until is not None
+    assert abs(west.rests_until - noticed_at - timedelta(seconds=10)) < SLACK
+    (kept,) = state.queued
+    assert kept.reason == "no host is free (east has 1 of 1 runs, west rests after trouble)"

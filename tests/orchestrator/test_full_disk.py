@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.steering import controls_of
-from sortie.daemon.tally import Tally
-from sortie.daemon.views import Window
 from sortie.model import HoldReason, RunStatus, StoreError, TrackerErrorKind
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.commands import PATIENCE
 from sortie.orchestrator.office import Readiness
 from sortie.scheduler import events as ev
-from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.board import Board
-from sortie.web import WorkflowView
 from tests.agents.fake import Chats, Fails, Silent
+from tests.orchestrator.window import controls_on, window_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import Does
 from tests.worker.rig import issue
 
 FULL = StoreError("disk full")
-
-
-def window_of(orchestrator: Orchestrator) -> Window:
-    """Return what the daemon shows."""
-    return Window(
-        orchestrator=orchestrator,
-        board=Board(lambda: datetime.now(UTC)),
-        tally=Tally(Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)),
-        workflow=lambda: WorkflowView(path="/w/WORKFLOW.md", valid=True),
-    )
 
 
 async def fill_the_disk(world: World, orchestrator: Orchestrator) -> None:
@@ -84,7 +67,7 @@ async def test_an_operators_stop_works_at_once_and_is_pending(clock: MockClock) 
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        controls = controls_of(orchestrator)
+        controls = controls_on(orchestrator)
         await world.until(facts.AgentLaunched)
         await fill_the_disk(world, orchestrator)
         began = trio.current_time()
@@ -114,7 +97,7 @@ async def test_a_command_that_could_not_be_recorded_has_no_effect_after_a_kill(
     world.agent.scripts["A"] = [Fails(), Silent()]
 
     async with world.life_cut_short() as orchestrator:
-        controls = controls_of(orchestrator)
+        controls = controls_on(orchestrator)
         await world.until(facts.RetryScheduled)
         before = await world.store.recover()
         await fill_the_disk(world, orchestrator)

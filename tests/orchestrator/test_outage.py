@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.tally import Tally
-from sortie.daemon.views import Window
 from sortie.model import (
     HoldReason,
     Issue,
@@ -22,31 +18,17 @@ from sortie.model import (
     TurnOutcome,
     WaitKind,
 )
-from sortie.orchestrator import Orchestrator
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.board import Board
-from sortie.web import WorkflowView
 from tests.agents.fake import Chats, Completes, Silent
+from tests.orchestrator.window import window_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
 HOUR = 3600.0
 POLL = 30.0
 DOWN = TrackerErrorKind.UNAVAILABLE
-
-
-def window_of(orchestrator: Orchestrator) -> Window:
-    """Return what the daemon shows."""
-    nothing = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
-    return Window(
-        orchestrator=orchestrator,
-        board=Board(lambda: datetime.now(UTC)),
-        tally=Tally(nothing),
-        workflow=lambda: WorkflowView(path="/w/WORKFLOW.md", valid=True),
-    )
 
 
 def requests(world: World) -> int:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.tally import Tally
-from sortie.daemon.views import POLL_LIMIT, Window
+from sortie.daemon.views import POLL_LIMIT
 from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, TransportError
 from sortie.orchestrator.office import Readiness
 from sortie.scheduler import policy_of
-from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.board import Board
-from sortie.web import WorkflowView
 from tests.agents.fake import Chats, Completes, Silent
+from tests.orchestrator.window import window_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import ROOT, issue
 
@@ -104,12 +99,7 @@ async def test_a_look_that_hangs_is_shown_and_holds_up_no_run(clock: MockClock) 
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = Window(
-            orchestrator=orchestrator,
-            board=Board(lambda: datetime.now(UTC)),
-            tally=Tally(Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)),
-            workflow=lambda: WorkflowView(path="/w/WORKFLOW.md", valid=True),
-        )
+        window = window_of(orchestrator)
         await world.until(facts.AgentLaunched)
         world.mounted = trio.Event()
         await trio.sleep(30 + POLL_LIMIT - 10)

@@ -79,7 +79,7 @@ CLOSED: list[tuple[Policy, dict[str, object], list[ev.Event], str, str, str]] = 
         {},
         [],
         "host slot",
-        "no host is free (north: it has 1 of 1 runs)",
+        "no host is free (north has 1 of 1 runs)",
         "queue",
     ),
 ]

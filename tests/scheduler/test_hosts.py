@@ -54,7 +54,7 @@ def test_a_full_host_gets_no_more_and_full_hosts_mean_waiting() -> None:
     assert isinstance(explanation, Explanation)
     closed = [v for v in explanation.gates if v.reason is not None]
     assert [v.gate for v in closed] == ["host slot"]
-    assert "east: it has 1 of 1 runs" in (closed[0].reason or "")
+    assert "east has 1 of 1 runs" in (closed[0].reason or "")
 
 
 def test_an_unreached_host_costs_no_attempt() -> None:
@@ -115,10 +115,24 @@ def test_all_hosts_in_trouble_mean_waiting_and_the_reason_is_told() -> None:
     explanation = driver.scheduler.explain_issue("A", driver.now)
 
     assert isinstance(explanation, Explanation)
-    assert "east: it rests after trouble: refused" in explanation.next_step
-    assert "west: it rests after trouble: no such key" in explanation.next_step
+    assert explanation.next_step.startswith(
+        "no host is free (east rests after trouble, west rests after trouble);"
+        " east: refused; west: no such key"
+    )
     assert explanation.next_at == 10
     assert driver.scheduler.wakeup_at() == 10
+
+
+def test_the_trouble_of_a_host_is_no_reason_of_each_issue() -> None:
+    """What is wrong with a host stands with the host: waits and the backlog only name it."""
+    driver = Driver(replace(POLICY, hosts=("east",)))
+    driver.tell(ev.HostTroubled("east", "a long story"))
+    driver.start(issue("a"), issue("b"))
+
+    backlog = driver.scheduler.backlog(driver.now, 5)
+
+    reason = "no host is free (east rests after trouble)"
+    assert [kept.reason for kept in backlog.first_queued] == [reason, reason]
 
 
 def test_an_issue_waits_for_the_host_of_its_workspace() -> None:
@@ -211,8 +225,8 @@ def test_the_wait_for_the_host_of_a_workspace_tells_its_end() -> None:
 
     assert isinstance(explanation, Explanation)
     assert (
-        "(east: it rests after trouble: refused, and its workspace is there;"
-        " after 10 minutes of trouble it goes elsewhere)"
+        "(east rests after trouble, and its workspace is there;"
+        " after 10 minutes of trouble it goes elsewhere); east: refused"
     ) in explanation.next_step
 
 

@@ -19,7 +19,7 @@ from sortie.model import (
     same_state,
     state_key,
 )
-from sortie.trackers import IssuesRead
+from sortie.trackers import IssuesRead, Overview, Unreadable
 
 AUTHOR = "sortie"
 
@@ -124,6 +124,16 @@ class FakeTracker:
         present = self._present(issue.id, self.comments_fail)
         remark = Comment(author=AUTHOR, body=body, created_at=EPOCH)
         self.put(replace(present, comments=(*present.comments, remark)))
+
+    def overview(self) -> Overview:
+        """Return the issues as they are; the unreadable ones by their ids."""
+        return Overview(
+            issues=tuple(i for i in self._issues.values() if i.id not in self.unreadable),
+            unreadable=tuple(
+                Unreadable(message=f"{i}: it is {kind}", names=frozenset({i}))
+                for i, kind in self.unreadable.items()
+            ),
+        )
 
     # Verdicts
 

@@ -14,14 +14,19 @@ from sortie.web import (
     Controls,
     Counts,
     ExplanationView,
+    FailureView,
     GateView,
     Health,
     HeldView,
+    HostView,
+    KeptView,
     RunningView,
     SlotsView,
     Sources,
     StateView,
     SumsView,
+    TrackerView,
+    UnnamedStateView,
     WaitingView,
     WorkflowView,
 )
@@ -32,7 +37,7 @@ STATE = StateView(
     generated_at=NOON,
     status="running",
     workflow=WorkflowView(path="/p/WORKFLOW.md", valid=True),
-    counts=Counts(running=1, waiting=1, held=1),
+    counts=Counts(running=1, waiting=1, held=1, queued=1, unreadable=1),
     running=(
         RunningView(
             issue_id="1",
@@ -63,6 +68,9 @@ STATE = StateView(
             attempt=2,
             due_at=NOON,
             reason="no available orchestrator slots",
+            last_failure=FailureView(
+                kind="turn_failed", message="it said no", at=NOON, run_id="r-0"
+            ),
         ),
     ),
     held=(
@@ -76,6 +84,22 @@ STATE = StateView(
     ),
     slots=SlotsView(total=10, free=9, by_state={"to do": 1}, by_host={}),
     totals=SumsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
+    queued=(KeptView(issue_id="4", issue_identifier="DEMO-4", state="To Do", reason="no slot"),),
+    hosts=(
+        HostView(
+            host="east",
+            up=False,
+            used=1,
+            slots=2,
+            since=NOON,
+            rests_until=NOON,
+            reason="it refused",
+        ),
+    ),
+    tracker=TrackerView(
+        unreadable=("X.md: it is empty",),
+        unnamed_states=(UnnamedStateView(state="Todo", issues=2, first="DEMO-7", near="To Do"),),
+    ),
 )
 
 EXPLANATION = ExplanationView(

@@ -194,6 +194,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "next_run_at": None,
         "next_step": "somebody asks for a retry",
         "ways_out": ["sortie retry DEMO-3"],
+        "last_failure": None,
     }
 
 

@@ -24,7 +24,14 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
             "generated_at": NOON,
             "status": "running",
             "workflow": {"path": "/p/WORKFLOW.md", "valid": True, "errors": []},
-            "counts": {"running": 1, "waiting": 1, "held": 1},
+            "counts": {
+                "running": 1,
+                "waiting": 1,
+                "held": 1,
+                "queued": 1,
+                "blocked": 0,
+                "unreadable": 1,
+            },
             "running": [
                 {
                     "issue_id": "1",
@@ -45,6 +52,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "last_message": None,
                     "credits": None,
                     "tokens": None,
+                    "last_failure": None,
                 }
             ],
             "waiting": [
@@ -55,6 +63,12 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "attempt": 2,
                     "due_at": NOON,
                     "reason": "no available orchestrator slots",
+                    "last_failure": {
+                        "kind": "turn_failed",
+                        "message": "it said no",
+                        "at": NOON,
+                        "run_id": "r-0",
+                    },
                 }
             ],
             "held": [
@@ -64,6 +78,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "reason": "agent_blocked",
                     "detail": "needs a person",
                     "since": NOON,
+                    "last_failure": None,
                 }
             ],
             "slots": {"total": 10, "free": 9, "by_state": {"to do": 1}, "by_host": {}},
@@ -73,6 +88,32 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 "credits": 0.75,
                 "tokens": None,
                 "seconds_running": 61.5,
+            },
+            "queued": [
+                {
+                    "issue_id": "4",
+                    "issue_identifier": "DEMO-4",
+                    "state": "To Do",
+                    "reason": "no slot",
+                }
+            ],
+            "blocked": [],
+            "hosts": [
+                {
+                    "host": "east",
+                    "up": False,
+                    "used": 1,
+                    "slots": 2,
+                    "since": NOON,
+                    "rests_until": NOON,
+                    "reason": "it refused",
+                }
+            ],
+            "tracker": {
+                "unreadable": ["X.md: it is empty"],
+                "unnamed_states": [
+                    {"state": "Todo", "issues": 2, "first": "DEMO-7", "near": "To Do"}
+                ],
             },
         },
         separators=(",", ":"),

@@ -32,11 +32,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """Something that people should be told of once; ``token`` changes when it is news again."""
+    """Something that people should be told of once; ``token`` changes when it is news again.
+
+    ``names`` are those of the issues that cannot be given because of it.
+    """
 
     subject: str
     token: str
     message: str
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +89,14 @@ def index(documents: Mapping[str, Document]) -> Reading:
     for doc in documents.values():
         for entry in doc.entries:
             if isinstance(entry, Spoiled):
+                names = {entry.where} if entry.id is None else {entry.where, entry.id}
                 complaints.append(
-                    Complaint(subject=entry.where, token=doc.digest, message=entry.message)
+                    Complaint(
+                        subject=entry.where,
+                        token=doc.digest,
+                        message=entry.message,
+                        names=frozenset(names),
+                    )
                 )
                 if entry.id is not None and entry.id not in found:
                     trouble = Trouble(kind=entry.kind, message=entry.message)
@@ -112,5 +122,10 @@ def _clashes(entries: Iterable[Found]) -> Iterable[tuple[Complaint, set[IssueId]
             if len(group) > 1 and (word == "id" or len(ids) > 1):
                 places = ", ".join(entry.where for entry in group)
                 message = f"{places}: each has the {word} {name!r}; it must be one issue's only"
-                subject = f"{word} {name}"
-                yield Complaint(subject=subject, token=places, message=message), ids
+                complaint = Complaint(
+                    subject=f"{word} {name}",
+                    token=places,
+                    message=message,
+                    names=frozenset({name, *ids, *(entry.issue.identifier for entry in group)}),
+                )
+                yield complaint, ids

@@ -19,7 +19,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
-from sortie.trackers import IssuesRead, Sightings
+from sortie.trackers import IssuesRead, Overview, Sightings, Unreadable
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
@@ -90,6 +90,16 @@ class FileTracker:
         """Append a comment to an issue's file, signed by Sortie."""
         text = harmless(body).rstrip("\n")
         await self._change(issue, None, AddComment(body=text, at=self._now()))
+
+    def overview(self) -> Overview:
+        """Return what the last look found."""
+        reading = self._reading
+        return Overview(
+            issues=tuple(found.issue for found in reading.found.values()),
+            unreadable=tuple(
+                Unreadable(message=c.message, names=c.names) for c in reading.complaints
+            ),
+        )
 
     async def _look(self) -> Reading:
         """Look at the files; those who ask while a look is under way share the next one."""

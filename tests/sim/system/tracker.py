@@ -11,7 +11,7 @@ from typing import TypeVar
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers import IssuesRead
+from sortie.trackers import IssuesRead, Overview
 from tests.sim.system.plug import Plug
 from tests.sim.system.trace import Trace
 from tests.trackers.fake import FakeTracker
@@ -95,6 +95,10 @@ class SimTracker:
     async def comment(self, issue: Issue, body: str) -> None:
         """See Tracker."""
         await self._ask(lambda: self._comment(issue, body))
+
+    def overview(self) -> Overview:
+        """See Tracker."""
+        return self._tracked.truth.overview()
 
     # What the other end does
 

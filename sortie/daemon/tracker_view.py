@@ -1,0 +1,115 @@
+"""What the tracker holds that nobody works on, and what to say of an issue that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from sortie.config import TrackerSettings
+from sortie.model import Issue, state_key
+from sortie.trackers import Overview
+from sortie.web import TrackerView, UnnamedStateView
+
+SHOWN = 20
+"""Issues of one kind that are shown; all are counted."""
+
+_ALIKE = 0.7  # of 1: what difflib takes for a slip of the pen
+_HINTS = 3
+_COMPARED = 2000  # names, which takes some milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerWindow:
+    """The tracker as it was last heard of; each method returns at once."""
+
+    overview: Callable[[], Overview]
+    settings: Callable[[], TrackerSettings]
+
+    def view(self) -> TrackerView:
+        """Return what ``/api/v1/state`` shows of it."""
+        overview = self.overview()
+        return TrackerView(
+            unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
+            unnamed_states=_unnamed_states(overview.issues, _named(self.settings()))[:SHOWN],
+        )
+
+    def unreadable(self) -> int:
+        """Return how many issues cannot be read."""
+        return len(self.overview().unreadable)
+
+    def unknown(self, name: str, sentence: str, known: Collection[str]) -> str:
+        """Return what to say of an issue that the scheduler does not know.
+
+        ``sentence`` is the scheduler's, and ``known`` are the identifiers that it knows.
+        """
+        overview, settings = self.overview(), self.settings()
+        for found in overview.unreadable:
+            if name in found.names:
+                return f"{name} cannot be read: {found.message}"
+        for issue in overview.issues:
+            if name in (issue.identifier, issue.id):
+                return _standing(issue, settings) or sentence
+        names = {*known, *(issue.identifier for issue in overview.issues)}
+        near = _near(name, names)
+        return f"{sentence}; did you mean {', '.join(near)}?" if near else sentence
+
+
+def _standing(issue: Issue, settings: TrackerSettings) -> str | None:
+    """Say why the state of an issue keeps it from being worked on; None where it does not."""
+    key = state_key(issue.state)
+    where = f"{issue.identifier} is in {issue.state}"
+    if key in map(state_key, settings.terminal_states):
+        return f"{where}, which is a terminal state: it is finished"
+    if key in map(state_key, settings.active_states):
+        return None
+    if settings.handoff_state is not None and key == state_key(settings.handoff_state):
+        return f"{where}, the handoff state: a person takes it from there"
+    near = _near(issue.state, _named(settings))
+    hint = f"; did you mean {near[0]}?" if near else ""
+    active = ", ".join(settings.active_states)
+    return f"{where}, which no setting names{hint} (active states are {active})"
+
+
+def _named(settings: TrackerSettings) -> tuple[str, ...]:
+    others = (settings.in_progress_state, settings.handoff_state)
+    return (
+        *settings.active_states,
+        *settings.terminal_states,
+        *(state for state in others if state is not None),
+    )
+
+
+def _unnamed_states(
+    issues: tuple[Issue, ...], named: tuple[str, ...]
+) -> tuple[UnnamedStateView, ...]:
+    """Return the states that no setting names; those that look like one that is come first."""
+    keys = set(map(state_key, named))
+    by_state: dict[str, list[Issue]] = {}
+    for issue in issues:
+        by_state.setdefault(issue.state, []).append(issue)
+    found = []
+    for state, there in by_state.items():
+        if state_key(state) not in keys:
+            near = _near(state, named)
+            first = min(issue.identifier for issue in there)
+            found.append(
+                UnnamedStateView(
+                    state=state, issues=len(there), first=first, near=near[0] if near else None
+                )
+            )
+    return tuple(sorted(found, key=lambda view: (view.near is None, view.state)))
+
+
+def _near(word: str, known: Collection[str]) -> list[str]:
+    """Return the known words that look like one, the likeliest first."""
+    begins = _plain(word)[:1]
+    alike = sorted(name for name in known if _plain(name)[:1] == begins)
+    plain = {_plain(name): name for name in reversed(alike[:_COMPARED])}
+    close = get_close_matches(_plain(word), plain, n=_HINTS, cutoff=_ALIKE)
+    return [plain[match] for match in close]
+
+
+def _plain(word: str) -> str:
+    """Return a word without what is easily mistaken: case, blanks and dashes."""
+    return "".join(char for char in word.casefold()[:100] if char.isalnum())

@@ -1,0 +1,54 @@
+"""The issues of the last poll that nothing is done about yet, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import Issue
+from sortie.scheduler.book import Book
+from sortie.scheduler.dispatching import queue
+from sortie.scheduler.gates import FITNESS, ROOM, Gate, Load, View, closed
+
+SOON = "it starts with the next dispatch, once the tracker confirms that it may"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An issue that is not started, and the sentence that says why."""
+
+    issue: Issue
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """``queued`` issues start when there is room, ``blocked`` ones only when they have changed.
+
+    The lists hold the first of them, in the order in which they are served.
+    """
+
+    queued: int
+    blocked: int
+    first_queued: tuple[Kept, ...]
+    first_blocked: tuple[Kept, ...]
+
+
+def backlog(book: Book, now: float, shown: int) -> Backlog:
+    """Return what is kept back, with ``shown`` issues of either kind at most."""
+    view = View(book, Load(book), now)
+    queued: list[Issue] = []
+    blocked: list[Issue] = []
+    for _, issue, waited in queue(book):
+        if waited is None:
+            fit = closed(FITNESS, issue, view) is None
+            (queued if fit else blocked).append(issue)
+    return Backlog(
+        queued=len(queued),
+        blocked=len(blocked),
+        first_queued=_kept(queued[:shown], ROOM, view),
+        first_blocked=_kept(blocked[:shown], FITNESS, view),
+    )
+
+
+def _kept(issues: list[Issue], gates: tuple[tuple[str, Gate], ...], view: View) -> tuple[Kept, ...]:
+    return tuple(Kept(issue, closed(gates, issue, view) or SOON) for issue in issues)

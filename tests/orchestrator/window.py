@@ -1,0 +1,51 @@
+"""What the daemon shows of a life in a test, and what it lets people do."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sortie.daemon.failures import LastFailures
+from sortie.daemon.steering import controls_of
+from sortie.daemon.tally import Tally
+from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.views import Window
+from sortie.orchestrator import Orchestrator
+from sortie.store import Totals
+from sortie.telemetry.board import Board
+from sortie.trackers import Overview
+from sortie.web import Controls, WorkflowView
+from tests.orchestrator.world import World
+
+NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
+VALID = WorkflowView(path="/w/WORKFLOW.md", valid=True)
+
+
+def now() -> datetime:
+    """Return the time of day."""
+    return datetime.now(UTC)
+
+
+def window_of(
+    orchestrator: Orchestrator, world: World | None = None, workflow: WorkflowView = VALID
+) -> Window:
+    """Return a window on a life; of the world's facts it tells those that come from now on."""
+    board, tally, failures = Board(now), Tally(NOTHING), LastFailures(now)
+    if world is not None:
+        world.sinks += [board, tally, failures]
+    return Window(
+        orchestrator=orchestrator,
+        board=board,
+        tally=tally,
+        failures=failures,
+        tracker=TrackerWindow(
+            overview=Overview if world is None else world.tracker.overview,
+            settings=lambda: orchestrator.settings.tracker,
+        ),
+        workflow=lambda: workflow,
+    )
+
+
+def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Controls:
+    """Return the commands of a life."""
+    window = window_of(orchestrator, world)
+    return controls_of(orchestrator, window.tracker, window.failures)
