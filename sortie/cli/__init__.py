@@ -12,8 +12,10 @@ def main() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     try:
         from sortie.cli.edge import run_command
+        from sortie.cli.streams import guarded_streams
 
-        code = run_command(sys.argv[1:])
+        with guarded_streams():
+            code = run_command(sys.argv[1:])
     except KeyboardInterrupt:
         code = EXIT_CUT_SHORT
     sys.exit(code)

@@ -5,8 +5,6 @@ An expected failure is one line on stderr. Anything else is a bug and leaves as 
 
 from __future__ import annotations
 
-import io
-import sys
 from collections.abc import Sequence
 
 import typer
@@ -20,9 +18,7 @@ EXIT_FAILURE = 1
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; SystemExit is raised by nothing but a help text
-    whose reader went away."""
-    _accept_any_text()
+    """Run one command and return its exit code; its streams are guarded already."""
     try:
         code = get_command(app).main(list(arguments), prog_name="sortie", standalone_mode=False)
         finish_output()
@@ -51,10 +47,3 @@ def _usage(error: typer.TyperException) -> str:
 def _count(error: WorkflowError) -> str:
     errors = [problem for problem in error.problems if problem.severity == "error"]
     return f"{errors[0].path}: {len(errors)} {'error' if len(errors) == 1 else 'errors'}"
-
-
-def _accept_any_text() -> None:
-    """Let nothing fail because the terminal's encoding lacks a character."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

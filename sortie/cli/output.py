@@ -16,7 +16,7 @@ from enum import StrEnum
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from sortie.model import Problem, SortieError
+from sortie.model import Problem
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,15 +67,9 @@ def rfc3339(time: datetime) -> str:
 
 def emit(text: str) -> None:
     """Write to stdout at once. Raises ReaderGone, and SortieError where it cannot be written."""
-    if sys.stdout is None:
-        return
-    try:
+    if sys.stdout is not None:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError as error:
-        raise ReaderGone from error
-    except OSError as error:
-        raise SortieError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def finish_output() -> None:

@@ -16,10 +16,10 @@ from tests.cli.world import SOURCE, WORKFLOW, is_ours, run_program
 HEAVY = ("trio", "rich", "structlog", "starlette", "hypercorn", "jinja2", "psutil", "sqlite3")
 
 
-def environment() -> dict[str, str]:
+def environment(*, buffered: bool = True) -> dict[str, str]:
     """What the process is started with."""
     kept = {key: value for key, value in os.environ.items() if not is_ours(key)}
-    return kept | {"PYTHONPATH": str(SOURCE)}
+    return kept | {"PYTHONPATH": str(SOURCE)} | ({} if buffered else {"PYTHONUNBUFFERED": "1"})
 
 
 def test_it_runs_as_a_module() -> None:
@@ -52,8 +52,11 @@ def test_small_commands_load_little() -> None:
     assert [name for name in (*HEAVY, "sortie.daemon") if name in loaded] == []
 
 
+@pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("arguments", [["version"], ["--help"], ["validate", "W.md"]])
-def test_a_reader_that_leaves_early_hears_nothing(here: Path, arguments: list[str]) -> None:
+def test_a_reader_that_leaves_early_hears_nothing(
+    here: Path, arguments: list[str], buffered: bool
+) -> None:
     """A closed pipe is no traceback and no complaint about the pipe."""
     (here / "W.md").write_text(WORKFLOW.replace("kind: file", "kind: none"))
     read, write = os.pipe()
@@ -61,7 +64,7 @@ def test_a_reader_that_leaves_early_hears_nothing(here: Path, arguments: list[st
 
     done = subprocess.run(
         [sys.executable, "-m", "sortie", *arguments],
-        env=environment(),
+        env=environment(buffered=buffered),
         stdout=write,
         stderr=subprocess.PIPE,
         text=True,
@@ -74,12 +77,14 @@ def test_a_reader_that_leaves_early_hears_nothing(here: Path, arguments: list[st
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_is_one_line() -> None:
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("arguments", [["version"], ["--help"]])
+def test_a_full_disk_is_one_line(arguments: list[str], buffered: bool) -> None:
     """Output that cannot be written is a failure that says so."""
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "sortie", "version"],
-            env=environment(),
+            [sys.executable, "-m", "sortie", *arguments],
+            env=environment(buffered=buffered),
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

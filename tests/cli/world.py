@@ -59,7 +59,9 @@ class Ran:
 
 def is_ours(variable: str) -> bool:
     """Tell whether a variable of the environment changes what commands do."""
-    return variable.startswith(("SORTIE_", "KIRO_", "COLUMNS", "XDG_STATE_HOME"))
+    return variable.startswith(
+        ("SORTIE_", "KIRO_", "COLUMNS", "XDG_STATE_HOME", "PYTHONUNBUFFERED")
+    )
 
 
 def write_issue(directory: Path, name: str, **fields: object) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 TYPE_CHECKING = False  # importing typing for it would cost a third of the start-up time
 if TYPE_CHECKING:
+    from io import RawIOBase
     from typing import BinaryIO
 
 MARKER = b"\x1b[38;5;141m> \x1b[0m"
@@ -16,9 +17,12 @@ _BLOCK = 64 * 1024
 
 
 class Console:
-    """Kiro's stdout and stderr; everything is written at once."""
+    """Kiro's stdout and stderr; everything is written at once.
 
-    def __init__(self, out: BinaryIO, err: BinaryIO) -> None:
+    Output that cannot be written raises OSError, but for a complaint: nobody is left to hear it.
+    """
+
+    def __init__(self, out: BinaryIO | RawIOBase, err: BinaryIO | RawIOBase) -> None:
         self._out = out
         self._err = err
 
@@ -27,12 +31,14 @@ class Console:
         self.print(MARKER + text.encode(errors="replace"))
 
     def print(self, data: bytes) -> None:
-        self._out.write(data)
-        self._out.flush()
+        _write_all(self._out, data)
 
     def complain(self, text: str) -> None:
         """Print a line on stderr."""
-        self._complain_raw(text.encode(errors="replace") + b"\n")
+        try:
+            self._complain_raw(text.encode(errors="replace") + b"\n")
+        except OSError:
+            pass
 
     def progress(self, step: int) -> None:
         """Draw a progress line over the last one, with the cursor hidden."""
@@ -72,8 +78,12 @@ class Console:
             self._complain_raw(f"\n\x1b[38;5;244m{text}\x1b[0m\x1b[?25h\n\n".encode())
 
     def _complain_raw(self, data: bytes) -> None:
-        self._err.write(data)
-        self._err.flush()
+        _write_all(self._err, data)
+
+
+def _write_all(stream: BinaryIO | RawIOBase, data: bytes) -> None:
+    while data:
+        data = data[stream.write(data) or 0 :]
 
 
 def filling(size: int, *, lines: bool) -> Iterator[bytes]:

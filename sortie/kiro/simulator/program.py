@@ -49,8 +49,22 @@ def main() -> None:
     """Run this process's command line; SIGINT, SIGTERM and SIGPIPE kill it, as they kill Kiro."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    console = Console(sys.stdout.buffer, sys.stderr.buffer)
-    sys.exit(run(sys.argv[1:], os.environ, sys.stdin.buffer, console))
+    for descriptor in range(3):
+        _open_on_nothing_if_missing(descriptor)
+    # Without a buffer nothing is left of what could not be written, to fail again at the end.
+    with (
+        open(0, "rb", closefd=False) as stdin,
+        open(1, "wb", buffering=0, closefd=False) as out,
+        open(2, "wb", buffering=0, closefd=False) as err,
+    ):
+        sys.exit(run(sys.argv[1:], os.environ, stdin, Console(out, err)))
+
+
+def _open_on_nothing_if_missing(descriptor: int) -> None:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
 
 
 def run(

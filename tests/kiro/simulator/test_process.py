@@ -168,3 +168,48 @@ def test_it_starts_with_the_standard_library_only(tmp_path: Path) -> None:
 
     heavy = {"trio", "pydantic", "typer", "psutil", "typing", "dataclasses", "argparse", "uuid"}
     assert heavy & set(done.stdout.split()) == set()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_output_without_room_fails_in_one_line(tmp_path: Path) -> None:
+    """An answer that cannot be written is an error, said once; the same where stderr is full."""
+    command = [sys.executable, "-m", "sortie.kiro.simulator", *chat("Hello")]
+    with open("/dev/full", "wb") as full:
+        out_full = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+        err_full = subprocess.run(
+            [sys.executable, "-m", "sortie.kiro.simulator", "nonsense"],
+            env=environment(tmp_path),
+            stderr=full,
+            timeout=60,
+            check=False,
+        )
+
+    assert out_full.returncode == 1
+    assert out_full.stderr.splitlines()[-1] == b"error: [Errno 28] No space left on device"
+    assert b"Exception" not in out_full.stderr
+    assert err_full.returncode == 2
+
+
+def test_without_standard_streams_it_does_its_work(tmp_path: Path) -> None:
+    """A turn that was started without stdin, stdout and stderr leaves its note all the same."""
+    script = 'exec "$0" -m sortie.kiro.simulator "$@" <&- >&- 2>&-'
+
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable, *chat("Hello")],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert (tmp_path / "SORTIE_DEMO.md").exists()

@@ -1,0 +1,141 @@
+"""Standard streams that are closed, full or missing, with Python's buffer and without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sortie.cli.app import app
+from tests.cli.fake_daemon import STATE, FakeDaemon
+from tests.cli.test_explain import DOCUMENT
+from tests.cli.test_history import T, record
+from tests.cli.world import FIVE_MISTAKES, SOURCE, is_ours, write_issue
+from tests.store.records import an_issue, begin
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+
+NO_ROOM = "sortie: cannot write to standard output: No space left on device\n"
+
+PRINTING = """
+--help
+--version
+--show-completion bash
+run --help
+version
+version --format json
+run --dry-run
+run --dry-run --format json
+validate broken.md
+validate --format json
+init {}.md
+demo {}
+render A
+render A --format json
+history
+history --format json
+status
+status --format json
+status --watch
+status --watch --format json
+explain A
+explain A --format json
+refresh
+pause
+resume
+stop A
+retry A --format json
+"""
+CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2, "validate": 0}
+
+
+@pytest.fixture(autouse=True)
+def _world(here: Path, daemon: FakeDaemon) -> None:
+    write_issue(here, "A")
+    (here / "broken.md").write_text(FIVE_MISTAKES)
+    record(here, (T, [begin("r-1", an_issue("A"))]))
+    daemon.show(STATE)
+    daemon.answers["GET /api/v1/issues/A/explain"] = (200, DOCUMENT)
+    for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
+        daemon.answers[f"POST /api/v1/{path}"] = (200, {"message": "done"})
+
+
+def lines(text: str) -> list[str]:
+    return text.strip().splitlines()
+
+
+def ends(*jobs: tuple[str, str, str]) -> list[tuple[int, str]]:
+    """Run commands, given with their stdout and stderr; return code and stderr of each."""
+    environment = {key: value for key, value in os.environ.items() if not is_ours(key)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.cli.programs.output"],
+        input=json.dumps([(out, err, command.split()) for out, err, command in jobs]),
+        env=environment | {"PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    return [(code, told) for code, told in json.loads(done.stdout)]
+
+
+def test_no_command_is_forgotten() -> None:
+    """What is tried here is every command there is."""
+    names = {command.name for command in app.registered_commands}
+
+    assert names <= {line.split()[0] for line in lines(PRINTING)}
+
+
+def test_output_that_goes_nowhere_is_1_and_at_most_one_line() -> None:
+    """Every command ends with 1, silently where the reader has gone, else with one line."""
+    expected = {"pipe": (1, ""), "full": (1, NO_ROOM)}
+    jobs = [(out, "file", line.format(out)) for out in expected for line in lines(PRINTING)]
+
+    found = dict(zip(jobs, ends(*jobs), strict=True))
+
+    assert found == {job: expected[job[0]] for job in jobs}
+
+
+def test_a_complaint_that_nobody_hears_changes_no_code() -> None:
+    """Whatever stderr is, a command ends with the code that it would end with."""
+    jobs = [("file", err, command) for err in ("pipe", "full", "closed") for command in CODES]
+
+    codes = [code for code, _told in ends(*jobs)]
+
+    assert codes == [*CODES.values()] * 3
+
+
+def test_without_a_stdout_a_command_does_its_work(here: Path) -> None:
+    """A process that was started without stdout has nobody to print to, and succeeds."""
+    commands = ["version", "init made.md", "history", "status"]
+    jobs = [("closed", err, command) for err in ("file", "closed") for command in commands]
+
+    codes = [code for code, _told in ends(*jobs)]
+
+    assert codes == [0, 0, 0, 0, 0, 1, 0, 0]  # the second time there is a made.md
+    assert (here / "made.md").exists()
+
+
+def test_no_file_of_ours_takes_the_place_of_a_missing_stream(here: Path) -> None:
+    """Without standard streams their numbers are taken, so that no file is opened under them."""
+    script = """
+import os
+from sortie.cli.streams import guarded_streams
+with guarded_streams():
+    found = [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]
+    with open("found", "w") as file:
+        file.write(" ".join([*found, str(file.fileno() > 2)]))
+"""
+
+    subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, script],
+        env=os.environ | {"PYTHONPATH": str(SOURCE)},
+        timeout=60,
+        check=True,
+    )
+
+    assert (here / "found").read_text() == "/dev/null /dev/null /dev/null True"
