@@ -8,13 +8,17 @@ from pathlib import Path
 from shlex import quote
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument
-from sortie.cli.output import emit, one_line
+from sortie.cli.ignoring import IGNORED, ignore_in_git
+from sortie.cli.output import emit, note, one_line
 from sortie.cli.writing import write_new
 from sortie.model import SortieError
 
 
 def init(workflow: WorkflowArgument = DEFAULT_WORKFLOW) -> None:
-    """Write a commented workflow file to begin with; an existing file is never overwritten."""
+    """Write a commented workflow file to begin with; an existing file is never overwritten.
+
+    The .gitignore beside it is made or extended, so that database, token and locks stay out of git.
+    """
     if workflow.is_dir():
         raise SortieError(f"{workflow} is a directory; name a file, such as {workflow}/WORKFLOW.md")
     starter = files("sortie.cli").joinpath("starter.md").read_text(encoding="utf-8")
@@ -22,6 +26,10 @@ def init(workflow: WorkflowArgument = DEFAULT_WORKFLOW) -> None:
         raise SortieError(
             f"{workflow} is there already and is never overwritten; name another file, or move it"
         )
+    try:
+        ignore_in_git(workflow.parent, IGNORED)
+    except SortieError as error:
+        note(f"sortie: {error}")
     emit(_next_steps(workflow))
 
 

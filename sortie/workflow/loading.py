@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sortie.config import Schemas, Settings, Surroundings, decode
+from sortie.config import Node, Place, Schemas, Settings, Surroundings, decode
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiling import check_prompt
 from sortie.workflow.env_file import EnvFile, read_env_file
 from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
 from sortie.workflow.prompts import Prompt
+from sortie.workflow.work_trees import work_tree_around
+
+_ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ def load(
         decoded = decode(parts.document, schemas=schemas, around=around)
         settings = decoded.settings
         problems += decoded.problems
+        if settings is not None:
+            problems += _about_root(settings, parts.document, around)
     if parts.prompt_line:
         problems += check_prompt(prompt)
     problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
@@ -62,6 +67,23 @@ def load(
     return Workflow(
         path=path.absolute(), settings=settings, prompt=prompt, warnings=tuple(problems)
     )
+
+
+def _about_root(settings: Settings, document: Node, around: Surroundings) -> Iterator[Problem]:
+    """Yield a warning where workspaces on this machine would lie inside a git work tree."""
+    if settings.worker.ssh_hosts:
+        return
+    top = work_tree_around(Path(settings.workspace.root))
+    if top is not None:
+        if around.lookup(_ROOT_VARIABLE):
+            place = Place(source="environment", name=_ROOT_VARIABLE)
+        else:
+            place = (document.at(("workspace", "root")) or document).place
+        message = (
+            f"lies inside the git work tree {top}; git sees nothing of it from a workspace, but "
+            "other tools may, and git clean there removes workspaces; name a directory outside"
+        )
+        yield place.problem("workspace.root", message, "warning")
 
 
 def _surroundings(

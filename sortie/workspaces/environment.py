@@ -2,11 +2,14 @@
 
 Rule 1: neither gets a secret of the tracker or the server, under whatever name it stands, nor
 a text that contains one, such as a URL.
-Rule 2: run variables are the run's own; what an outer run left in the environment is dropped.
+Rule 2: git finds no repository above the workspace, and none that the daemon was started for, so
+that a commit made there never lands in a repository that happens to lie around it.
+Rule 3: run variables are the run's own; what an outer run left in the environment is dropped.
 """
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -35,6 +38,25 @@ SECRET_NAMES = frozenset({"SORTIE_TRACKER_API_KEY", "SORTIE_SERVER_AUTH_TOKEN"})
 
 VALUE_LIMIT = 32768
 """Bytes of a run variable. Linux refuses to start a program with a string over 128 KiB."""
+
+_GIT_CEILING = "GIT_CEILING_DIRECTORIES"
+
+_GIT_NAMES = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+"""What names a repository: a daemon that is started from a git hook or alias has them set."""
 
 _RUN_NAMES = frozenset(
     {
@@ -70,7 +92,9 @@ class RunVariables:
 
 def agent_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
     """Return an agent's environment: the daemon's less the secrets, and the run's variables."""
-    return _without_secrets(parent, secrets) | _variables(run)
+    inherited = _without_secrets(parent, secrets)
+    kept = {name: value for name, value in inherited.items() if name not in _GIT_NAMES}
+    return kept | _variables(run, parent)
 
 
 def remote_agent_env(
@@ -81,7 +105,7 @@ def remote_agent_env(
     Everything else is the host's own.
     """
     handed_over = {name: parent[name] for name in names if name in parent}
-    return _without_secrets(handed_over, secrets) | _variables(run)
+    return _without_secrets(handed_over, secrets) | _variables(run, handed_over)
 
 
 def remote_hook_env(
@@ -89,7 +113,7 @@ def remote_hook_env(
 ) -> dict[str, str]:
     """Return what a hook on a remote host gets, besides what is the host's own."""
     named = {name: value for name, value in parent.items() if name.startswith(PREFIX)}
-    return _without_secrets(named, secrets) | _variables(run)
+    return _without_secrets(named, secrets) | _variables(run, {})
 
 
 def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
@@ -99,7 +123,7 @@ def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> 
         for name, value in parent.items()
         if name in INHERITED_BY_HOOKS or name.startswith(PREFIX)
     }
-    return _without_secrets(allowed, secrets) | _variables(run)
+    return _without_secrets(allowed, secrets) | _variables(run, parent)
 
 
 def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets) -> dict[str, str]:
@@ -124,8 +148,12 @@ def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, s
     }
 
 
-def _variables(run: RunVariables) -> dict[str, str]:
+def _variables(run: RunVariables, inherited: Mapping[str, str]) -> dict[str, str]:
+    # Git looks for a repository in the workspace and then in the directories above it, but for
+    # these and what is above them: https://git-scm.com/docs/git#_environment_variables
+    ceilings = [posixpath.dirname(run.workspace), inherited.get(_GIT_CEILING, "")]
     variables = {
+        _GIT_CEILING: ":".join(filter(None, ceilings)),
         "SORTIE_ISSUE_ID": run.issue_id,
         "SORTIE_ISSUE_IDENTIFIER": run.issue_identifier,
         "SORTIE_WORKSPACE": run.workspace,

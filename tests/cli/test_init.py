@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,59 @@ def test_nothing_is_overwritten(cli: Cli, here: Path) -> None:
         )
     assert (here / "a.md").read_bytes() == b""
     assert sorted(os.listdir(here)) == ["a.md", "b.md"]
+
+
+def test_git_does_not_see_what_a_daemon_writes(cli: Cli, here: Path) -> None:
+    """What lies beside the workflow file is ignored, and what was there before stays as it was."""
+    git = ["git", "-c", "core.excludesFile=", "-C", str(here)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    (here / ".gitignore").write_bytes(b"*.log\r\n.sortie-tracker-*\nbuild/")
+    for name in ("", "-wal", "-shm", ".daemon", ".lock"):
+        (here / f".sortie.db{name}").touch()
+    (here / "issues").mkdir()
+    (here / "issues/.sortie-tracker-lock").touch()
+
+    ran = [cli("init", name) for name in ("WORKFLOW.md", "other.md")]
+
+    seen = subprocess.run(
+        [*git, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
+    )
+    assert [(one.code, one.err) for one in ran] == [(0, ""), (0, "")]
+    assert seen.stdout == "?? .gitignore\n?? WORKFLOW.md\n?? other.md\n"
+    assert (here / ".gitignore").read_bytes() == (
+        b"*.log\r\n.sortie-tracker-*\nbuild/\n# What Sortie keeps here\n.sortie.db*\n"
+    )
+
+
+def test_workspaces_are_not_in_the_repository(cli: Cli, here: Path) -> None:
+    """The starter names no root inside the directory; one that is inside a work tree is told."""
+    subprocess.run(["git", "init", "-q", str(here)], check=True)
+    cli("init")
+    starter = (here / "WORKFLOW.md").read_text()
+    (here / "inside.md").write_text(starter.replace("file:\n", "workspace: {root: w}\nfile:\n", 1))
+
+    plain, inside = cli("validate"), cli("validate", "inside.md")
+
+    assert plain == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
+    assert inside.code == 0
+    assert inside.out.startswith(
+        f"inside.md:12:19: warning: workspace.root: lies inside the git work tree {here}; "
+    )
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("elsewhere"), os.mkfifo, Path.mkdir])
+def test_a_gitignore_that_is_no_file_is_left_alone(
+    cli: Cli, here: Path, make: Callable[[Path], None]
+) -> None:
+    """The workflow file is written all the same, and what to do is said."""
+    make(here / ".gitignore")
+
+    ran = cli("init")
+
+    assert (ran.code, (here / "WORKFLOW.md").exists()) == (0, True)
+    assert ran.err.startswith("sortie: cannot extend .gitignore: ")
+    assert ran.err.endswith("; have git ignore .sortie.db*, .sortie-tracker-* there\n")
+    assert not (here / "elsewhere").exists()
 
 
 def test_a_directory_is_no_file(cli: Cli, here: Path) -> None:

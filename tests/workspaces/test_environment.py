@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from sortie.model import RunId
 from sortie.workspaces import RunVariables, Secrets, agent_env, hook_env
-from sortie.workspaces.environment import VALUE_LIMIT
+from sortie.workspaces.environment import VALUE_LIMIT, remote_agent_env, remote_hook_env
 
 RUN = RunVariables(
     issue_id="1",
@@ -18,6 +22,7 @@ RUN = RunVariables(
     run_id=RunId("run"),
 )
 OURS = {
+    "GIT_CEILING_DIRECTORIES": "/w",
     "SORTIE_ISSUE_ID": "1",
     "SORTIE_ISSUE_IDENTIFIER": "ABC-1",
     "SORTIE_WORKSPACE": "/w/ABC-1",
@@ -100,6 +105,61 @@ def test_a_run_variable_can_always_be_passed(identifier: str, value: str) -> Non
     run = replace(RUN, issue_identifier=identifier)
 
     assert agent_env({}, run, Secrets())["SORTIE_ISSUE_IDENTIFIER"] == value
+
+
+def git(
+    directory: Path, *arguments: str, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run git as somebody, in a directory and an environment."""
+    identity = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"}
+    identity |= {"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=directory,
+        env={"PATH": os.environ["PATH"], "HOME": str(directory), **env, **identity},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+GIVEN: dict[str, Callable[[Mapping[str, str], RunVariables], dict[str, str]]] = {
+    "agent": lambda parent, run: agent_env(parent, run, Secrets()),
+    "hook": lambda parent, run: hook_env(parent, run, Secrets()),
+    "agent on a host": lambda parent, run: remote_agent_env(parent, (), run, Secrets()),
+    "hook on a host": lambda parent, run: remote_hook_env(parent, run, Secrets()),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_commit_in_a_workspace_never_lands_around_it(name: str, tmp_path: Path) -> None:
+    """Git sees the workspace's own repository and none above, also where the daemon was started
+    from a git hook, and whoever had set a ceiling before keeps it.
+    """
+    top, workspace = tmp_path / "mine", tmp_path / "mine/workspaces/A"
+    (workspace / "below").mkdir(parents=True)
+    commit = ("commit", "--allow-empty", "-m", "by an agent")
+    git(top, "init", env={})
+    parent = {
+        "GIT_CEILING_DIRECTORIES": "/elsewhere",
+        "GIT_DIR": str(top / ".git"),
+        "GIT_WORK_TREE": str(top),
+        "GIT_INDEX_FILE": str(top / ".git/index"),
+    }
+    env = GIVEN[name](parent, replace(RUN, workspace=str(workspace)))
+
+    outside = [git(place, *commit, env=env) for place in (workspace, workspace / "below")]
+    mine = git(top, "log", "--oneline", env={})
+    git(workspace, "init", env=env)
+    inside = git(workspace / "below", *commit, env=env)
+
+    assert [ran.returncode for ran in outside] == [128, 128]
+    assert "not a git repository" in outside[1].stderr
+    assert mine.stdout == ""
+    assert inside.returncode == 0
+    ceilings = env["GIT_CEILING_DIRECTORIES"].split(":")
+    assert ceilings[0] == str(workspace.parent)
+    assert ceilings[1:] == ([] if "host" in name else ["/elsewhere"])
 
 
 def test_secrets_do_not_show() -> None:

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from sortie.cli.ignoring import IGNORED, ignore_in_git
 from sortie.cli.writing import write_new
 from sortie.model import SortieError
 
 WORKFLOW = "WORKFLOW.md"
 ISSUES = "issues"
 ISSUE_FILES = tuple(f"DEMO-{number}.md" for number in range(1, 6))
+
+_IGNORED = ("/workspaces/", "/data/")
+"""Where its agents work, and where the simulator keeps its conversations."""
 
 _MARK = b'a demo of Sortie, written by "sortie demo"'
 _MARK_WITHIN = 1000  # bytes
@@ -58,6 +62,7 @@ def make_demo(directory: Path) -> Demo:
         raise SortieError(
             f"cannot make a demo in {directory}: {error.strerror}; name another directory"
         ) from error
+    ignore_in_git(directory, (*IGNORED, *_IGNORED))
     origin = files("sortie.cli.demo").joinpath("directory")
     for name in ISSUE_FILES:
         text = origin.joinpath(ISSUES, name).read_text(encoding="utf-8")
@@ -77,7 +82,7 @@ def _is_demo(directory: Path) -> bool:
 
 
 def _require_room(directory: Path) -> None:
-    others = _others(directory, [ISSUES]) or _others(directory / ISSUES, ISSUE_FILES)
+    others = _others(directory, [ISSUES, ".gitignore"]) or _others(directory / ISSUES, ISSUE_FILES)
     if others:
         raise SortieError(
             f"{directory} holds other things, such as {min(others)}, and is no demo; "

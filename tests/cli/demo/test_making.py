@@ -34,6 +34,7 @@ def test_a_demo_is_valid_without_a_warning(cli: Cli, here: Path) -> None:
 
     assert made == Demo(directory=Path("new/demo"), made=True)
     assert sorted(contents(here / "new/demo")) == [
+        ".gitignore",
         "WORKFLOW.md",
         *(f"issues/{name}" for name in ISSUE_FILES),
     ]
