@@ -113,10 +113,10 @@ def test_pages_are_plain(path: Path) -> None:
 
 
 def test_decision_records_are_numbered_and_short() -> None:
-    """The records are numbered without a gap, have the three parts, and fit on a page."""
+    """Each record has a number of its own, has the three parts, and fits on a page."""
     names = sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
 
-    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+    assert len({int(name[:4]) for name in names}) == len(names)
     for name in names:
         text = page(f"decisions/{name}")
         assert text.startswith(f"# {name[:4]} "), name
