@@ -155,7 +155,10 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The run was stopped because the scheduler asked for it."""
+    """The run was stopped because the scheduler asked for it; ``completed`` tells that its last
+    turn had succeeded by then."""
+
+    completed: bool = False
 
 
 RunEnd = Finished | Failed | Stopped

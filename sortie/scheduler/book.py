@@ -25,6 +25,7 @@ from sortie.scheduler.claims import (
     WORKED,
     Claim,
     Cleaning,
+    Departure,
     HandingOff,
     Held,
     Running,
@@ -269,6 +270,11 @@ class Book:
             reason=reason,
         )
         self.out.append(StopWorker(claim.run_id, claim.issue, reason))
+
+    def stop_departed(self, claim: Starting | Running, departure: Departure) -> None:
+        """Have a run stopped whose issue is not active any more."""
+        self.out.append(Reconciled("stop", claim.issue, departure.sentence))
+        self.stop(claim, departure.reason)
 
     def finish(self, issue: Issue) -> None:
         """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""

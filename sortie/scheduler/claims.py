@@ -52,8 +52,22 @@ class Starting(_Worked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """An issue left its active states while a turn was under way, perhaps by its agent's hand.
+
+    The turn may end until ``stop_at``; ``sentence`` says where the issue went."""
+
+    reason: StopReason
+    sentence: str
+    stop_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Running(_Worked):
-    """A worker has the issue, and a turn has started."""
+    """A worker has the issue, and a turn has started; ``departure`` is None while the issue is
+    active."""
+
+    departure: Departure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

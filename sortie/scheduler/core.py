@@ -12,7 +12,7 @@ from sortie.model import Issue, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
 from sortie.scheduler.book import Book, Memory
-from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting
+from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
 from sortie.scheduler.directories import Directories
 from sortie.scheduler.dispatching import dispatch, note_candidates
@@ -112,6 +112,8 @@ class Scheduler:
                     deadline = min(deadline, max(claim.due_at, claim.again_at))
                 case HandingOff(token=None) | Cleaning(busy=False):
                     deadline = min(deadline, claim.due_at)
+                case Running(departure=Departure(stop_at=stop_at)):
+                    deadline = min(deadline, stop_at)
                 case _:
                     pass
         return min(deadline, confirm_missing_at(book), book.hosts.wakeup_at())
@@ -230,6 +232,8 @@ class Scheduler:
                     book.release(claim.issue.id)
                 case Cleaning(busy=False, due_at=due_at) if due_at <= now:
                     self._clean_again(claim)
+                case Running(departure=Departure() as departure) if departure.stop_at <= now:
+                    book.stop_departed(claim, departure)
                 case _:
                     pass
         book.in_hand = None

@@ -39,6 +39,7 @@ from sortie.scheduler.rules import (
     trigger_of,
 )
 
+_DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
 
@@ -92,6 +93,8 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
             status, kind, error = failed.status, failed.kind, failed.message
         case Stopped() if reason in (StopReason.SHUTDOWN, None):
             status = RunStatus.INTERRUPTED
+        case Stopped(completed=True) if reason in _DEPARTED:
+            pass  # the agent had done its work
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
             error = f"{STOPPED_RUN}: {reason}"

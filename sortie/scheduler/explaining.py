@@ -126,8 +126,9 @@ def _detail(book: Book, claim: Claim | None) -> str:
             return "it was chosen to run and is being re-read"
         case Starting():
             return f"its run {claim.run_id} prepares on host {claim.host}; no turn has begun"
-        case Running():
-            return f"its run {claim.run_id} is in turn {claim.turns} on host {claim.host}"
+        case Running(departure=departure):
+            where = f"its run {claim.run_id} is in turn {claim.turns} on host {claim.host}"
+            return where if departure is None else f"{where}; {departure.sentence}, so it ends soon"
         case Stopping():
             return f"its run {claim.run_id} is being stopped ({claim.reason})"
         case Waiting():

@@ -39,12 +39,17 @@ def _moved(book: Book, claim: Worked, issue: Issue, *, by_us: bool) -> None:
         fresh = replace(fresh, began_in=issue.state)
     if isinstance(fresh, Starting):
         fresh = replace(fresh, bound_for=None)
+    if isinstance(fresh, Running) and book.policy.is_active(issue):
+        fresh = replace(fresh, departure=None)
     book.claims[issue.id] = fresh
     book.unsettled = True  # a slot of its former state may be free
 
 
 def _turned(book: Book, claim: Worked, turn: int) -> None:
     issue_id = claim.issue.id
+    if isinstance(claim, Running) and claim.departure is not None:
+        book.stop_departed(claim, claim.departure)  # it was let end a turn, not begin another
+        return
     if turn == 1:
         book.sessions[issue_id] = book.sessions.get(issue_id, 0) + 1
     sessions = book.sessions.get(issue_id, 0)

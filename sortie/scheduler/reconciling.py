@@ -10,6 +10,7 @@ from sortie.scheduler.book import Book, Candidate
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
+    Departure,
     HandingOff,
     Held,
     Rechecking,
@@ -22,6 +23,7 @@ from sortie.scheduler.decisions import Reconciled, Refresh
 from sortie.scheduler.dispatching import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.rules import (
+    FAREWELL,
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
@@ -115,10 +117,13 @@ def refreshed(book: Book, event: IssuesRefreshed, now: float) -> None:
             case _:
                 claim = replace(claim, missing_since=None, asof=event.token)
                 book.claims[issue_id] = claim
-                _update(book, claim, issue)
+                _update(book, claim, issue, now)
 
 
 def _missed(book: Book, claim: Claim, now: float) -> None:
+    if isinstance(claim, Running) and claim.departure is not None:
+        book.claims[claim.issue.id] = claim
+        return  # its turn is about to end, or to be ended
     since = claim.missing_since
     if since is None:
         book.claims[claim.issue.id] = replace(claim, missing_since=now)
@@ -128,8 +133,8 @@ def _missed(book: Book, claim: Claim, now: float) -> None:
     reason = "the tracker no longer knows it"
     match claim:
         case Starting() | Running():
-            book.out.append(Reconciled("stop", claim.issue, reason))
-            book.stop(claim, StopReason.MISSING)
+            fresh = replace(claim, missing_since=None)
+            _depart(book, fresh, StopReason.MISSING, reason, now)
         case Waiting() | HandingOff(token=None):
             book.end_wait(claim, reason)
         case Held():
@@ -140,10 +145,10 @@ def _missed(book: Book, claim: Claim, now: float) -> None:
             book.claims[claim.issue.id] = replace(claim, missing_since=None)
 
 
-def _update(book: Book, claim: Claim, issue: Issue) -> None:
+def _update(book: Book, claim: Claim, issue: Issue, now: float) -> None:
     match claim:
         case Starting() | Running():
-            _update_run(book, claim, issue)
+            _update_run(book, claim, issue, now)
         case Stopping():
             book.claims[issue.id] = replace(claim, issue=issue)
         case Waiting():
@@ -162,15 +167,41 @@ def _update(book: Book, claim: Claim, issue: Issue) -> None:
             pass  # an answer of its own is on the way
 
 
-def _update_run(book: Book, claim: Starting | Running, issue: Issue) -> None:
+def _update_run(book: Book, claim: Starting | Running, issue: Issue, now: float) -> None:
     fresh = replace(claim, issue=issue)
-    book.claims[issue.id] = fresh
     if book.policy.is_active(issue):
+        book.claims[issue.id] = _stays(fresh)
         book.out.append(Reconciled("keep", issue))
         return
     terminal = book.policy.is_terminal(issue)
-    book.out.append(Reconciled("stop", issue, f"it was moved to {issue.state}"))
-    book.stop(fresh, StopReason.TERMINAL if terminal else StopReason.INACTIVE)
+    reason = StopReason.TERMINAL if terminal else StopReason.INACTIVE
+    _depart(book, fresh, reason, f"it was moved to {issue.state}", now)
+
+
+def _stays(claim: Starting | Running) -> Starting | Running:
+    """Return the claim of an issue that is active, or active again."""
+    return replace(claim, departure=None) if isinstance(claim, Running) else claim
+
+
+def _depart(
+    book: Book, claim: Starting | Running, reason: StopReason, sentence: str, now: float
+) -> None:
+    """Let the turn of an issue that is not active any more end, within bounds; where none has
+    begun, stop the run at once.
+
+    Nobody can tell whether the agent moved its issue itself, as the last thing but one it does.
+    """
+    departure = Departure(reason=reason, sentence=sentence, stop_at=now + FAREWELL)
+    if isinstance(claim, Starting):
+        book.stop_departed(claim, departure)
+        return
+    if claim.departure is None:
+        book.out.append(
+            Reconciled("keep", claim.issue, f"{sentence}; its turn has {FAREWELL:g} s to end")
+        )
+    else:
+        departure = replace(departure, stop_at=claim.departure.stop_at)
+    book.claims[claim.issue.id] = replace(claim, departure=departure)
 
 
 def _update_wait(book: Book, claim: Waiting, issue: Issue) -> None:

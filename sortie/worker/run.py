@@ -54,7 +54,7 @@ async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) 
     """
     run = _Run(job, bench, reports, scopes)
     began = trio.current_time()
-    end: RunEnd = Stopped()
+    end: RunEnd | None = None
     try:
         with scopes.stop:
             end = await run.attempt()
@@ -65,7 +65,7 @@ async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) 
         message = f"the run crashed: {type(exc).__name__}; the log has the traceback"
         end = Failed(kind=ErrorKind.INTERNAL_ERROR, message=message)
     return RunReport(
-        end=end,
+        end=end or Stopped(completed=run.completed),
         turns=run.turns,
         credits=run.credits,
         tokens=run.tokens,
@@ -81,6 +81,7 @@ class _Run:
         self.reports = reports
         self.scopes = scopes
         self.turns = 0
+        self.completed = False
         self.began = False
         self.credits: float | None = None
         self.tokens: int | None = None
@@ -243,9 +244,10 @@ class _Run:
             raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
         await self.reports.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
-        self.began = True
+        self.began, self.completed = True, False
         turn = Turn(self.job, number, prompt, self.bench, self.reports)
         result = await take_turn(turn, session)
+        self.completed = result.outcome is TurnOutcome.COMPLETED
         if result.credits is not None:
             self.credits = (self.credits or 0.0) + result.credits
         if result.tokens is not None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, StoreError
+from sortie.model import ErrorKind, HoldReason, IssueId, RunStatus, StopReason, StoreError
 from sortie.scheduler import events as ev
 from sortie.scheduler import policy_of
 from sortie.scheduler.claims import Held
 from sortie.telemetry import facts
+from sortie.trackers import IssuesRead
 from tests.agents.fake import Completes, Silent
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import ROOT, issue, settings_of
@@ -81,7 +85,7 @@ async def test_an_operators_stop_holds_the_issue(clock: MockClock) -> None:
 
 
 async def test_an_issue_that_became_inactive_is_stopped(clock: MockClock) -> None:
-    """The next tick stops the run, and the workspace stays."""
+    """A turn that does not end by itself is stopped, and the workspace stays."""
     world = World(issue())
     world.agent.scripts["A"] = [Silent(clings=3)]
 
@@ -94,6 +98,54 @@ async def test_an_issue_that_became_inactive_is_stopped(clock: MockClock) -> Non
     assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.INACTIVE]
     assert f"{ROOT}/A" in world.transport.directories
     assert world.of(facts.RetryScheduled) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("Done", StopReason.TERMINAL), ("Backlog", StopReason.INACTIVE)]
+)
+async def test_an_agent_that_closes_its_issue_finishes_its_turn(
+    clock: MockClock, state: str, reason: StopReason
+) -> None:
+    """The run is recorded as a success, however many polls see the issue closed meanwhile; one
+    that goes on and on is stopped."""
+    world = World(issue(), issue("b"), polling={"interval_ms": 1000}, agent={"max_turns": 5})
+    world.agent.scripts["A"] = [Completes(after=25)]
+    world.agent.scripts["B"] = [Silent()]
+
+    async with world.life():
+        await world.until(facts.AgentLaunched, 2)
+        world.tracker.edit("a", state=state)
+        world.tracker.edit("b", state=state)
+        await world.until(facts.RunFinished, 2)
+        ended_at = trio.current_time()
+
+    rows = {row.issue: (row.status, row.turns) for row in await world.history()}
+    assert rows == {"A": (RunStatus.SUCCEEDED, 1), "B": (RunStatus.CANCELLED, 1)}
+    assert [fact.reason for fact in world.of(facts.RunStopping)] == [reason]
+    assert 30 <= ended_at <= 40
+    assert world.of(facts.RetryScheduled) == []
+
+
+async def test_a_stop_that_meets_the_reread_of_a_completed_turn(clock: MockClock) -> None:
+    """A tracker that takes its time to say how the issue stands makes no success a failure."""
+    world = World(issue(), polling={"interval_ms": 1000}, agent={"max_turns": 5})
+    world.agent.scripts["A"] = [Completes(after=31)]
+    fetch = world.tracker.fetch_by_ids
+
+    async def answer_slowly(ids: Collection[IssueId]) -> IssuesRead:
+        if world.of(facts.TurnCompleted):
+            await trio.sleep(20)
+        return await fetch(ids)
+
+    async with world.life():
+        await world.until(facts.AgentLaunched)
+        await trio.sleep(2)
+        world.tracker.edit("a", state="Done")
+        setattr(world.tracker, "fetch_by_ids", answer_slowly)  # noqa: B010
+        finished = await world.until(facts.RunFinished)
+
+    assert len(world.of(facts.RunStopping)) == 1
+    assert (finished.status, finished.turns) == (RunStatus.SUCCEEDED, 1)
 
 
 async def test_new_states_apply_to_what_runs(clock: MockClock) -> None:

@@ -17,6 +17,7 @@ from sortie.model import (
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.rules import FAREWELL
 from tests.scheduler.driver import POLICY, issue
 from tests.scheduler.lives import A, Lives
 
@@ -75,6 +76,14 @@ def running() -> Lives:
     return driver
 
 
+def departing() -> Lives:
+    """It was moved, and its turn may end."""
+    driver = running()
+    driver.put(issue(state="Elsewhere"))
+    driver.pass_time(30)
+    return driver
+
+
 def stopping(state: str = "Elsewhere") -> Callable[[], Lives]:
     """Its run is being stopped because it was moved."""
 
@@ -82,6 +91,7 @@ def stopping(state: str = "Elsewhere") -> Callable[[], Lives]:
         driver = running()
         driver.put(issue(state=state))
         driver.pass_time(30)
+        driver.pass_time(FAREWELL)
         return driver
 
     return stop

@@ -50,6 +50,7 @@ STOPS: list[tuple[Standing, str, str, list[str]]] = [
     (at.rechecking_again, "done", KEPT, ["ForgetRetry", "RecordHold"]),
     (at.starting, "done", STOPPED, ["RecordHold"]),
     (at.running, "done", STOPPED, ["RecordHold"]),
+    (at.departing, "done", STOPPED, ["RecordHold"]),
     (at.stopping(), "done", STOPPED, ["RecordHold"]),
     (
         at.stopping("Done"),
@@ -92,6 +93,7 @@ RETRIES: list[tuple[Standing, str, str, list[str]]] = [
     (at.rechecking_again, "conflict", NOT + "it was chosen to run and is being re-read", []),
     (at.starting, "conflict", NOT + f"it is running ({RUN})", []),
     (at.running, "conflict", NOT + f"it is running ({RUN})", []),
+    (at.departing, "conflict", NOT + f"it is running ({RUN})", []),
     (at.stopping(), "conflict", BUSY, []),
     (by_operator, "conflict", BUSY, []),
     (by_shutdown, "conflict", BUSY, []),

@@ -88,6 +88,15 @@ ROWS: list[
         (STOP,),
     ),
     (
+        at.departing,
+        Standing.RUNNING,
+        "its run RUN is in turn 2 on host local; it was moved to Elsewhere, so it ends soon",
+        0,
+        None,
+        "it runs",
+        (STOP,),
+    ),
+    (
         at.stopping(),
         Standing.STOPPING,
         "its run RUN is being stopped (inactive)",

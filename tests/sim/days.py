@@ -165,7 +165,8 @@ class Day:
     def _report(self, run_id: RunId) -> RunReport:
         worker, dice = self.world.workers[run_id], self.dice
         if worker.stopping is not None and dice.random() < 0.7:
-            return RunReport(end=Stopped(), turns=worker.turns)
+            completed = worker.turns > 0 and dice.random() < 0.3
+            return RunReport(end=Stopped(completed=completed), turns=worker.turns)
         if dice.random() < 0.4:
             kind, status, _ = dice.choices(FAILURES, [w for *_, w in FAILURES])[0]
             unreached = worker.turns == 0 and worker.start.host != LOCAL and dice.random() < 0.5

@@ -22,6 +22,8 @@ from sortie.model import (
     KnownWorkspace,
     RunId,
     RunReport,
+    RunStatus,
+    Stopped,
     StopReason,
     TrackerErrorKind,
     state_key,
@@ -42,19 +44,22 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.hosts import PATIENCE
-from sortie.scheduler.rules import backoff
+from sortie.scheduler.rules import FAREWELL, backoff
 from tests.sim.disk import Disk
 
 EPOCH = 1_700_000_000.0
+DEPARTED = {StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING}
 
 
 @dataclass(slots=True)
 class Worker:
-    """A pretend worker; ``stopping`` is why it was told to stop."""
+    """A pretend worker; ``stopping`` is why it was told to stop, ``left_at`` since when its issue
+    is known to be active no more."""
 
     start: do.StartWorker
     issue: Issue
     turns: int = 0
+    left_at: float | None = None
     stopping: StopReason | None = None
 
 
@@ -160,6 +165,7 @@ class World:
             case do.StopWorker(run_id, _, reason):
                 worker = self.workers[run_id]
                 assert worker.stopping is None, "stopped twice"
+                self._check_farewell(worker, reason)
                 worker.stopping = reason
                 self.reached[reason] += 1
             case do.Poll():
@@ -184,6 +190,9 @@ class World:
                 if issue.id not in self.disk.retries:
                     self.expected_attempt.pop(issue.id, None)
                     self.not_before.pop(issue.id, None)
+            case do.Reconciled("keep", issue, reason):
+                (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
+                worker.left_at = self.now if reason else None
             case (
                 do.Comment()
                 | do.Reconciled()
@@ -197,6 +206,14 @@ class World:
                 pass
             case _:
                 assert_never(decision)
+
+    def _check_farewell(self, worker: Worker, reason: StopReason) -> None:
+        """Fail where a turn was ended too early that its agent may have been about to end."""
+        if worker.turns == 0 or reason not in DEPARTED:
+            return
+        assert worker.left_at is not None, "stopped without a farewell"
+        begins_another = isinstance(self.log[-1][1], ev.TurnStarted)
+        assert begins_another or self.now >= worker.left_at + FAREWELL, "stopped too early"
 
     def _assert_nobody_in(self, issue_id: IssueId, what: str) -> None:
         assert all(w.start.issue.id != issue_id for w in self.workers.values()), what
@@ -346,6 +363,8 @@ class World:
         present = self.issues.get(worker.issue.id)
         if present is not None:
             worker.issue = present
+            if self.policy.is_active(present):
+                worker.left_at = None
             self.tell(ev.IssueMoved(run_id, present))
 
     def leave(self, run_id: RunId, report: RunReport) -> None:
@@ -368,6 +387,8 @@ class World:
             case _:
                 self.not_before.pop(issue_id, None)
         self.tell(ev.WorkerExited(run_id, report))
+        if report.end == Stopped(completed=True) and worker.stopping in DEPARTED:
+            assert self.disk.runs[run_id].status is RunStatus.SUCCEEDED, "work done was disowned"
         if issue_id not in self.disk.retries:
             self.expected_attempt.pop(issue_id, None)
             self.not_before.pop(issue_id, None)
@@ -398,6 +419,8 @@ class World:
                         held.add(issue_id)
                     worker = self.workers[claim.run_id]
                     assert isinstance(claim, Stopping) == (worker.stopping is not None)
+                    left_at = worker.left_at if worker.stopping is None else None
+                    assert left_at is None or self.now < left_at + FAREWELL, "not stopped"
                 case HandingOff(stopped=True):
                     held.add(issue_id)
                 case Waiting() | HandingOff():

@@ -99,7 +99,8 @@ AFTER_RUN_AT = 17.0
 
 @pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(36)])
 async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after: float) -> None:
-    """A stop in each phase reports Stopped; after_run has run where there was a workspace."""
+    """A stop in each phase reports Stopped, and whether the last turn had succeeded by then;
+    after_run has run where there was a workspace."""
     rig = Rig(
         hooks={name: Does(seconds=1) for name in HOOKS},
         tracker={"in_progress_state": "Doing"},
@@ -110,7 +111,9 @@ async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after:
 
     report = await rig.work_stopped_at(after)
 
-    assert report.end == (USED if after > AFTER_RUN_AT else Stopped())
+    turns = {fact.turn: fact.outcome for fact in rig.of(facts.TurnCompleted)}
+    completed = turns.get(report.turns) is TurnOutcome.COMPLETED
+    assert report.end == (USED if after > AFTER_RUN_AT else Stopped(completed=completed))
     rig.assert_nothing_open()
     entered = "runs before_run" in rig.journal
     assert ("runs after_run" in rig.journal) is entered

@@ -73,7 +73,7 @@ def issue_line(fact: IssueFact) -> Line:
     """Return the line for a fact about an issue."""
     match fact:
         case IssueReconciled(action=action, issue=issue, reason=reason):
-            level: Level = "debug" if action == "keep" else "info"
+            level: Level = "debug" if action == "keep" and not reason else "info"
             name = issue.identifier
             return line(level, "issue.reconciled", issue=name, action=action, reason=reason or None)
         case DispatchDropped(issue=issue, outcome=outcome, reason=reason):

@@ -60,12 +60,18 @@ class Ledger:
 
 @dataclass(slots=True)
 class OpenRun:
-    """A run of this life; ``limit`` is how many there might be when it began."""
+    """A run of this life; ``limit`` is how many there might be when it began.
+
+    ``turn`` is the last that began; ``left_at`` is since when its issue is known to be active no
+    more.
+    """
 
     start: do.StartWorker
     number: int
     limit: int
     stopped: StopReason | None = None
+    turn: int = 0
+    left_at: float | None = None
 
 
 class Account:

@@ -11,6 +11,7 @@ from sortie.scheduler import Decision, Event, Policy, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.rules import FAREWELL
 from tests.sim.system.account import Account, may_end, unfit
 from tests.sim.system.machine import Machine
 from tests.sim.system.trace import Trace
@@ -75,9 +76,12 @@ class WatchedScheduler(Scheduler):
                 if token not in self._asked_at or token in self._answered:
                     self._wrong(f"question {token} was answered twice, or never asked")
                 self._answered.add(token)
-            case ev.IssueMoved(_, issue):
+            case ev.IssueMoved(run_id, issue):
                 self._informed[issue.id] = self._step
+                if run_id in account.open and self._policy.is_active(issue):
+                    account.open[run_id].left_at = None
             case ev.TurnStarted(run_id, turn):
+                account.open[run_id].turn = turn
                 if turn == 1:
                     issue_id = account.open[run_id].start.issue.id
                     account.now.sessions[issue_id] = account.now.sessions.get(issue_id, 0) + 1
@@ -104,8 +108,13 @@ class WatchedScheduler(Scheduler):
             case do.StartWorker():
                 self._judge_start(event, decision, now)
                 self._account.start(decision, self._policy)
+            case do.Reconciled("keep", issue, reason):
+                self._judge_fresh(event, issue.id, "keeps a run")
+                for run in self._account.open.values():
+                    if run.start.issue.id == issue.id:
+                        run.left_at = now if reason else None
             case do.StopWorker():
-                self._judge_stop(event, decision)
+                self._judge_stop(event, decision, now)
             case do.HoldOver(issue):
                 self._account.parked.pop(issue.id, None)
             case do.WaitOver(issue):
@@ -173,7 +182,7 @@ class WatchedScheduler(Scheduler):
             if limit is not None and states[state] + extra > limit:
                 self._wrong(f"{name} as one too many of {limit} in {state}")
 
-    def _judge_stop(self, event: Event, stop: do.StopWorker) -> None:
+    def _judge_stop(self, event: Event, stop: do.StopWorker, now: float) -> None:
         run = self._account.open.get(stop.run_id)
         if run is None:
             self._wrong(f"a run is stopped that is over: {stop.run_id}")
@@ -186,9 +195,13 @@ class WatchedScheduler(Scheduler):
                 allowed = isinstance(event, ev.StopAsked)
             case StopReason.SHUTDOWN:
                 allowed = isinstance(event, ev.ShutdownRequested)
-            case _:
+            case _ if run.turn == 0:
                 allowed = isinstance(event, ev.IssuesRefreshed)
                 self._judge_fresh(event, stop.issue.id, "stops a run")
+            case _:
+                had_its_time = run.left_at is not None and now >= run.left_at + FAREWELL
+                begins_another = run.left_at is not None and isinstance(event, ev.TurnStarted)
+                allowed = had_its_time or begins_another
         if not allowed:
             self._wrong(f"{stop.issue.identifier} is stopped ({stop.reason}) by {event}")
 
