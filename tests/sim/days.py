@@ -152,8 +152,11 @@ class Day:
         run_id = self._some_run()
         if run_id is None or self.world.workers[run_id].stopping:
             return
-        if self.world.workers[run_id].turns and self.dice.random() < 0.5:
-            self.world.reread(run_id)
+        worker = self.world.workers[run_id]
+        if not worker.prepared and self.dice.random() < 0.3:
+            self.world.prepare(run_id)
+        elif worker.turns and self.dice.random() < 0.6:
+            self.dice.choice([self.world.reread, self.world.reread, self.world.launch])(run_id)
         else:
             self.world.take_turn(run_id)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
@@ -20,18 +21,21 @@ from sortie.model import (
     Issue,
     IssueId,
     KnownWorkspace,
+    ProcessIdentity,
     RunId,
     RunReport,
     RunStatus,
     Stopped,
     StopReason,
     TrackerErrorKind,
+    WaitKind,
     state_key,
 )
 from sortie.orchestrator.recovery import recall
 from sortie.scheduler import Decision, Event, Memory, Policy, Record, Scheduler, run_ids
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -43,12 +47,16 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.hosts import PATIENCE
 from sortie.scheduler.rules import FAREWELL, backoff
 from tests.sim.disk import Disk
+from tests.sim.freshness import Freshness
+from tests.sim.rests import Rests
+from tests.sim.serving import Serving
 
 EPOCH = 1_700_000_000.0
 DEPARTED = {StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING}
+HANDOFF_TRIES = 5
+LASTING = (TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION)
 
 
 @dataclass(slots=True)
@@ -61,6 +69,7 @@ class Worker:
     turns: int = 0
     left_at: float | None = None
     stopping: StopReason | None = None
+    prepared: bool = False
 
 
 @dataclass(slots=True)
@@ -102,9 +111,15 @@ class World:
     log: list[tuple[float, Event, list[Decision]]] = field(default_factory=list)
     expected_attempt: dict[IssueId, int] = field(default_factory=dict)
     not_before: dict[IssueId, float] = field(default_factory=dict)
+    tries: dict[IssueId, int] = field(default_factory=dict)
+    rests: Rests = field(default_factory=Rests)
+    blank: set[tuple[str, IssueId]] = field(default_factory=set)
     hindrance: str | None = None
+    _checked: tuple[int, int] = (0, 0)
     scheduler: Scheduler = field(init=False)
     birth: Birth = field(init=False)
+    freshness: Freshness = field(init=False)
+    serving: Serving = field(init=False)
 
     def __post_init__(self) -> None:
         self.boot()
@@ -119,6 +134,10 @@ class World:
             self.write(record)
         self.birth = Birth(self.policy, self.now, self.lives, memory)
         self.scheduler = self.birth.scheduler()
+        self.freshness, self.serving = Freshness(), Serving(EPOCH)
+        self.serving.remember(c for c in memory.claims if isinstance(c, Waiting))
+        self.rests = Rests()
+        self.blank.clear()
 
     def crash(self) -> None:
         """Kill the daemon: its workers die, nobody answers, and a new life begins."""
@@ -138,6 +157,8 @@ class World:
     def tell(self, event: Event) -> list[Decision]:
         """Give the scheduler one event and perform what it decides, records first."""
         self.draining |= isinstance(event, ev.ShutdownRequested)
+        before = dict(self.scheduler._book.claims)
+        self._foresee(event, before)
         decisions = self.scheduler.handle(event, self.now)
         self.log.append((self.now, event, decisions))
         for decision in decisions:
@@ -146,7 +167,47 @@ class World:
         for decision in decisions:
             if not isinstance(decision, Record):
                 self.perform(decision)
+        self._judge(event, before, decisions)
         return decisions
+
+    def _foresee(self, event: Event, before: Mapping[IssueId, Claim]) -> None:
+        """Note what an event means for handoffs and hosts, before the scheduler hears of it."""
+        run_id = getattr(event, "run_id", None)
+        worker = self.workers.get(run_id) if run_id is not None else None
+        self.rests.hear(event, worker.start.host if worker else None)
+        match event:
+            case ev.TransitionAnswered(issue_id=issue_id, token=token, error_kind=kind):
+                claim = before.get(issue_id)
+                if isinstance(claim, HandingOff) and claim.token == token and kind is not None:
+                    self.tries[issue_id] = self.tries.get(issue_id, 0) + 1
+                    if kind in LASTING:
+                        self.tries[issue_id] = HANDOFF_TRIES
+            case ev.WorkerExited(run_id=run_id) | ev.TurnStarted(run_id=run_id):
+                for issue_id in [c.issue.id for c in before.values() if _runs(c, run_id)]:
+                    self.tries.pop(issue_id, None)
+            case ev.RetryAsked(issue=name):
+                self.tries.pop(IssueId(name), None)
+            case _:
+                pass
+
+    def _judge(self, event: Event, before: dict[IssueId, Claim], decisions: list[Decision]) -> None:
+        book = self.scheduler._book
+        old_news = list(self.freshness.hear(event, before, book.claims, decisions))
+        assert not old_news, old_news
+        self.serving.hear(decisions, self.now)
+        spent = {i for i in book.candidates if 0 < self.policy.max_sessions <= self._sessions(i)}
+        listed = [candidate.issue for candidate in book.candidates.values()]
+        for decision in decisions:
+            if isinstance(decision, do.Refresh):
+                unfair = list(
+                    self.serving.out_of_turn(
+                        self.policy, decision.token, book.claims, listed, spent
+                    )
+                )
+                assert not unfair, unfair
+
+    def _sessions(self, issue_id: IssueId) -> int:
+        return self.disk.sessions.get(issue_id, 0)
 
     def write(self, record: Record) -> None:
         """Put a record on disk."""
@@ -155,6 +216,9 @@ class World:
             if (value := getattr(record, name, None)) is not None:
                 self.reached[value] += 1
         self.disk.write(record, EPOCH + self.now)
+        if isinstance(record, rec.RecordRetry) and record.kind is WaitKind.HANDOFF:
+            tried = self.tries.get(record.issue.id, 0)
+            assert record.tries == tried < HANDOFF_TRIES, "a failed handoff is not counted"
 
     def perform(self, decision: Decision) -> None:
         """Do what the shell would do."""
@@ -180,8 +244,11 @@ class World:
                 self._assert_nobody_in(issue.id, "cleaned under a worker")
                 assert self.policy.is_terminal(issue), "cleaned an issue that is not terminal"
                 self.questions.append(Question(decision))
-            case do.Transition():
-                self._assert_nobody_in(decision.issue.id, "handed off under a worker")
+            case do.Transition(issue=issue):
+                self._assert_nobody_in(issue.id, "handed off under a worker")
+                wait = self.disk.retries[issue.id]
+                tried = self.tries.get(issue.id, 0)
+                assert (wait.kind, wait.tries) == (WaitKind.HANDOFF, tried), "not on record"
                 self.questions.append(Question(decision))
             case do.HoldOver(issue) | do.WaitOver(issue):
                 self.expected_attempt.pop(issue.id, None)
@@ -193,15 +260,14 @@ class World:
             case do.Reconciled("keep", issue, reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case (
-                do.Comment()
-                | do.Reconciled()
-                | do.Answer()
-                | do.HostRested()
-                | do.HostBack()
-                | do.HostGivenUp()
-            ):
+            case do.Comment() | do.Reconciled() | do.Answer():
                 pass
+            case do.HostRested(host, _, seconds):
+                self.rests.rested(host, seconds, self.policy, self.now)
+            case do.HostBack(host):
+                self.rests.trusted(host)
+            case do.HostGivenUp(host):
+                self.rests.given_up(host, self.now)
             case _ if isinstance(decision, Record):
                 pass
             case _:
@@ -247,18 +313,13 @@ class World:
         assert host in policy.hosts
         load = sum(1 for worker in self.workers.values() if worker.start.host == host)
         assert policy.max_per_host is None or load < policy.max_per_host, "one too many on a host"
-        trouble = self.scheduler._book.hosts.of(host)
-        assert trouble is None or (not trouble.resting and load == 0), "started on a resting host"
-        homes = {
-            h
-            for known in self.disk.workspaces.values()
-            if known.issue_id == start.issue.id
-            for h in (known.host,)
-        }
+        assert self.rests.allow(host, load, self.now), "started on a resting host"
+        issue = start.issue
+        homes = {w.host for w in self.disk.workspaces.values() if w.issue_id == issue.id}
         awaited = [
             h
             for h in homes & set(policy.hosts)
-            if (t := self.scheduler._book.hosts.of(h)) is None or self.now < t.since + PATIENCE
+            if self.rests.awaited(h, self.now, blank=(h, issue.id) in self.blank)
         ]
         assert not awaited or host in awaited, "started away from its workspace"
 
@@ -338,24 +399,33 @@ class World:
         self.issues[issue.id] = Issue(**fields)
 
     def take_turn(self, run_id: RunId) -> None:
-        """Let a worker go one step on: transition and workspace, then turn after turn."""
+        """Let a worker take a turn; before the first one it prepares."""
         worker = self.workers[run_id]
-        if worker.turns == 0:
-            self._prepare(worker)
+        if not worker.prepared:
+            self.prepare(run_id)
         worker.turns += 1
         self.tell(ev.TurnStarted(run_id, worker.turns))
 
-    def _prepare(self, worker: Worker) -> None:
-        run_id, issue = worker.start.run_id, worker.issue
+    def launch(self, run_id: RunId) -> None:
+        """Let a worker's agent be launched."""
+        self.tell(ev.ProcessLaunched(run_id, ProcessIdentity(pid=7, started_at=self.now)))
+
+    def prepare(self, run_id: RunId) -> None:
+        """Let a worker move its issue and have its workspace."""
+        worker = self.workers[run_id]
+        worker.prepared = True
+        issue, host = worker.issue, worker.start.host
         target, present = self.policy.in_progress_state, self.issues.get(issue.id)
         if target and present and present.state == issue.state != target:
             self.edit(present, state=target)
             worker.issue = self.issues[issue.id]
             self.tell(ev.IssueMoved(run_id, worker.issue, True))
-        known = KnownWorkspace(
-            issue_id=issue.id, identifier=issue.identifier, host=LOCAL, path=f"/w/{issue.id}"
-        )
-        self.tell(ev.WorkspaceMade(run_id, known))
+        path = f"/w/{issue.id}"
+        known = KnownWorkspace(issue_id=issue.id, identifier=issue.identifier, host=host, path=path)
+        new = (host, path) not in self.disk.workspaces
+        if new:
+            self.blank.add((host, issue.id))
+        self.tell(ev.WorkspaceMade(run_id, known, new))
 
     def reread(self, run_id: RunId) -> None:
         """Let a worker read its issue again, as after a turn."""
@@ -371,6 +441,8 @@ class World:
         """Let a worker be gone."""
         worker = self.workers.pop(run_id)
         issue_id, streak = worker.start.issue.id, worker.start.streak
+        if not (isinstance(report.end, Failed) and report.end.unreached):
+            self.blank.discard((worker.start.host, issue_id))
         match report.end:
             case Failed() if worker.start.host != LOCAL and (
                 report.end.unreached or report.end.kind is ErrorKind.AGENT_NOT_FOUND
@@ -408,6 +480,9 @@ class World:
 
     def check(self) -> None:
         """The invariants: what must hold after every event, whatever came before."""
+        if (news := (self.lives, len(self.log))) == self._checked:
+            return
+        self._checked = news
         book = self.scheduler._book
         held, waits, runs = set(), set(), set()
         asked = {q.decision.token for q in self.questions if isinstance(q.decision, do.Refresh)}
@@ -415,6 +490,7 @@ class World:
             match claim:
                 case Starting() | Running() | Stopping():
                     runs.add(claim.run_id)
+                    assert self.disk.runs[claim.run_id].turns == claim.turns
                     if isinstance(claim, Stopping) and claim.reason is StopReason.OPERATOR:
                         held.add(issue_id)
                     worker = self.workers[claim.run_id]
@@ -425,12 +501,17 @@ class World:
                     held.add(issue_id)
                 case Waiting() | HandingOff():
                     waits.add(issue_id)
+                    self._check_wait(claim)
                 case Rechecking(token=token, waited=waited):
                     assert token in asked, "a recheck that nobody answers"
                     if waited is not None:
                         waits.add(issue_id)
+                        self._check_wait(waited)
                 case Held():
                     held.add(issue_id)
+                    hold = self.disk.holds[issue_id]
+                    assert (hold.reason, hold.detail) == (claim.reason, claim.detail)
+                    assert (hold.issue, hold.settled) == (claim.issue, claim.settled)
                 case Cleaning(busy=busy):
                     assert not busy or any(
                         isinstance(q.decision, do.CleanWorkspace)
@@ -441,14 +522,32 @@ class World:
         assert waits == self.disk.retries.keys(), "waits in memory and on disk differ"
         assert held == self.disk.holds.keys(), "holds in memory and on disk differ"
         assert book.sessions == self.disk.sessions
+        known = {(w.host, w.path): w for i in book.workspaces for w in book.workspaces.of(i)}
+        assert known == self.disk.workspaces, "workspaces in memory and on disk differ"
+        assert book.paused == self.disk.paused
         assert self.scheduler.drained == (self.draining and not self.workers)
         if not self.draining:
             polling = any(isinstance(q.decision, do.Poll) for q in self.questions)
             assert polling == book.polling
             assert polling or self.scheduler.wakeup_at() < math.inf
 
+    def _check_wait(self, claim: Waiting | HandingOff) -> None:
+        """See that a wait is on record as it is in memory; its time may have passed in a crash."""
+        wait = self.disk.retries[claim.issue.id]
+        due_at = max(wait.due_at - EPOCH, self.birth.now)
+        assert abs(due_at - claim.due_at) < 1e-3, "another due time in memory than on disk"
+        assert wait.streak.failures == claim.streak.failures
+        if isinstance(claim, HandingOff):
+            assert (wait.kind, wait.tries) == (WaitKind.HANDOFF, claim.tries)
+        else:
+            assert (wait.kind, wait.trigger) == (claim.kind, claim.trigger)
+
     def replay(self) -> None:
         """Assert that the same events at the same times give the same decisions."""
         twin = self.birth.scheduler()
         for now, event, decisions in self.log:
             assert twin.handle(event, now) == decisions
+
+
+def _runs(claim: Claim, run_id: RunId) -> bool:
+    return isinstance(claim, Starting | Running | Stopping) and claim.run_id == run_id
