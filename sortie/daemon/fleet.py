@@ -31,8 +31,10 @@ class Fleet:
     ``helper_environ`` is for the programs that help to reach hosts; Benches set it.
     """
 
-    def __init__(self, bridge: Bridge, publish: Publish, environ: Mapping[str, str]) -> None:
-        self.local = LocalTransport(environ.get("PATH", ""))
+    def __init__(
+        self, bridge: Bridge, publish: Publish, environ: Mapping[str, str], mark: int | None = None
+    ) -> None:
+        self.local = LocalTransport(environ.get("PATH", ""), mark=mark)
         self._bridge = bridge
         self._publish = publish
         self._agent = environ.get("SSH_AUTH_SOCK")
@@ -122,10 +124,15 @@ class Fleet:
 
 
 @asynccontextmanager
-async def open_fleet(publish: Publish, environ: Mapping[str, str]) -> AsyncIterator[Fleet]:
-    """Have a fleet; its connections are closed in the end."""
+async def open_fleet(
+    publish: Publish, environ: Mapping[str, str], mark: int | None = None
+) -> AsyncIterator[Fleet]:
+    """Have a fleet; its connections are closed in the end.
+
+    ``mark`` is the mark that this process carries.
+    """
     async with open_bridge() as bridge:
-        fleet = Fleet(bridge, publish, environ)
+        fleet = Fleet(bridge, publish, environ, mark)
         try:
             yield fleet
         finally:

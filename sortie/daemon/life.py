@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 import time
@@ -45,7 +46,7 @@ from sortie.telemetry.facts import Fact
 from sortie.telemetry.gauges import GaugeCollector
 from sortie.telemetry.log import LogSink, configure
 from sortie.telemetry.metrics import MetricsSink, expose
-from sortie.transports.local import become_subreaper
+from sortie.transports.local import become_subreaper, carry, mark_of_database
 from sortie.web import Sources
 from sortie.workflow import Workflow
 
@@ -65,8 +66,9 @@ def run_daemon(options: RunOptions) -> int:
         secrets=secrets_of(settings).values | {token},
     )
     become_subreaper()
+    mark = mark_of_database(os.path.realpath(settings.db_path))
     try:
-        return trio.run(_live, options, workflow, token)
+        return trio.run(_live, options, workflow, token, mark if carry(mark) else None)
     except ExceptionGroup as group:
         expected, other = group.split(SortieError)
         if expected is None or other is not None:
@@ -80,7 +82,7 @@ def _first(group: ExceptionGroup[SortieError]) -> SortieError:
     return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
-async def _live(options: RunOptions, workflow: Workflow, token: str) -> int:
+async def _live(options: RunOptions, workflow: Workflow, token: str, mark: int | None) -> int:
     settings = workflow.settings
     with database_lock(settings.db_path) as lock, root_lock(settings.workspace.root) as place:
         try:
@@ -91,7 +93,7 @@ async def _live(options: RunOptions, workflow: Workflow, token: str) -> int:
                 " writable, or set db_path"
             ) from exc
         async with open_store(settings.db_path) as store:
-            return await _Life(options, workflow, store, place, token).run()
+            return await _Life(options, workflow, store, place, token).run(mark)
 
 
 class _Life:
@@ -116,10 +118,10 @@ class _Life:
         for sink in self._sinks:
             sink(fact)
 
-    async def run(self) -> int:
+    async def run(self, mark: int | None) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
-        async with open_fleet(self._publish, environ) as fleet:
+        async with open_fleet(self._publish, environ, mark) as fleet:
             benches = Benches(self._workflow, self._tracker, fleet, environ)
             leaving = Leaving(None, fleet, self._publish)
             async with trio.open_nursery() as services:

@@ -109,6 +109,14 @@ class WorkspaceError(SortieError):
     """A workspace could not be made, trusted or removed."""
 
 
+class OccupiedError(WorkspaceError):
+    """Somebody lives in a workspace who cannot be ended; ``ended`` is how many others were."""
+
+    def __init__(self, message: str, *, ended: int) -> None:
+        super().__init__(message)
+        self.ended = ended
+
+
 class NotInRootError(WorkspaceError):
     """A workspace is not, or no longer, a directory inside the root."""
 

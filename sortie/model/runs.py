@@ -143,7 +143,8 @@ class Failed:
     """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
 
     ``unreached``: its host could not be used before anything had run there. ``adrift``: its
-    host was lost, and what ran there goes on until its lease ends.
+    host was lost, and what ran there goes on until its lease ends. ``occupied``: somebody lived
+    in its workspace, so that nothing was begun there.
     """
 
     kind: ErrorKind
@@ -151,6 +152,7 @@ class Failed:
     status: RunStatus = RunStatus.FAILED
     unreached: bool = False
     adrift: bool = False
+    occupied: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

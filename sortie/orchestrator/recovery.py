@@ -107,7 +107,8 @@ class _Left:
 async def _sweep(recovery: Recovery, recovered: Recovered) -> _Left:
     """End what runs and removals left, on all hosts at once."""
     left = _Left({}, set(), [])
-    runs: dict[str, list[UnfinishedRun]] = {}
+    # On this machine also what belongs to no run on record is looked for.
+    runs: dict[str, list[UnfinishedRun]] = {LOCAL: []}
     for run in recovered.unfinished:
         runs.setdefault(run.host, []).append(run)
     removals: dict[str, list[RunId]] = {}

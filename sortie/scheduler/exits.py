@@ -28,6 +28,7 @@ from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceC
 from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
+    OCCUPIED_DELAY,
     STOPPED,
     STOPPED_RUN,
     adrift_delay,
@@ -112,6 +113,8 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
 
 
 def _comment(book: Book, claim: Worked, report: RunReport) -> None:
+    if isinstance(report.end, Failed) and report.end.occupied:
+        return  # nothing was begun that could have failed
     if isinstance(report.end, Finished) and book.policy.comment_on_completion:
         book.out.append(Comment(claim.issue, "completion", report))
     elif isinstance(report.end, Failed) and book.policy.comment_on_failure:
@@ -131,6 +134,9 @@ def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
     match report.end:
         case Stopped():
             book.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+        case Failed(occupied=True):
+            delay = min(OCCUPIED_DELAY, policy.max_retry_backoff)
+            book.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(book, claim, report.end, now)
         case Failed(kind=kind, message=message) if hold := held_at_once(kind):

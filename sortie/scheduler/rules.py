@@ -30,6 +30,9 @@ HANDOFF_TRIES = 5
 ADRIFT_SLACK = 5.0
 """Seconds beyond lease and grace time that a lost host gets to end what ran there."""
 
+OCCUPIED_DELAY = 60.0
+"""Seconds before another look whether the workspace that somebody lived in is free."""
+
 CRASHES_UNTIL_HELD = 2
 """Crashes of the daemon in a row, while it handled an issue, after which the issue is held."""
 

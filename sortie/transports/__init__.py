@@ -150,6 +150,7 @@ class Transport(Protocol):
         A run's are those whose environment holds its id, its recorded root process (which may
         have replaced its environment) with who is in the session or group that it leads, and
         all that descends from these. A process whose environment names another run is no root.
+        With them goes whatever else an earlier life of this daemon left, where that can be told.
 
         Raises ProcessesLeft where some stay that can still do something, after all others were
         ended. One that got SIGKILL counts as ended even where the kernel holds it (state D): no
@@ -157,8 +158,19 @@ class Transport(Protocol):
         """
         ...
 
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what runs that are over left living in a directory; return how many it were.
+
+        To live in it is to have it, or what is below it, as working directory. Call it before a
+        run begins in a directory that others had. Raises ProcessesLeft, after all others were
+        ended, where somebody else lives there: a person's shell, say, or a run that is under
+        way; that one is left alone.
+        """
+        ...
+
     async def occupied(self, path: str) -> Sequence[int]:
-        """Return the pids of the processes whose working directory is ``path`` or below it."""
+        """Return the pids of the processes that live in ``path``, see ``clear``; links on the way
+        to it are resolved."""
         ...
 
     def hurry(self) -> None:

@@ -123,6 +123,11 @@ class WatchedTransport:
             self._owed -= owed
             self._watch.reaped(self.host, count)
 
+    async def clear(self, path: str, *, grace: float) -> int:
+        """See the port."""
+        await self._pay()
+        return await self._ask(self._transport.clear(path, grace=grace))
+
     async def occupied(self, path: str) -> Sequence[int]:
         """See the port."""
         return await self._ask(self._transport.occupied(path))

@@ -10,6 +10,7 @@ import trio
 
 from sortie.agents import Session
 from sortie.model import (
+    LOCAL,
     ErrorKind,
     Failed,
     Finish,
@@ -18,6 +19,7 @@ from sortie.model import (
     HostTrouble,
     KnownWorkspace,
     NotInRootError,
+    OccupiedError,
     RunEnd,
     RunReport,
     Stopped,
@@ -140,12 +142,17 @@ class _Run:
             # A stop must not come between making a directory and telling of it: a directory
             # that nobody knows is never removed.
             with self.scopes.shield() as shield:
-                workspace = await workspaces.prepare(self.job.issue.identifier)
+                grace = self.bench.settings.agent.stop_grace
+                workspace = await workspaces.prepare(self.job.issue.identifier, grace=grace)
                 await workspaces.clear_status(workspace.path)
             if shield.cancelled_caught:  # by a cut, which is a stop too
                 await trio.lowlevel.checkpoint()
+        except OccupiedError as exc:
+            self._tell_of_reaped(exc.ended)
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc), occupied=True) from exc
         except (WorkspaceError, TransportError) as exc:
             raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+        self._tell_of_reaped(workspace.reaped)
         await self._announce(workspace)
         environment = RunEnvironment(self.job, self.bench, workspace)
         if workspace.created:
@@ -157,6 +164,11 @@ class _Run:
             # A host that was lost meanwhile was told as a hook that failed.
             with self.scopes.shield(), suppress(HostError):
                 await self._run_hook("after_run", workspace, environment)
+
+    def _tell_of_reaped(self, count: int) -> None:
+        if count:
+            where = LOCAL if self.bench.transport.host == LOCAL else "host"
+            self.reports.publish(facts.OrphansReaped(where=where, count=count))
 
     async def _announce(self, workspace: Workspace) -> None:
         known = KnownWorkspace(

@@ -23,9 +23,9 @@ from sortie.worker.rereading import Gone, Reread, Unreadable
 class Abandoned(Exception):
     """A run cannot go on; ``failed`` is how it ends."""
 
-    def __init__(self, kind: ErrorKind, message: str) -> None:
+    def __init__(self, kind: ErrorKind, message: str, *, occupied: bool = False) -> None:
         super().__init__(message)
-        self.failed = Failed(kind=kind, message=message)
+        self.failed = Failed(kind=kind, message=message, occupied=occupied)
 
 
 def blamed_on_host(failed: Failed, error: BaseException, *, began: bool) -> Failed:

@@ -2,7 +2,7 @@
 
 Rule 1: a workspace is used only while its real path lies inside the real root.
 Rule 2: a workspace that was not completed is removed and made anew, never reused.
-Rule 3: a workspace is not removed while a process lives in it.
+Rule 3: a workspace is neither used again nor removed while a process lives in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 import trio
 
-from sortie.model import NotInRootError, TransportError, WorkspaceError
+from sortie.model import (
+    NotInRootError,
+    OccupiedError,
+    ProcessesLeft,
+    TransportError,
+    WorkspaceError,
+)
 from sortie.transports import Transport
 from sortie.workspaces.keys import workspace_key
 
@@ -31,12 +37,16 @@ _PROBE = f"{_INCOMPLETE}/@probe"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """An issue's directory; ``path`` is real, ``created`` tells that ``complete`` is still due."""
+    """An issue's directory; ``path`` is real, ``created`` tells that ``complete`` is still due.
+
+    ``reaped`` is how many processes of earlier runs had to be ended in it.
+    """
 
     path: str
     key: str
     created: bool
     host: str
+    reaped: int = 0
 
 
 class Workspaces:
@@ -56,20 +66,28 @@ class Workspaces:
             await self._transport.write_file(self._root, _PROBE, b"")
             await self._transport.remove_file(self._root, _PROBE)
 
-    async def prepare(self, identifier: str) -> Workspace:
-        """Return an issue's workspace, made or reused.
+    async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
+        """Return an issue's workspace, made or reused, in which nobody lives.
 
         A new one counts as incomplete until ``complete`` is called for it: what has to happen
         first (cloning, say) is done then. An incomplete one is removed here and made anew.
+
+        What earlier runs left in it gets ``grace`` seconds between SIGTERM and SIGKILL. Raises
+        OccupiedError where somebody else lives there.
         """
         key = workspace_key(identifier)
+        reaped = 0
         with _workspace_errors():
             await self._make_root()
             if await self._is_incomplete(key):
+                reaped += await self._clear(os.path.join(self._root, key), grace)
                 await self._remove(key)
             made, created = await self._make(key)
+            if not created:  # nobody can live yet in what is new
+                reaped += await self._clear(made, grace)
             await self._keep_ignored(made)
-            return Workspace(path=made, key=key, created=created, host=self._transport.host)
+        host = self._transport.host
+        return Workspace(path=made, key=key, created=created, host=host, reaped=reaped)
 
     async def complete(self, workspace: Workspace) -> None:
         """Note that all that makes a new workspace usable was done."""
@@ -141,6 +159,12 @@ class Workspaces:
 
     async def _is_incomplete(self, key: str) -> bool:
         return await self._transport.read_file(self._root, _marker(key), 1) is not None
+
+    async def _clear(self, path: str, grace: float) -> int:
+        try:
+            return await self._transport.clear(path, grace=grace)
+        except ProcessesLeft as exc:
+            raise OccupiedError(str(exc), ended=exc.ended) from exc
 
     async def _remove(self, key: str) -> bool:
         path = os.path.join(self._root, key)

@@ -168,6 +168,9 @@ class FakeTransport:
     async def remove_file(self, directory: str, name: str) -> None:
         raise NotImplementedError
 
+    async def clear(self, path: str, *, grace: float) -> int:
+        raise NotImplementedError
+
     async def occupied(self, path: str) -> list[int]:
         raise NotImplementedError
 

@@ -99,13 +99,13 @@ class Heir:
 
 
 async def test_nothing_left_is_nothing_done(clock: MockClock) -> None:
-    """A first start searches no processes and writes nothing."""
+    """A first start writes nothing, and looks only for what no record names."""
     heir = Heir()
 
     memory = await heir.inherit([])
 
     assert memory == Memory()
-    assert heir.transport.swept == []
+    assert heir.transport.swept == [frozenset()]
     assert heir.told == [facts.StateRestored(interrupted=0, waiting=0, held=0, paused=False)]
 
 

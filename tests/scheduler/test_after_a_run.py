@@ -49,6 +49,29 @@ def test_failures_wait_ever_longer_up_to_the_cap() -> None:
     assert attempts == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(("cap", "delay"), [(300.0, 60.0), (5.0, 5.0)])
+def test_an_occupied_workspace_costs_no_attempt(cap: float, delay: float) -> None:
+    """Nothing was begun: the issue looks again after a while, as often as it takes, and nobody is
+    told by a comment."""
+    driver = Driver(replace(POLICY, max_retry_backoff=cap, comment_on_failure=True))
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, PORT_EXIT)
+    (run,) = starts(driver.pass_time(cap))
+    occupied = Failed(kind=ErrorKind.WORKSPACE_ERROR, message="bash lives there", occupied=True)
+    delays, attempts = [], []
+
+    for _ in range(3):
+        decisions = driver.end(run.run_id, occupied)
+        (retry,) = only(decisions, rec.RecordRetry)
+        assert isinstance(retry, rec.RecordRetry)
+        delays.append(retry.delay)
+        (run,) = starts(driver.pass_time(retry.delay))
+        attempts.append(run.streak.failures)
+        assert only(decisions, do.Comment) == []
+
+    assert (delays, attempts) == ([delay] * 3, [1] * 3)
+
+
 def test_continuations_are_quick_twice_then_wait_like_failures() -> None:
     """From the third continuation in a row without a change of state, the wait grows."""
     driver = Driver()

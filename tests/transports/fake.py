@@ -15,7 +15,14 @@ from dataclasses import dataclass, field
 
 import trio
 
-from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
+from sortie.model import (
+    LOCAL,
+    ProcessesLeft,
+    ProcessIdentity,
+    ProgramNotFound,
+    RunId,
+    TransportError,
+)
 from sortie.transports import Command, Exit
 
 FIRST_PID = 1 << 25
@@ -116,7 +123,8 @@ class FakeTransport:
     ``scripts`` maps the text of ``sh -c`` to what it does; an unknown one exits with 127. Switches:
     ``faults`` maps a method's name to what it raises, ``pauses`` to the seconds that it takes
     first; ``odd`` holds paths of files that are links, FIFOs or the like; ``squatters`` maps a
-    directory to pids that live in it. ``note`` is told of each process.
+    directory to pids of strangers that live in it, ``leftovers`` to those that runs left there.
+    ``note`` is told of each process.
     """
 
     def __init__(
@@ -135,6 +143,7 @@ class FakeTransport:
         self.faults: dict[str, Exception] = {}
         self.pauses: dict[str, float] = {}
         self.squatters: dict[str, list[int]] = {}
+        self.leftovers: dict[str, list[int]] = {}
         self.alive: list[FakeProcess] = []
         self.ran: list[Ran] = []
         self.swept: list[frozenset[RunId]] = []
@@ -206,12 +215,25 @@ class FakeTransport:
             await process.end()
         return len(found)
 
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End the left-overs that live in a directory; name the squatters."""
+        await self._turn_up("clear")
+        inside = [home for home in self.leftovers if _lies_in(home, path)]
+        ended = sum(len(self.leftovers.pop(home)) for home in inside)
+        pids = await self.occupied(path)
+        if pids:
+            raise ProcessesLeft(
+                f"somebody lives in {path}: {pids}", pids=frozenset(pids), ended=ended
+            )
+        return ended
+
     async def occupied(self, path: str) -> list[int]:
         """Return who lives in a directory."""
         await self._turn_up("occupied")
         homes = [(p.command.cwd, p.identity.pid) for p in self.alive]
-        homes += [(home, pid) for home, pids in self.squatters.items() for pid in pids]
-        return [pid for home, pid in homes if home == path or home.startswith(f"{path}/")]
+        for others in (self.squatters, self.leftovers):
+            homes += [(home, pid) for home, pids in others.items() for pid in pids]
+        return [pid for home, pid in homes if _lies_in(home, path)]
 
     def hurry(self) -> None:
         """Give no process any more grace."""
@@ -292,6 +314,10 @@ class FakeTransport:
 
 def _run_of(process: FakeProcess) -> str | None:
     return process.command.env.get("SORTIE_RUN_ID")
+
+
+def _lies_in(home: str, path: str) -> bool:
+    return home == path or home.startswith(f"{path}/")
 
 
 def _inside(root: str, name: str) -> str:

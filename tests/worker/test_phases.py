@@ -22,6 +22,8 @@ from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
 from tests.worker.rig import HOOKS, ROOT, RUN, USED, Rig, issue
 
+WORKSPACE = f"{ROOT}/A"
+
 
 async def test_a_run_goes_through_its_phases_in_order(clock: MockClock) -> None:
     """Transition, workspace, after_create, before_run, session, turns, its end, after_run."""
@@ -56,6 +58,39 @@ async def test_a_run_goes_through_its_phases_in_order(clock: MockClock) -> None:
     ]
     assert report == RunReport(end=USED, turns=2, seconds=2.0)
     rig.assert_nothing_open()
+
+
+async def test_a_run_does_not_begin_beside_a_stranger(clock: MockClock) -> None:
+    """No hook runs and no session begins where somebody lives; what runs left is told of."""
+    rig = Rig(hooks=HOOKS)
+    await rig.work()
+    rig.journal.clear()
+    rig.facts.clear()
+    rig.transport.squatters[WORKSPACE] = [4711]
+    rig.transport.leftovers[f"{WORKSPACE}/sub"] = [1, 2]
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert (report.end.kind, report.end.occupied) == (ErrorKind.WORKSPACE_ERROR, True)
+    assert "4711" in report.end.message
+    assert rig.journal == ["phase starting", "phase workspace"]
+    assert rig.of(facts.OrphansReaped) == [facts.OrphansReaped(where=LOCAL, count=2)]
+    rig.assert_nothing_open()
+
+
+async def test_a_run_begins_when_what_runs_left_is_ended(clock: MockClock) -> None:
+    """It is told of, and nothing else is different."""
+    rig = Rig()
+    await rig.work()
+    rig.facts.clear()
+    rig.transport.leftovers[WORKSPACE] = [1, 2, 3]
+
+    report = await rig.work()
+
+    assert report.end == USED
+    assert rig.of(facts.OrphansReaped) == [facts.OrphansReaped(where=LOCAL, count=3)]
+    assert rig.transport.leftovers == {}
 
 
 async def test_what_is_reported_can_be_acted_on(clock: MockClock) -> None:

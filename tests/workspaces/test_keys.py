@@ -70,6 +70,16 @@ def test_identifiers_that_look_alike_keep_apart(one: str, other: str) -> None:
     assert workspace_key(one) != workspace_key(other)
 
 
+@given(
+    st.text("aA \t\u00a0", min_size=1, max_size=5), st.text("aA \t\u00a0", min_size=1, max_size=5)
+)
+def test_identifiers_that_differ_by_case_or_blanks_keep_apart(one: str, other: str) -> None:
+    """Nothing is trimmed, folded or joined on the way to a name."""
+    assume(one != other)
+
+    assert workspace_key(one) != workspace_key(other)
+
+
 @pytest.mark.parametrize("character", ["a", "ä", "\ud800", "\U0001f600"])
 def test_a_long_identifier_gets_a_name_that_a_file_system_takes(character: str) -> None:
     """A megabyte is cut to a name; its end still counts."""

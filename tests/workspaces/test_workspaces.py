@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import uuid
 from pathlib import Path
 
 import pytest
 import trio
 
-from sortie.model import TransportError, WorkspaceError
+from sortie.model import OccupiedError, RunId, TransportError, WorkspaceError
 from sortie.transports import Command
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import Workspace, Workspaces
+from tests.transports.former import ESCAPE, killed_at_last, left_by
+from tests.transports.leftovers import is_alive
 
 
 @pytest.fixture
@@ -115,6 +118,81 @@ async def test_nothing_is_removed_under_a_live_process(
 
     assert kept
     assert await workspaces.remove("ABC-1")
+
+
+async def test_nothing_is_removed_under_a_process_that_a_link_leads_to(
+    transport: LocalTransport, tmp_path: Path
+) -> None:
+    """A process is known by the real path of its directory, the workspace by the written one."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    workspaces = Workspaces(str(tmp_path / "link" / "root"), transport)
+    path = await ready(workspaces)
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": str(uuid.uuid4())}
+    command = Command(argv=("sleep", "1000"), cwd=str(path), env=env)
+
+    async with transport.process(command) as process:
+        with pytest.raises(WorkspaceError, match=str(process.identity.pid)):
+            await workspaces.remove("ABC-1")
+        kept = path.is_dir()
+
+    assert kept
+    assert await workspaces.remove("ABC-1")
+
+
+async def test_no_workspace_is_used_again_while_a_stranger_lives_in_it(
+    workspaces: Workspaces,
+) -> None:
+    """A person's shell keeps a run out until it has left; a new workspace has nobody in it."""
+    path = await ready(workspaces)
+
+    with subprocess.Popen(["sleep", "1000"], cwd=path) as shell:
+        with pytest.raises(OccupiedError, match=rf"\b{shell.pid} \(sleep, user ") as caught:
+            await workspaces.prepare("ABC-1")
+        other = await workspaces.prepare("ABC-2")
+        shell.kill()
+    again = await workspaces.prepare("ABC-1")
+
+    assert caught.value.ended == 0
+    assert (other.created, again.created, again.reaped) == (True, False, 0)
+
+
+@pytest.mark.parametrize("completed", [True, False])
+async def test_what_runs_left_in_a_workspace_is_ended_before_it_is_used(
+    workspaces: Workspaces, completed: bool
+) -> None:
+    """Also where the workspace is to be made anew, as its first run came to no end."""
+    path = Path((await workspaces.prepare("ABC-1")).path)
+    if completed:
+        await workspaces.complete(await workspaces.prepare("ABC-1"))
+    left = await left_by(RunId(str(uuid.uuid4())), *ESCAPE, "fork", "cleared", cwd=str(path))
+
+    with killed_at_last(left) as pids:
+        workspace = await workspaces.prepare("ABC-1", grace=0.2)
+        alive = [is_alive(pid) for pid in pids]
+
+    assert alive == [False] * len(pids)
+    assert workspace.reaped >= len(pids)
+    assert workspace.created is not completed
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("abc-1", "ABC-1"), ("ABC 1", "ABC  1"), (" ABC-1", "ABC-1"), ("ABC-1\t", "ABC-1")],
+)
+async def test_identifiers_that_differ_by_case_or_blanks_have_workspaces_of_their_own(
+    workspaces: Workspaces, one: str, other: str
+) -> None:
+    """What is written for the one is not there for the other, and both can be removed alone."""
+    first = await ready(workspaces, one)
+    (first / "mine").touch()
+    second = await ready(workspaces, other)
+    shared = (second / "mine").exists()
+
+    await workspaces.remove(other)
+
+    assert not shared
+    assert (first / "mine").exists()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ descends from a root can be in our session, since each root begins a session of 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ import psutil
 
 from sortie.model import ProcessIdentity
 from sortie.transports.local.identity import identity_of
+from sortie.transports.local.mark import mark_of
 
 COOKIE = "SORTIE_RUN_ID"
 """The environment variable by which a run's processes are known."""
@@ -22,13 +24,16 @@ COOKIE = "SORTIE_RUN_ID"
 _LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
 _DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 _TROUBLE = (psutil.Error, OSError)
+_DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """One process as it stood; ``handle`` never equals a later process with the same pid.
 
-    ``cookie`` and ``cwd`` are read only where somebody may ask, and None where unreadable.
+    ``cookie``, ``mark`` and ``homes`` are read only where somebody may ask, and None or empty where
+    unreadable; ``homes`` are the working directory and, where it is another than the machine's,
+    the root directory.
     """
 
     handle: psutil.Process
@@ -41,7 +46,12 @@ class Seen:
     adopted: bool
     identity: ProcessIdentity | None = None
     cookie: str | None = None
-    cwd: str | None = None
+    mark: int | None = None
+    homes: tuple[str, ...] = ()
+
+    def lives_in(self, directory: str) -> bool:
+        """Tell whether it lives in a directory, by its real path, or below it."""
+        return any(depth_in(home, directory) for home in self.homes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,19 +107,17 @@ def take_census(roots: Collection[int], *, everyone: bool) -> Census:
     return Census(by_pid=by_pid, children=children, everyone=everyone)
 
 
-def processes_in(directory: str) -> list[int]:
-    """Return the pids of the processes whose working directory is this one or below it."""
-    real = os.path.realpath(directory)
-    return [pid for pid in psutil.pids() if _lies_in(_cwd(pid), real)]
+def take_homes() -> dict[int, tuple[str, ...]]:
+    """Return where every process lives, see ``Seen.homes``; quicker than a census."""
+    return {pid: homes for pid in psutil.pids() if (homes := _homes(pid))}
 
 
-def depth_in(cwd: str | None, directory: str) -> int:
-    """Return how long a directory's path is where ``cwd`` lies in it, else 0."""
-    return len(directory) if _lies_in(cwd, directory) else 0
-
-
-def _lies_in(cwd: str | None, directory: str) -> bool:
-    return cwd is not None and (cwd == directory or cwd.startswith(directory.rstrip("/") + "/"))
+def depth_in(home: str, directory: str) -> int:
+    """Return how long a directory's path is where ``home`` is or lies in it, else 0."""
+    if home.endswith(_DELETED) and not os.path.lexists(home):
+        home = home.removesuffix(_DELETED)
+    lies_in = home == directory or home.startswith(directory.rstrip("/") + "/")
+    return len(directory) if lies_in else 0
 
 
 def _look_at(
@@ -125,6 +133,7 @@ def _look_at(
     except _TROUBLE:
         return None
     adopted = ppid == me and sid != my_session and pid not in roots
+    looked_into = (adopted or everyone) and not dead
     return Seen(
         handle=handle,
         pid=pid,
@@ -135,8 +144,9 @@ def _look_at(
         stopped=status == psutil.STATUS_STOPPED,
         adopted=adopted,
         identity=identity,
-        cookie=_cookie(handle) if (adopted or everyone) and not dead else None,
-        cwd=_cwd(pid) if adopted and not dead else None,
+        cookie=_cookie(handle) if looked_into else None,
+        mark=mark_of(pid) if looked_into else None,
+        homes=_homes(pid) if looked_into else (),
     )
 
 
@@ -147,8 +157,12 @@ def _cookie(handle: psutil.Process) -> str | None:
         return None
 
 
-def _cwd(pid: int) -> str | None:
+def _homes(pid: int) -> tuple[str, ...]:
     try:
-        return psutil.Process(pid).cwd()
+        if sys.platform != "linux":
+            return (psutil.Process(pid).cwd(),)
+        # psutil's own way takes twenty times as long.
+        cwd, root = os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/root")
     except _TROUBLE:
-        return None
+        return ()
+    return (cwd,) if root == "/" else (cwd, root)

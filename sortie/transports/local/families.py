@@ -88,6 +88,16 @@ class Families:
         family.known = frozenset(seen.handle for seen in alive.values())
         return Members(alive=alive, undecided=undecided)
 
+    def nobodys(self, seen: Seen, census: Census) -> bool:
+        """Tell whether a process comes from a command of ours, and from none under way."""
+        me = os.getpid()
+        while seen.ppid != me:
+            parent = census.by_pid.get(seen.ppid)
+            if parent is None or parent is seen:
+                return False
+            seen = parent
+        return seen.adopted and seen.pid not in self.roots() and not self._owners(seen)
+
     def observe(self, census: Census) -> None:
         """Remember who belongs to whom while the ancestry still shows it; reap the adopted."""
         for family in self._families:
@@ -110,11 +120,12 @@ class Families:
         """Return the families that an adopted process may belong to, by the best evidence."""
         embryo = seen.sid == seen.pid  # what a root that is being started looks like
         families = [f for f in self._families if f.root is not None or embryo]
-        deepest = max((depth_in(seen.cwd, f.cwd) for f in families), default=0)
+        depths = {f: max((depth_in(h, f.cwd) for h in seen.homes), default=0) for f in families}
+        deepest = max(depths.values(), default=0)
         evidence = (
             [f for f in families if seen.handle in f.known or _is_kin(seen, f)],
             [f for f in families if seen.cookie is not None and f.run_id == seen.cookie],
-            [f for f in families if deepest and depth_in(seen.cwd, f.cwd) == deepest],
+            [f for f, depth in depths.items() if deepest and depth == deepest],
             [f for f in families if _began_before(f, seen)],
         )
         return next((owners for owners in evidence if owners), [])

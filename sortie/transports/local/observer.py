@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import partial
 
 import trio
 
-from sortie.transports.local.census import Census, processes_in, take_census
+from sortie.transports.local.census import Census, depth_in, take_census, take_homes
 from sortie.transports.local.families import Families
 from sortie.transports.local.shared import Shared
 
@@ -24,6 +25,7 @@ class Observer:
         self._limiter = trio.CapacityLimiter(_THREADS)
         self._plain = Shared(partial(self._take, everyone=False))
         self._with_cookies = Shared(partial(self._take, everyone=True))
+        self._homes = Shared(self._take_homes)
         self._taken_at = -math.inf
 
     @property
@@ -45,9 +47,16 @@ class Observer:
             await self.census()
 
     async def occupants(self, directory: str) -> list[int]:
-        """Return the pids of the processes that live in a directory."""
+        """Return the pids of the processes that live in a directory or below it."""
+        real = await trio.to_thread.run_sync(
+            os.path.realpath, directory, limiter=self._limiter, abandon_on_cancel=True
+        )
+        everybody = await self._homes.ask()
+        return [pid for pid, homes in everybody.items() if any(depth_in(h, real) for h in homes)]
+
+    async def _take_homes(self) -> dict[int, tuple[str, ...]]:
         return await trio.to_thread.run_sync(
-            processes_in, directory, limiter=self._limiter, abandon_on_cancel=True
+            take_homes, limiter=self._limiter, abandon_on_cancel=True
         )
 
     async def _take(self, *, everyone: bool) -> Census:

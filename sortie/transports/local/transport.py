@@ -19,6 +19,7 @@ from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
 from sortie.transports import Command, Process
 from sortie.transports.local import directories, files
 from sortie.transports.local.census import COOKIE
+from sortie.transports.local.clearing import Clearing, Dwellers
 from sortie.transports.local.ending import KILL_BOUND, Ending
 from sortie.transports.local.families import Families, Family
 from sortie.transports.local.hunt import Hunt
@@ -34,10 +35,15 @@ _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 
 
 class LocalTransport:
-    """Directories and processes of this machine; ``search_path`` is the daemon's own PATH."""
+    """Directories and processes of this machine.
 
-    def __init__(self, search_path: str = os.defpath) -> None:
+    ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
+    where it carries none.
+    """
+
+    def __init__(self, search_path: str = os.defpath, *, mark: int | None = None) -> None:
         self._search_path = search_path
+        self._mark = mark
         self._families = Families()
         self._observer = Observer(self._families)
         self._hurry = trio.Event()
@@ -128,10 +134,17 @@ class LocalTransport:
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
         """End every process of these runs, whoever started it; see the port."""
-        hunt = Hunt(run_ids, roots or {})
-        if not hunt.wanted:
+        hunt = Hunt(run_ids, roots or {}, self._mark)
+        if hunt.is_vain:
             return 0
         return await Sweep(hunt, self._observer, self._hurry).end(grace)
+
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what runs that are over left in a directory; see the port."""
+        if not await self._observer.occupants(path):
+            return 0
+        dwellers = Dwellers(os.path.realpath(path), self._families, self._mark)
+        return await Clearing(dwellers, self._observer, self._hurry).end(grace)
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""

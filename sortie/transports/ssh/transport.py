@@ -16,7 +16,14 @@ from typing import Literal
 
 import trio
 
-from sortie.model import HostError, ProcessIdentity, ProgramNotFound, RunId, TransportError
+from sortie.model import (
+    HostError,
+    ProcessesLeft,
+    ProcessIdentity,
+    ProgramNotFound,
+    RunId,
+    TransportError,
+)
 from sortie.transports import Command, Process
 from sortie.transports.ssh.asking import Shell
 from sortie.transports.ssh.connections import Connections
@@ -135,6 +142,21 @@ class SshTransport:
         ) as lookout:
             sweep = Sweep(self._host, lookout, run_ids, roots or {}, self._hurry)
             return await sweep.end(grace)
+
+    async def clear(self, path: str, *, grace: float) -> int:  # noqa: ARG002
+        """Make sure that nobody lives in a directory of the host; see the port.
+
+        Nobody is ended: whoever lives there, a run's left-over included, is named.
+        """
+        pids = await self.occupied(path)
+        if pids:
+            raise ProcessesLeft(
+                f"somebody lives in {path} on host {self._host}: processes"
+                f" {', '.join(str(pid) for pid in sorted(pids))}; no run begins beside them:"
+                " end them, or have them leave that directory",
+                pids=frozenset(pids),
+            )
+        return 0
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port."""

@@ -99,6 +99,12 @@ class SimTransport:
 
         return await self.end(find, grace)
 
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what lives in a directory: nobody in this world is a stranger there."""
+        if not await self.occupied(path):
+            return 0
+        return await self.end(lambda: self.machine.inside(path), grace)
+
     async def occupied(self, path: str) -> Sequence[int]:
         """Return who lives in a directory."""
         await self.plug.through(trio.lowlevel.checkpoint)

@@ -39,7 +39,7 @@ def adopted(
         adopted=True,
         identity=ProcessIdentity(pid=handle.pid, started_at=started_at),
         cookie=cookie,
-        cwd=cwd,
+        homes=(cwd,) if cwd is not None else (),
     )
 
 

@@ -7,8 +7,8 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +19,9 @@ from sortie.model import RunId
 from sortie.transports import Command, Exit
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.identity import identity_of
+from tests.transports.former import ESCAPE, PROJECT, daemon_with, left_by
 from tests.transports.leftovers import foreign_children, holders, is_alive
 
-PROGRAMS = Path(__file__).parent.parent / "programs"
-ESCAPE = (sys.executable, str(PROGRAMS / "escape.py"))
-PROJECT = Path(__file__).parent.parent.parent.parent
 SCRUBBED = ("env", "-i", "/bin/sh", "-c")
 QUIET = "</dev/null >/dev/null 2>&1"
 
@@ -49,30 +47,6 @@ def runs() -> Iterator[tuple[RunId, RunId]]:
         os.waitpid(pid, 0)
     assert left == []
     assert [holders(cookie) for cookie in cookies] == [[], []]
-
-
-@asynccontextmanager
-async def daemon_with(run_id: RunId, *argv: str) -> AsyncIterator[list[int]]:
-    """Have another daemon run a command; give the pids that it tells. Then the daemon is killed."""
-    env = {**os.environ, "SORTIE_RUN_ID": run_id, "PYTHONPATH": str(PROJECT)}
-    program = [sys.executable, str(PROGRAMS / "former_daemon.py"), *argv]
-    daemon = await trio.lowlevel.open_process(program, env=env, stdout=subprocess.PIPE)
-    assert daemon.stdout is not None
-    said = b""
-    while b"\n" not in said:
-        said += await daemon.stdout.receive_some()
-    try:
-        yield [int(pid) for pid in said.split()]
-    finally:
-        daemon.kill()
-        await daemon.wait()
-        await daemon.stdout.aclose()
-
-
-async def left_by(run_id: RunId, *argv: str) -> list[int]:
-    """Return the pids that a command told whose daemon was killed."""
-    async with daemon_with(run_id, *argv) as pids:
-        return pids
 
 
 @contextmanager

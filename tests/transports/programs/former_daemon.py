@@ -6,14 +6,19 @@ import sys
 import trio
 
 from sortie.transports import Command
-from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local import LocalTransport, become_subreaper, carry
 
 
 async def main(argv: tuple[str, ...]) -> None:
-    """Run a command with our own environment and pass its first output on."""
+    """Run a command with our own environment and directory and pass its first output on.
+
+    FORMER_MARK, where it is set, is the mark to carry.
+    """
     become_subreaper()
+    if mark := os.environ.pop("FORMER_MARK", ""):
+        assert carry(int(mark))
     async with LocalTransport().process(
-        Command(argv=argv, cwd="/", env=dict(os.environ), grace=0.1)
+        Command(argv=argv, cwd=os.getcwd(), env=dict(os.environ), grace=0.1)
     ) as process:
         async for number, chunk in process.output():
             os.write(number, chunk)

@@ -1,0 +1,59 @@
+"""A mark that a daemon puts on itself, and that all that descends from it carries.
+
+It is an odd soft limit on resident memory (RLIMIT_RSS), which Linux has not enforced since 2.4.30.
+Children inherit it, whatever they do to their environment, session, parent or title; who wants to
+be rid of it has to set that limit on purpose. Remote hosts mark with the limit on file locks, so
+neither mark hides the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import sys
+
+_FIRST_MARK, _MARKS = 43 * 10**17, 10**17  # bytes: beyond every memory, below the 2**63 of shells
+_LINE = b"Max resident set"
+
+
+def mark_of_database(path: str) -> int:
+    """Return the mark of every daemon that has this database, by its real path."""
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
+    return _FIRST_MARK + int.from_bytes(digest[:8], "big") % _MARKS
+
+
+def carry(mark: int) -> bool:
+    """Have this process carry a mark, and all that it starts from now on; return whether it does.
+
+    Only Linux has it, and not where a hard limit forbids so large a value.
+    """
+    if sys.platform != "linux":
+        return False
+    _, hard = resource.getrlimit(resource.RLIMIT_RSS)
+    try:
+        resource.setrlimit(resource.RLIMIT_RSS, (mark, hard))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def mark_of(pid: int) -> int | None:
+    """Return the mark of a process, None where it has none or cannot be asked."""
+    if sys.platform != "linux":
+        return None
+    try:
+        soft = resource.prlimit(pid, resource.RLIMIT_RSS)[0]
+    except PermissionError:
+        soft = _soft_limit_of_another_user(pid)
+    except (OSError, OverflowError):
+        return None
+    return soft if _FIRST_MARK <= soft < _FIRST_MARK + _MARKS else None
+
+
+def _soft_limit_of_another_user(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            line = next((line for line in file if line.startswith(_LINE)), b"")
+        return int(line.removeprefix(_LINE).split()[0])
+    except (OSError, ValueError, IndexError):
+        return -1
