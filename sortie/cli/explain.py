@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,20 @@ from sortie.cli.arguments import (
     WorkflowOption,
 )
 from sortie.cli.commanding import IssueArgument, issue_path
-from sortie.cli.output import Format, emit_json, emit_line
-from sortie.cli.times import between, local
+from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_line
+from sortie.cli.times import between, utc
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from sortie.cli.finding import Place
+    from sortie.model import SortieError
+    from sortie.store import HistoryRow
     from sortie.web import ExplanationView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "its workspace is being removed"}
+_RUNS = 5
+"""Runs that are shown of an issue that no daemon has in hand."""
 
 
 def explain(
@@ -32,39 +40,91 @@ def explain(
     """Show how an issue stands with the daemon: why it runs, waits, is held or is not started.
 
     Each gate between the issue and a run is shown, open or closed, in the order in which they
-    decide; then what must happen before it runs next, and what a person can do.
+    decide; then what must happen before it runs next, and what a person can do. Of an issue that
+    the daemon does not have in hand, or where no daemon runs, the last recorded runs are shown.
     """
-    from sortie.cli.asking import look, understood
-    from sortie.cli.finding import locate
+    from sortie.cli.asking import Refused, accepted, ask, understood
+    from sortie.cli.finding import NoDaemon, locate
     from sortie.web import ExplanationView
 
     place = locate(Source(workflow=workflow, env_file=env_file))
-    answer = look(place, f"explain {issue}", f"/api/v1/{issue_path(issue)}/explain")
-    view = understood(ExplanationView, answer.document)
-    if output is Format.JSON:
-        emit_json(answer.document)
+    path = f"/api/v1/{issue_path(issue)}/explain"
+    try:
+        answer = ask(place, place.daemon(), "GET", path)
+        if answer.status == 404 and answer.message:
+            raise Refused(answer.message.rstrip("."))
+    except (NoDaemon, Refused) as error:
+        _look_back(place, issue, error, output)
         return
-    for line in lines(view, datetime.now(UTC)):
-        emit_line(line)
+    document = accepted(answer, place, f"explain {issue}").document
+    view = understood(ExplanationView, document)
+    if output is Format.JSON:
+        emit_json(document)
+    else:
+        emit(explanation(view, datetime.now(UTC), columns()))
 
 
-def lines(view: ExplanationView, now: datetime) -> Iterator[str]:
-    """Yield what people are shown of an explanation, the headline first."""
-    yield f"{view.issue_identifier} ({view.state}): {view.title}"
+def _look_back(place: Place, issue: str, why: SortieError, output: Format) -> None:
+    """Show what is recorded of an issue that no daemon has in hand; raises ``why`` if nothing."""
+    from sortie.cli.history import as_json, listing
+    from sortie.store.readonly import read_history
+
+    rows: Sequence[HistoryRow] = ()
+    if os.path.lexists(place.db_path):
+        rows = read_history(place.db_path, issue=issue, limit=_RUNS)
+    if not rows:
+        raise why
+    if output is Format.JSON:
+        runs = [as_json(row) for row in rows]
+        emit_json({"issue_identifier": issue, "standing": None, "detail": str(why), "runs": runs})
+        return
+    last = rows[0]
+    began = utc(last.started_at)
+    emit(
+        laid_out(
+            one_line(str(why)),
+            "",
+            f"its last run began {began}: {last.status}",
+            "",
+            width=columns(),
+        )
+    )
+    emit(listing(rows, columns()))
+
+
+def explanation(view: ExplanationView, now: datetime, width: int) -> str:
+    """Return what people are shown, the headline first, in ``width`` columns."""
+    from rich.text import Text
+
     standing = _STANDINGS.get(view.standing, view.standing)
-    since = f" since {local(view.since)} ({between(view.since, now)})" if view.since else ""
-    yield f"{standing}{since}: {view.detail}"
-    if run := _run(view):
-        yield run
-    yield ""
-    width = max((len(gate.gate) for gate in view.gates), default=0)
+    since = f" since {utc(view.since)} ({between(view.since, now)})" if view.since else ""
+    heading = [
+        f"{view.issue_identifier} ({view.state}): {view.title}",
+        f"{standing}{since}: {view.detail}",
+        _run(view),
+        _failure(view, now),
+    ]
+    parts = [Text(one_line(line), overflow="fold") for line in heading if line]
+    gates = _grid(3)
     for gate in view.gates:
         word = "open" if gate.reason is None else f"closed: {gate.reason}"
-        yield f"gate  {gate.gate:{width}}  {word}"
-    yield ""
-    yield f"next  {_next(view, now)}"
+        gates.add_row("gate", Text(one_line(gate.gate)), Text(one_line(word), overflow="fold"))
+    ways = _grid(2)
+    ways.add_row("next", Text(one_line(_next(view, now)), overflow="fold"))
     for way in view.ways_out:
-        yield f"way out  {way}"
+        ways.add_row("way out", Text(one_line(way), overflow="fold"))
+    text = laid_out(*parts, Text(), gates, Text(), ways, width=width)
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def _grid(names: int) -> Table:
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(names - 1):
+        grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    return grid
 
 
 def _run(view: ExplanationView) -> str:
@@ -72,9 +132,19 @@ def _run(view: ExplanationView) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None)
 
 
+def _failure(view: ExplanationView, now: datetime) -> str:
+    failure = view.last_failure
+    if failure is None:
+        return ""
+    kind = f"{failure.kind}: " if failure.kind else ""
+    return (
+        f"last failure {utc(failure.at)} ({between(failure.at, now)} ago): {kind}{failure.message}"
+    )
+
+
 def _next(view: ExplanationView, now: datetime) -> str:
     at = view.next_run_at
     if at is None:
         return view.next_step
     when = f"in {between(now, at)}" if at > now else "due"
-    return f"{local(at)} ({when}): {view.next_step}"
+    return f"{utc(at)} ({when}): {view.next_step}"

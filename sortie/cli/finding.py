@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, Source
 from sortie.cli.output import note
-from sortie.cli.times import local
+from sortie.cli.times import utc
 from sortie.model import SortieError, WorkflowError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Place:
             presence = read_presence(self.db_path)
         except NoPresence as error:
             raise self._none() from error
-        who = f"pid {presence.process.pid}, since {local(presence.started_at)}"
+        who = f"pid {presence.process.pid}, since {utc(presence.started_at)}"
         if not presence.is_here():
             raise SortieError(
                 f"the daemon of {self.source.workflow} ({who}) is on the machine {presence.host},"

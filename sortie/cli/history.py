@@ -16,23 +16,11 @@ from sortie.cli.arguments import (
     Source,
     WorkflowOption,
 )
-from sortie.cli.output import (
-    UNLIMITED,
-    Format,
-    Json,
-    emit,
-    emit_json,
-    laid_out,
-    note,
-    one_line,
-    rfc3339,
-)
-from sortie.cli.times import local
+from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
+from sortie.cli.times import utc
 from sortie.model import RunId
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from sortie.store import HistoryRow
 
 _ERROR_LIMIT = 300
@@ -66,12 +54,12 @@ def history(
     path = os.path.abspath(database) if database is not None else _database(source)
     rows = _read(path, issue, limit, RunId(before) if before else None)
     if output is Format.JSON:
-        emit_json([_row(row) for row in rows])
+        emit_json([as_json(row) for row in rows])
         return
     if not rows:
         note("no run is recorded" + (f" of {issue}" if issue else ""))
         return
-    emit(_listing(rows))
+    emit(listing(rows, columns()))
     if len(rows) == limit:
         note(f"there may be more: --before {rows[-1].run_id}")
 
@@ -94,7 +82,8 @@ def _read(path: str, issue: str | None, limit: int, before: RunId | None) -> Seq
     return read_history(path, issue=issue, limit=limit, before=before)
 
 
-def _row(row: HistoryRow) -> Json:
+def as_json(row: HistoryRow) -> Json:
+    """Return a run as programs get it."""
     return {
         "run_id": row.run_id,
         "issue": row.issue,
@@ -113,38 +102,25 @@ def _row(row: HistoryRow) -> Json:
     }
 
 
-def _listing(rows: Sequence[HistoryRow]) -> str:
-    """Return a line for each run, and below it one for its error, whatever the width."""
-    heading, *lines = laid_out(_table(rows), width=UNLIMITED).splitlines()
-    listing = [heading.rstrip()]
-    for row, line in zip(rows, lines, strict=True):
-        listing.append(line.rstrip())
-        if error := _error(row):
-            listing.append(f"    {one_line(error)}")
-    return "\n".join(listing) + "\n"
+def listing(rows: Sequence[HistoryRow], width: int) -> str:
+    """Return a line for each run, and below it its error."""
+    from sortie.cli.tables import Row, table
+
+    names = ("started", "took", "issue", "attempt", "status", "turns", "credits", "host")
+    return table(names, [Row(_cells(row), _error(row)) for row in rows], width)
 
 
-def _table(rows: Sequence[HistoryRow]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in ("started", "took", "issue", "attempt", "status", "turns", "credits", "host"):
-        right = name in ("took", "attempt", "turns", "credits")
-        table.add_column(name, no_wrap=True, justify="right" if right else "left")
-    for row in rows:
-        cells = (
-            local(row.started_at),
-            _duration(row),
-            _cut(row.issue, _NAME_LIMIT),
-            str(row.attempt),
-            row.status.value,
-            str(row.turns),
-            "" if row.credits is None else f"{row.credits:.2f}",
-            _cut(row.host, _NAME_LIMIT),
-        )
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    return table
+def _cells(row: HistoryRow) -> Sequence[str]:
+    return (
+        utc(row.started_at),
+        _duration(row),
+        _cut(row.issue, _NAME_LIMIT),
+        str(row.attempt),
+        row.status.value,
+        str(row.turns),
+        "" if row.credits is None else f"{row.credits:.2f}",
+        _cut(row.host, _NAME_LIMIT),
+    )
 
 
 def _duration(row: HistoryRow) -> str:

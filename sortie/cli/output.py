@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -89,10 +90,15 @@ def emit_json(value: Json) -> None:
 
 def emit_rich(*parts: RenderableType) -> None:
     """Write what rich lays out; on a terminal as wide as that is."""
-    emit(laid_out(*parts, width=None if _is_terminal() else UNLIMITED))
+    emit(laid_out(*parts, width=columns()))
 
 
-def laid_out(*parts: RenderableType, width: int | None) -> str:
+def columns() -> int:
+    """Return how wide a line may be: as wide as the terminal, or without a limit."""
+    return shutil.get_terminal_size().columns if _is_terminal() else UNLIMITED
+
+
+def laid_out(*parts: RenderableType, width: int) -> str:
     """Return what rich makes of something, with colours where stdout is a terminal."""
     from rich.console import Console
 

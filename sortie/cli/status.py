@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
+import select
+import signal
+import socket
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,16 +22,17 @@ from sortie.cli.arguments import (
     Source,
     WorkflowOption,
 )
-from sortie.cli.output import UNLIMITED, Format, complain, emit, emit_json, one_line
+from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
+from sortie.cli.times import utc
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from sortie.cli.finding import Place
     from sortie.daemon.presence import Presence
 
 INTERVAL = 2.0
 """Seconds between two looks with ``--watch``."""
-
-_CLEAR, _HOME, _LINE_END, _BELOW = "\x1b[2J", "\x1b[H", "\x1b[K", "\x1b[J"
 
 Pause = Callable[[float], None]
 
@@ -51,7 +55,8 @@ def status(
 
     place = locate(Source(workflow=workflow, env_file=env_file))
     if watch:
-        follow(place, output, time.sleep)
+        with pausing() as pause:
+            follow(place, output, pause)
     elif output is Format.JSON:
         emit_json(_see(place).document)
     else:
@@ -62,13 +67,34 @@ def follow(place: Place, output: Format, pause: Pause) -> None:
     """Show a place's daemon again and again, also one that is away for a while."""
     from sortie.cli.finding import NoDaemon
 
-    shown = _Shown(output)
-    while True:
+    with ExitStack() as screens:
+        shown = _Shown(output, screens)
+        while True:
+            try:
+                shown.show(_see(place))
+            except NoDaemon as error:
+                shown.miss(str(error))
+            pause(INTERVAL)
+
+
+@contextmanager
+def pausing() -> Iterator[Pause]:
+    """Give a way to wait some seconds that ends at once when the terminal's size changes."""
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        writer.setblocking(False)
+        heeded = signal.signal(signal.SIGWINCH, lambda *_: None)  # else nobody is woken for it
+        woken = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+        def pause(seconds: float) -> None:
+            if select.select([reader], [], [], seconds)[0]:
+                reader.recv(4096)
+
         try:
-            shown.show(_see(place))
-        except NoDaemon as error:
-            shown.miss(str(error))
-        pause(INTERVAL)
+            yield pause
+        finally:
+            signal.set_wakeup_fd(woken)
+            signal.signal(signal.SIGWINCH, heeded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +108,9 @@ class _Seen:
 class _Shown:
     """What stands on stdout: a screen that is drawn over, or one text after another."""
 
-    def __init__(self, output: Format) -> None:
+    def __init__(self, output: Format, screens: ExitStack) -> None:
         self._output = output
-        self._drawing = output is Format.TEXT and sys.stdout is not None and sys.stdout.isatty()
+        self._live = None if output is Format.JSON else _live(screens)
         self._missed = ""
         self._count = 0
 
@@ -93,29 +119,43 @@ class _Shown:
         self._missed = ""
         if self._output is Format.JSON:
             emit(json.dumps(seen.document, separators=(",", ":")) + "\n")
-        elif self._drawing:
-            self._draw(_screen(seen))
+        elif self._live is not None:
+            _draw(self._live, _screen(seen))
         else:
             emit(("\n" if self._count else "") + _screen(seen))
         self._count += 1
 
     def miss(self, why: str) -> None:
         """Say that there is no daemon, once where what was said stays."""
-        if self._drawing:
-            self._draw(f"{time.strftime('%H:%M:%S')} {one_line(why)}\nlooking on\n")
-            self._count += 1
+        if self._live is not None:
+            _draw(self._live, f"{utc(datetime.now(UTC))} {one_line(why)}\nlooking on\n")
         elif why != self._missed:
             complain(f"{why}; looking on")
         self._missed = why
 
-    def _draw(self, text: str) -> None:
-        size = shutil.get_terminal_size()
-        lines = text.splitlines()
-        if len(lines) >= size.lines:
-            room = max(1, size.lines - 2)
-            lines = [*lines[:room], f"... and {len(lines) - room} lines more"]
-        drawn = "".join(f"{line}{_LINE_END}\n" for line in lines)
-        emit(f"{'' if self._count else _CLEAR}{_HOME}{drawn}{_BELOW}")
+
+def _live(screens: ExitStack) -> Live | None:
+    """Return a screen of the terminal's own, so that nothing of it is left behind or wrapped anew
+    when the terminal's size changes; None where stdout is none."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return None
+    from rich.console import Console
+    from rich.live import Live
+
+    return screens.enter_context(
+        Live(console=Console(file=sys.stdout, highlight=False), screen=True, auto_refresh=False)
+    )
+
+
+def _draw(live: Live, text: str) -> None:
+    from rich.text import Text
+
+    height = live.console.size.height
+    lines = text.splitlines()
+    if len(lines) > height:
+        room = max(1, height - 1)
+        lines = [*lines[:room], f"... and {len(lines) - room} lines more"]
+    live.update(Text.from_ansi("\n".join(lines)), refresh=True)
 
 
 def _see(place: Place) -> _Seen:
@@ -143,5 +183,4 @@ def _screen(seen: _Seen) -> str:
         ready=seen.document["ready"],
         reasons=tuple(map(str, seen.document["reasons"])),
     )
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    return screen(look, None if terminal else UNLIMITED)
+    return screen(look, columns())

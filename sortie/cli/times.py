@@ -1,13 +1,13 @@
-"""Points and spans of time, as people read them."""
+"""Points and spans of time, as people read them: the log's zone, which is UTC, and said so."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 
-def local(time: datetime) -> str:
-    """Write an aware time in this machine's zone, to the second."""
-    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+def utc(time: datetime) -> str:
+    """Write an aware time in UTC, to the second."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def span(seconds: float) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from sortie.cli.explain import lines
-from sortie.web import ExplanationView, GateView
+from sortie.cli.explain import explanation
+from sortie.cli.output import UNLIMITED
+from sortie.model import ErrorKind, RunStatus, Streak
+from sortie.web import ExplanationView, FailureView, GateView
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
-from tests.cli.world import Ran
+from tests.cli.test_history import record
+from tests.cli.world import WORKFLOW, Ran
+from tests.store.records import an_issue, begin, end
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCUMENT = {
@@ -40,7 +45,7 @@ held: an operator stopped it
 gate  state     open
 gate  blockers  closed: it is blocked by DEMO-1 (To Do)
 
-next  somebody asks for a retry
+next     somebody asks for a retry
 way out  sortie retry DEMO-3
 way out  a change of its state
 """
@@ -106,27 +111,107 @@ def test_an_answer_of_another_version_is_one_line(cli: Cli, daemon: FakeDaemon) 
 @pytest.mark.usefixtures("here")  # its time zone is UTC
 def test_times_are_told_both_ways() -> None:
     """A time is shown as such and relative to now."""
-    assert list(lines(view(), NOON)) == [
+    assert explanation(view(), NOON, UNLIMITED).splitlines() == [
         "DEMO-3 (To Do): Paint",
-        "waiting since 2026-01-01 11:56:55 (3m05s): it failed twice",
+        "waiting since 2026-01-01 11:56:55Z (3m05s): it failed twice",
         "attempt 2",
         "",
         "gate  claim  closed: it waits",
         "",
-        "next  2026-01-01 12:00:40 (in 40s): a slot has to be free then",
+        "next  2026-01-01 12:00:40Z (in 40s): a slot has to be free then",
     ]
 
 
 @pytest.mark.usefixtures("here")
 def test_what_is_due_is_said_to_be() -> None:
     """A time that has passed is due, not negative."""
-    told = list(lines(view(next_run_at=NOON - timedelta(hours=1)), NOON))
+    told = explanation(view(next_run_at=NOON - timedelta(hours=1)), NOON, UNLIMITED).splitlines()
 
-    assert told[-1] == "next  2026-01-01 11:00:00 (due): a slot has to be free then"
+    assert told[-1] == "next  2026-01-01 11:00:00Z (due): a slot has to be free then"
 
 
 def test_a_run_is_named() -> None:
     """Of a run its id, turn and attempt are told."""
-    told = list(lines(view(standing="running", run_id="r-1", turn=2, attempt=0), NOON))
+    told = explanation(
+        view(standing="running", run_id="r-1", turn=2, attempt=0), NOON, UNLIMITED
+    ).splitlines()
 
     assert told[2] == "run r-1, turn 2, attempt 0"
+
+
+def test_the_last_failure_is_told() -> None:
+    """Why it failed stands with when, so that nobody has to look it up."""
+    at = NOON - timedelta(minutes=2)
+    failure = FailureView(kind="turn_failed", message="it said no", at=at, run_id="r-1")
+    told = explanation(view(last_failure=failure), NOON, UNLIMITED).splitlines()
+
+    assert told[3] == "last failure 2026-01-01 11:58:00Z (2m00s ago): turn_failed: it said no"
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_an_explanation_fits_the_terminal(width: int) -> None:
+    """At a terminal's width the sentences are wrapped under where they begin."""
+    told = explanation(view(next_step="word " * 40), NOON, width).splitlines()
+
+    assert max(map(len, told)) <= width
+    after = told[next(n for n, line in enumerate(told) if line.startswith("next")) + 1]
+    assert after.startswith("      word")
+
+
+RUNS = """\
+no issue A-1; it is finished
+
+its last run began 2023-11-14 22:14:40Z: failed
+
+started                took  issue  attempt  status     turns  credits  host
+2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0           local
+    turn_failed: no
+2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1           local
+"""
+T = 1_700_000_000.0
+
+
+@pytest.fixture
+def two_runs(here: Path) -> None:
+    """Two runs of A-1 on record."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    issue = an_issue("A-1")
+    failed = end("r-2", RunStatus.FAILED, error_kind=ErrorKind.TURN_FAILED, error="no", turns=0)
+    record(
+        here,
+        (T, [begin("r-1", issue)]),
+        (T + 75, [end("r-1", turns=1)]),
+        (T + 80, [begin("r-2", issue, streak=Streak(failures=2))]),
+        (T + 80.5, [failed]),
+    )
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_a_finished_issue_is_looked_up_in_history(cli: Cli, daemon: FakeDaemon) -> None:
+    """What the daemon says of an issue that it does not have in hand is followed by its runs."""
+    error = {"error": {"code": "not_found", "message": "no issue A-1; it is finished"}}
+    daemon.answers["GET /api/v1/issues/A-1/explain"] = (404, error)
+
+    assert cli("explain", "A-1") == Ran(code=0, out=RUNS, err="")
+    document = json.loads(cli("explain", "A-1", "--format", "json").out)
+    assert (document["issue_identifier"], document["standing"]) == ("A-1", None)
+    assert document["detail"] == "no issue A-1; it is finished"
+    assert [run["run_id"] for run in document["runs"]] == ["r-2", "r-1"]
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_without_a_daemon_the_runs_are_shown(cli: Cli, here: Path) -> None:
+    """That no daemon runs is why nothing happens; what was before is on record."""
+    ran = cli("explain", "A-1")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("no daemon runs for WORKFLOW.md")
+    assert RUNS.partition("began")[2] in ran.out
+
+
+@pytest.mark.usefixtures("two_runs")
+def test_an_issue_without_a_run_is_still_one_line(cli: Cli) -> None:
+    """Nothing is on record of it, so there is nothing to show."""
+    ran = cli("explain", "B-1")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)

@@ -91,7 +91,7 @@ def test_a_stale_file_is_told_and_its_token_kept(
         code=1,
         out="",
         err=f"sortie: no daemon runs for WORKFLOW.md (database {here}/.sortie.db); the last one"
-        f" (pid {os.getpid()}, since 2026-01-01 12:00:00) ended without taking its leave; start"
+        f" (pid {os.getpid()}, since 2026-01-01 12:00:00Z) ended without taking its leave; start"
         " one with 'sortie run'\n",
     )
     assert daemon.asked == []

@@ -16,11 +16,11 @@ from tests.cli.world import WORKFLOW, Ran
 from tests.store.records import an_issue, begin, end, turn, workspace
 
 LISTING = """\
-started               took  issue  attempt  status     turns  credits  host
-2023-11-14 22:14:50         B-2          0  running        0           local
-2023-11-14 22:14:40   0.5s  A-1          2  failed         0           local
+started                took  issue  attempt  status     turns  credits  host
+2023-11-14 22:14:50Z         B-2          0  running        0           local
+2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0           local
     turn_failed: the agent said \\x1b[31mno [bold]
-2023-11-14 22:13:20  1m15s  A-1          0  succeeded      1     0.25  local
+2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1     0.25  local
 """
 
 A = an_issue("A-1")

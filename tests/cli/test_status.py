@@ -81,23 +81,23 @@ NOT_READY = (503, {"status": "not ready", "reasons": ["the last poll failed: no 
 QUIET = """\
 status    running, ready
 workflow  /p/WORKFLOW.md, valid
-issues    0 running, 0 waiting, 0 held
+issues    0 running, 0 waiting, 0 held, 0 queued, 0 blocked
 slots     10 of 10 free
 totals    0 runs, 0 turns, 0s running
-daemon    since 2026-01-01 12:00:00 (0s), version {version}, pid {pid}, {url}
-seen      2026-01-01 12:00:00
+daemon    since 2026-01-01 12:00:00Z (0s), version {version}, pid {pid}, {url}
+seen      2026-01-01 12:00:00Z
 """
 SCREEN = """\
 status    paused, NOT READY; no run is started until 'sortie resume'
           the last poll failed: no \\x1b[2Janswer
 workflow  /p/WORKFLOW.md, NOT VALID; the last good settings stay in force
           WORKFLOW.md:3:9: tracker.kind: needs a known kind
-issues    2 running, 2 waiting, 1 held
+issues    2 running, 2 waiting, 1 held, 0 queued, 0 blocked
 slots     8 of 10 free
           todo: 1 free
 totals    4 runs, 9 turns, 0.75 credits, 70 tokens, 1h01m running
-daemon    since 2026-01-01 12:00:00 (0s), version {version}, pid {pid}, {url}
-seen      2026-01-01 12:00:00
+daemon    since 2026-01-01 12:00:00Z (0s), version {version}, pid {pid}, {url}
+seen      2026-01-01 12:00:00Z
 
 running
 issue   state        phase  turn  attempt  host     for  last message
@@ -110,8 +110,8 @@ DEMO-4  retry        1  in 42s  after error
 DEMO-5  retry        1     now  no available orchestrator slots
 
 held
-issue   reason    since                  for  detail
-DEMO-3  operator  2025-12-30 10:30:00  2d01h  an operator stopped it
+issue   reason    since                   for  detail
+DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it
 a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
 'sortie explain ISSUE' says what else can be done
 """
@@ -167,6 +167,121 @@ def test_all_that_is_known_stands_on_one_screen(cli: Cli, daemon: FakeDaemon) ->
     daemon.show(BUSY, NOT_READY)
 
     assert cli("status") == Ran(code=0, out=expected(SCREEN, daemon), err="")
+
+
+FAILURE = {
+    "kind": "turn_failed",
+    "message": "it said no",
+    "at": "2026-01-01T11:59:00.000000Z",
+    "run_id": "r-0",
+}
+KEPT = {"issue_id": "7", "issue_identifier": "DEMO-7", "state": "Todo", "reason": "no slot"}
+TROUBLED = STATE | {
+    "counts": STATE["counts"] | {"held": 1, "queued": 9, "blocked": 1, "unreadable": 2},
+    "running": [RUNNING | {"last_failure": FAILURE}, STARTING | {"attempt": 0}],
+    "waiting": [WAITING | {"last_failure": FAILURE}],
+    "held": [
+        HELD | {"last_failure": FAILURE},
+        HELD | {"issue_identifier": "DEMO-6", "detail": "it said no", "last_failure": FAILURE},
+    ],
+    "queued": [KEPT] * 5,
+    "blocked": [KEPT | {"issue_identifier": "DEMO-8", "reason": "it is blocked by DEMO-7 (Todo)"}],
+    "hosts": [
+        {
+            "host": "east",
+            "up": True,
+            "used": 1,
+            "slots": 2,
+            "since": None,
+            "rests_until": None,
+            "reason": None,
+        },
+        {
+            "host": "west",
+            "up": False,
+            "used": 0,
+            "slots": 2,
+            "since": "2026-01-01T11:58:00.000000Z",
+            "rests_until": "2026-01-01T12:00:09.000000Z",
+            "reason": "west refused the key",
+        },
+        {
+            "host": "north",
+            "up": False,
+            "used": 1,
+            "slots": 2,
+            "since": "2026-01-01T11:58:00.000000Z",
+            "rests_until": "2026-01-01T11:59:09.000000Z",
+            "reason": "no route",
+        },
+    ],
+    "tracker": {
+        "unreadable": ["X.md:3:1: no title"],
+        "unnamed_states": [
+            {"state": "To Do", "issues": 1, "first": "DEMO-9", "near": "Todo"},
+            {"state": "Icebox", "issues": 3, "first": "DEMO-4", "near": None},
+        ],
+    },
+}
+TROUBLES = """\
+issues    0 running, 0 waiting, 1 held, 9 queued, 1 blocked
+tracker   DEMO-9 is in To Do, which no setting names; did you mean Todo?
+          3 issues are in Icebox (DEMO-4 is one), which no setting names
+          cannot be read: X.md:3:1: no title
+          ... and 1 more that cannot be read
+"""
+TABLES = """\
+running
+issue   state        phase  turn  attempt  host     for  last message
+DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mthe fence; last failure: turn_failed: it said no
+DEMO-2  In Progress  turn               0  local  1h02m
+
+waiting
+issue   kind   attempt     due  reason
+DEMO-4  retry        1  in 42s  after error; last failure: turn_failed: it said no
+
+held
+issue   reason    since                   for  detail
+DEMO-3  operator  2025-12-30 10:30:00Z  2d01h  an operator stopped it; last failure: turn_failed: it said no
+DEMO-6  operator  2025-12-30 10:30:00Z  2d01h  it said no
+a hold ends with 'sortie retry ISSUE' or a change of the issue's state;
+'sortie explain ISSUE' says what else can be done
+
+queued
+issue   state  reason
+DEMO-7  Todo   no slot
+DEMO-7  Todo   no slot
+DEMO-7  Todo   no slot
+... and 6 more
+
+blocked
+issue   state  reason
+DEMO-8  Todo   it is blocked by DEMO-7 (Todo)
+
+hosts
+host   runs  is             reason
+east    1/2  up
+west    0/2  rested for 9s  west refused the key
+north   1/2  tried again    no route
+"""  # noqa: E501
+
+
+def test_what_keeps_issues_from_running_is_on_the_screen(cli: Cli, daemon: FakeDaemon) -> None:
+    """Last failures, what waits for room or a change, hosts in trouble, and what the tracker holds
+    that nobody works on; a failure that the hold's own sentence tells is not told twice."""
+    daemon.show(TROUBLED)
+
+    ran = cli("status")
+
+    assert TROUBLES in ran.out
+    assert ran.out[ran.out.index("running\nissue") :] == TABLES
+
+
+def test_a_daemon_of_the_version_before_is_understood(cli: Cli, daemon: FakeDaemon) -> None:
+    """What an older daemon does not tell is left out."""
+    daemon.show(STATE)
+
+    assert cli("status").code == 0
 
 
 def test_programs_get_the_document_and_the_readiness(cli: Cli, daemon: FakeDaemon) -> None:
@@ -295,12 +410,15 @@ def test_a_terminal_is_drawn_over(
     watch(here, Format.TEXT, (here / ".sortie.db.daemon").unlink)
 
     drawn = re.sub(r"\x1b\[[0-9;]*m", "", terminal.getvalue())  # without colours
-    assert drawn.startswith("\x1b[2J\x1b[Hstatus")
-    first, second = drawn.removeprefix("\x1b[2J\x1b[H").split("\x1b[H")
-    lines = first.removesuffix("\x1b[J").splitlines()
-    assert len(lines) == 23
-    assert lines[-1].startswith("... and ")
-    assert max(len(line.removesuffix("\x1b[K")) for line in lines) <= 80
-    assert any(re.match(r"DEMO-0 +In Progress .*…", line) for line in lines)
+    assert drawn.startswith("\x1b[?1049h")  # a screen of its own
+    assert drawn.endswith("\x1b[?1049l")
+    looks = [look for look in drawn.split("\x1b[H") if "\n" in look and look.strip()]
+    first, second = looks[0], looks[-1]
+    lines = first.splitlines()
+    assert lines[0].startswith("status")
+    assert len(lines) == 24
+    assert lines[23].startswith("... and ")
+    assert max(map(len, lines)) <= 80
+    assert any(re.match(r"DEMO-0 +In Progress ", line) for line in lines)
     assert "no daemon runs for WORKFLOW.md" in second
-    assert second.endswith("looking on\x1b[K\n\x1b[J")
+    assert "looking on" in second

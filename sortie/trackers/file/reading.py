@@ -89,7 +89,9 @@ def index(documents: Mapping[str, Document]) -> Reading:
     for doc in documents.values():
         for entry in doc.entries:
             if isinstance(entry, Spoiled):
-                names = {entry.where} if entry.id is None else {entry.where, entry.id}
+                names = _names_of(entry.where)
+                if entry.id is not None:
+                    names.add(entry.id)
                 complaints.append(
                     Complaint(
                         subject=entry.where,
@@ -111,6 +113,18 @@ def index(documents: Mapping[str, Document]) -> Reading:
     )
 
 
+def _all_names(group: Iterable[Found]) -> set[str]:
+    """Return every name by which people may ask for one of these."""
+    names: set[str] = set()
+    for entry in group:
+        names |= {entry.issue.identifier, *_names_of(entry.where)}
+    return names
+
+
+def _names_of(where: str) -> set[str]:
+    return {where, where.rpartition(".")[0] or where}
+
+
 def _clashes(entries: Iterable[Found]) -> Iterable[tuple[Complaint, set[IssueId]]]:
     by_id, by_identifier = defaultdict(list), defaultdict(list)
     for entry in entries:
@@ -126,6 +140,6 @@ def _clashes(entries: Iterable[Found]) -> Iterable[tuple[Complaint, set[IssueId]
                     subject=f"{word} {name}",
                     token=places,
                     message=message,
-                    names=frozenset({name, *ids, *(entry.issue.identifier for entry in group)}),
+                    names=frozenset({name, *ids, *_all_names(group)}),
                 )
                 yield complaint, ids
