@@ -20,6 +20,7 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.orchestrator.office import Readiness
+from sortie.resources import Shortage, Shortages, run_in_thread
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.worker import Bench
@@ -109,22 +110,23 @@ async def simulator_of(bench: Bench) -> str | None:
     return command[0] if is_one else None
 
 
-async def preflight(bench: Bench, store: Store, lock: Lock) -> Readiness:
+async def preflight(bench: Bench, store: Store, lock: Lock, shortages: Shortages) -> Readiness:
     """Look whether runs can be recorded, have a place, which is ours, and an agent.
 
-    Of remote hosts only their runs tell.
+    Of remote hosts only their runs tell. While this machine is short of something, nothing is
+    launched on any.
     """
     is_remote = bool(bench.settings.worker.ssh_hosts)
     try:
         await store.check()
         if not is_remote:
             await bench.workspaces.check()
-            await trio.to_thread.run_sync(lock.ensure)
-    except (StoreError, WorkspaceError, HeldElsewhere, OSError) as exc:
+            await run_in_thread(lock.ensure)
+    except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
         return Readiness(fault=str(exc))
     if not is_remote:
         try:
             await agent_program(bench)
         except AgentError as exc:
             return Readiness(hindrance=str(exc))
-    return Readiness()
+    return Readiness(hindrance="; ".join(shortages.shortages) or None)

@@ -54,7 +54,11 @@ class Lock:
                     " this one a place of its own"
                 ) from exc
             raise
-        _write_note(fd)
+        try:
+            _write_note(fd)
+        except OSError:
+            os.close(fd)  # else the lock would keep out this very daemon
+            raise
         self._fd = fd
 
     def __enter__(self) -> Lock:

@@ -37,6 +37,8 @@ from sortie.model import SortieError, WorkspaceError
 from sortie.orchestrator import Office, Orchestrator
 from sortie.orchestrator.asking import AskedTracker
 from sortie.orchestrator.recovery import Recovery, recover
+from sortie.resources import Shortage, Shortages, keep_account, run_in_thread
+from sortie.resources.descriptors import keep_reserve, raise_limit
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
 from sortie.store import Store
 from sortie.store.sqlite import open_store
@@ -66,6 +68,7 @@ def run_daemon(options: RunOptions) -> int:
         secrets=secrets_of(settings).values | {token},
     )
     become_subreaper()
+    raise_limit()
     mark = mark_of_database(os.path.realpath(settings.db_path))
     try:
         return trio.run(_live, options, workflow, token, mark if carry(mark) else None)
@@ -113,6 +116,10 @@ class _Life:
         tracker = make_tracker(workflow, StoredSightings(store))
         self._tracker = AskedTracker(tracker, self._publish)
         self._reloader: Reloader | None = None
+        self._shortages = Shortages(
+            begun=lambda s: self._publish(facts.ShortageBegan(resource=s.resource, message=str(s))),
+            ended=lambda s: self._publish(facts.ShortageEnded(resource=s.resource)),
+        )
 
     def _publish(self, fact: Fact) -> None:
         for sink in self._sinks:
@@ -121,10 +128,13 @@ class _Life:
     async def run(self, mark: int | None) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
+        keep_account(self._shortages)
+        keep_reserve()
         async with open_fleet(self._publish, environ, mark) as fleet:
             benches = Benches(self._workflow, self._tracker, fleet, environ)
             leaving = Leaving(None, fleet, self._publish)
             async with trio.open_nursery() as services:
+                services.start_soon(self._shortages.watch)
                 await services.start(
                     lambda task_status: leaving.heed_signals(self._reload, task_status=task_status)
                 )
@@ -175,6 +185,7 @@ class _Life:
             failures=failures,
             tracker=tracker,
             workflow=reloader.view,
+            shortages=self._shortages,
         )
         self._registry.register(GaugeCollector(window.gauges))
         sources = Sources(
@@ -230,9 +241,9 @@ class _Life:
         """
         if self._workflow.settings.worker.ssh_hosts:
             return  # it is not used on this machine
-        with suppress(WorkspaceError, OSError):
+        with suppress(WorkspaceError, OSError, Shortage):
             await benches.local.workspaces.check()
-            await trio.to_thread.run_sync(self._place.ensure)
+            await run_in_thread(self._place.ensure)
 
     async def _recover(self, benches: Benches) -> Memory:
         """End what an earlier life left running, and take over what it recorded."""
@@ -260,7 +271,7 @@ class _Life:
             tracker=self._tracker,
             publish=self._publish,
             bench_for=benches.of,
-            preflight=lambda: preflight(benches.local, self._store, self._place),
+            preflight=lambda: preflight(benches.local, self._store, self._place, self._shortages),
             wall=time.time,
         )
         return Orchestrator(scheduler, settings, office)

@@ -21,6 +21,7 @@ import psutil
 
 from sortie import __version__
 from sortie.model import ProcessIdentity, SortieError
+from sortie.resources.descriptors import own
 from sortie.transports.local.identity import identity_of
 
 _LIMIT = 64 * 1024
@@ -95,7 +96,7 @@ class Announcement:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(fresh, flags, 0o600)
         try:
-            with open(fd, "wb") as file:
+            with own(fd, "wb") as file:
                 os.fchmod(fd, 0o600)  # a umask may have taken more away
                 file.write(self._content)
                 file.flush()
@@ -140,7 +141,7 @@ def read_presence(db_path: str) -> Presence:
 def _content(path: str, *, trusted_only: bool = False) -> bytes:
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-    with open(os.open(path, flags), "rb") as file:
+    with own(os.open(path, flags), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ValueError("not a regular file")

@@ -10,6 +10,7 @@ import trio
 from sortie.daemon.loading import load_workflow
 from sortie.daemon.options import RunOptions
 from sortie.model import SortieError, WorkflowError
+from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import WorkflowReloaded
 from sortie.web import WorkflowView
@@ -51,12 +52,19 @@ class Reloader:
             while True:
                 await self._wanted.wait()
                 self._wanted = trio.Event()
-                await self._reload()
+                try:
+                    await self._reload()
+                except Shortage:
+                    await trio.sleep(LONGEST_PAUSE)
+                    self._wanted.set()
 
     async def _reload(self) -> None:
         forced, self._forced = self._forced, False
         try:
-            fresh = await trio.to_thread.run_sync(load_workflow, self._options)
+            fresh = await run_in_thread(load_workflow, self._options)
+        except Shortage:
+            self._forced |= forced
+            raise
         except WorkflowError as exc:
             errors = tuple(str(p) for p in exc.problems if p.severity == "error")
             if forced or errors != self.errors:

@@ -6,6 +6,7 @@ import trio
 
 from sortie.config import Settings
 from sortie.daemon.presence import Announcement, presence_of_this_process
+from sortie.resources import Shortage, run_in_thread
 from sortie.telemetry import Publish, facts
 from sortie.web import Access, Controls, Endpoint, Sources, create_app, listen, serve
 from sortie.workflow import Workflow
@@ -41,8 +42,8 @@ async def appear(workflow: Workflow, url: str | None, token: str, publish: Publi
     presence = presence_of_this_process(url=url, token=token, workflow=str(workflow.path))
     announcement = Announcement(workflow.settings.db_path, presence)
     try:
-        await trio.to_thread.run_sync(announcement.make)
-    except OSError as exc:
-        error = exc.strerror or str(exc)
+        await run_in_thread(announcement.make)
+    except (OSError, Shortage) as exc:
+        error = getattr(exc, "strerror", None) or str(exc)
         publish(facts.ControlUnavailable(path=announcement.path, error=error))
     return announcement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -15,6 +15,7 @@ from sortie.daemon.tally import Tally
 from sortie.daemon.tracker_view import SHOWN, TrackerWindow
 from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
+from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
 from sortie.scheduler.backlog import Kept
 from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
@@ -48,6 +49,7 @@ class Window:
     failures: LastFailures
     tracker: TrackerWindow
     workflow: Callable[[], WorkflowView]
+    shortages: Shortages = field(default_factory=Shortages)
 
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""
@@ -103,6 +105,8 @@ class Window:
         snapshot = self.orchestrator.snapshot()
         faults = (
             self.orchestrator.store_error,
+            *self.shortages.shortages,
+            *self.shortages.unknown,
             snapshot.skipped,
             snapshot.hindrance,
             snapshot.poll_error,

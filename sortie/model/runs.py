@@ -144,7 +144,8 @@ class Failed:
 
     ``unreached``: its host could not be used before anything had run there. ``adrift``: its
     host was lost, and what ran there goes on until its lease ends. ``occupied``: somebody lived
-    in its workspace, so that nothing was begun there.
+    in its workspace, so that nothing was begun there. ``shortage``: this machine ran out of
+    something, which is no fault of the run.
     """
 
     kind: ErrorKind
@@ -153,6 +154,7 @@ class Failed:
     unreached: bool = False
     adrift: bool = False
     occupied: bool = False
+    shortage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

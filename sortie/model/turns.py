@@ -33,7 +33,7 @@ class TurnResult:
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
     ``warnings`` are lines of stderr worth a look, given where the turn failed. ``trouble`` is set
-    where the turn failed by its remote host.
+    where the turn failed by its remote host, ``shortage`` where this machine ran out of something.
     """
 
     outcome: TurnOutcome
@@ -43,3 +43,4 @@ class TurnResult:
     tokens: int | None = None
     warnings: tuple[str, ...] = ()
     trouble: HostTrouble | None = None
+    shortage: bool = False

@@ -10,6 +10,7 @@ import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.orchestrator.checking import Complain, sound_issues, sound_move, sound_read
+from sortie.resources import shortage_behind
 from sortie.telemetry import Publish, facts
 from sortie.trackers import IssuesRead, Overview, Tracker
 
@@ -37,6 +38,10 @@ async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Pub
         error = f"the tracker did not answer within {PATIENCE:g} s ({operation})"
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
     except Exception as exc:  # the edge: an adapter's bug is one failed answer
+        shortage = shortage_behind(exc)
+        if shortage is not None:
+            error = f"the tracker could not be asked ({operation}): {shortage}"
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
         error = f"the tracker adapter crashed ({operation}): {type(exc).__name__}"
         publish(facts.AdapterCrashed(where=operation, traceback=traceback.format_exc()))
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc

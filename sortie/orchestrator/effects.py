@@ -21,9 +21,11 @@ from sortie.model import (
     same_state,
 )
 from sortie.orchestrator.office import Office
+from sortie.resources import shortage_behind
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.worker.cleaning import remove_workspace
 
@@ -77,7 +79,7 @@ async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
     issue, state = question.issue, question.state
     kind, error = None, None
     try:
-        await _move_if_unchanged(office, issue, state)
+        await _move_despite_shortages(office, issue, state)
     except TrackerError as exc:
         kind, error = exc.kind, str(exc)
     office.publish(
@@ -90,6 +92,17 @@ async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
         )
     )
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
+
+
+async def _move_despite_shortages(office: Office, issue: Issue, state: str) -> None:
+    """Move an issue; what this machine runs out of meanwhile is no failure of the handoff."""
+    while True:
+        try:
+            return await _move_if_unchanged(office, issue, state)
+        except TrackerError as exc:
+            if shortage_behind(exc) is None:
+                raise
+        await trio.sleep(SHORTAGE_DELAY)
 
 
 async def _move_if_unchanged(office: Office, issue: Issue, state: str) -> None:

@@ -29,6 +29,7 @@ from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
     OCCUPIED_DELAY,
+    SHORTAGE_DELAY,
     STOPPED,
     STOPPED_RUN,
     adrift_delay,
@@ -137,6 +138,8 @@ def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
         case Failed(occupied=True):
             delay = min(OCCUPIED_DELAY, policy.max_retry_backoff)
             book.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
+        case Failed(shortage=True):
+            book.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(book, claim, report.end, now)
         case Failed(kind=kind, message=message) if hold := held_at_once(kind):

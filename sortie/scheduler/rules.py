@@ -18,6 +18,9 @@ from sortie.scheduler.policy import Policy
 RETRY_BASE = 10.0
 """Seconds that the first retry after a failure waits."""
 
+SHORTAGE_DELAY = 10.0
+"""Seconds until a run that a shortage on this machine ended is tried again."""
+
 CONTINUATION_DELAY = 1.0
 """Seconds between a run that ended well and the next of a still active issue."""
 

@@ -47,6 +47,8 @@ from sortie.telemetry.facts import (
     RunStopping,
     SessionRefused,
     SessionStarted,
+    ShortageBegan,
+    ShortageEnded,
     StateRestored,
     StatusFileRead,
     StoreFailed,
@@ -145,6 +147,8 @@ class MetricsSink:
                 | AgentSimulated()
                 | HttpListening()
                 | ControlUnavailable()
+                | ShortageBegan()
+                | ShortageEnded()
                 | AdapterCrashed()
             ):
                 pass

@@ -22,6 +22,7 @@ from sortie.model import (
     RunId,
     TransportError,
 )
+from sortie.resources import note, shortage_behind
 from sortie.transports import Command, Process, Transport
 
 COOKIE = "SORTIE_RUN_ID"
@@ -178,5 +179,9 @@ class WatchedTransport:
 
     def _is_troubled(self, error: HostError) -> None:
         self._failure = error
+        shortage = shortage_behind(error)
+        if shortage is not None:  # of this machine: the host has no part in it
+            note(shortage)
+            return
         self._well = False
         self._watch.troubled(self.host, error)

@@ -53,7 +53,7 @@ class RunEnvironment:
     async def run_hook(self, name: str, workspace: Workspace, publish: Publish) -> str | None:
         """Run a hook, if the settings have one, and return what went wrong, or None.
 
-        Raises HostError where that is the host.
+        Raises TransportError where that is the host, or a shortage on this machine.
         """
         settings = self._bench.settings
         script: str | None = getattr(settings.hooks, name)

@@ -30,6 +30,7 @@ from sortie.model import (
     WorkspaceError,
     same_state,
 )
+from sortie.resources import note, shortage_behind
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Phase
@@ -43,7 +44,7 @@ from sortie.worker.verdicts import (
     Abandoned,
     StatusWord,
     after_turn,
-    blamed_on_host,
+    blamed,
     host_error_behind,
 )
 from sortie.workspaces import Workspace, workspace_key
@@ -61,11 +62,9 @@ async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) 
         with scopes.stop:
             end = await run.attempt()
     except Abandoned as exc:
-        end = blamed_on_host(exc.failed, exc, began=run.began)
+        end = blamed(exc.failed, exc, began=run.began)
     except Exception as exc:  # the edge: one run's bug is one failed run
-        reports.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
-        message = f"the run crashed: {type(exc).__name__}; the log has the traceback"
-        end = Failed(kind=ErrorKind.INTERNAL_ERROR, message=message)
+        end = _crashed(exc, reports)
     return RunReport(
         end=end or Stopped(completed=run.completed),
         turns=run.turns,
@@ -73,6 +72,17 @@ async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) 
         tokens=run.tokens,
         seconds=trio.current_time() - began,
     )
+
+
+def _crashed(error: Exception, reports: Reports) -> Failed:
+    """Return how a run failed that was ended by what nobody expected."""
+    shortage = shortage_behind(error)
+    if shortage is not None:
+        note(shortage)
+        return Failed(kind=ErrorKind.PORT_EXIT, message=str(shortage), shortage=True)
+    reports.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
+    message = f"the run crashed: {type(error).__name__}; the log has the traceback"
+    return Failed(kind=ErrorKind.INTERNAL_ERROR, message=message)
 
 
 class _Run:
@@ -161,8 +171,8 @@ class _Run:
             yield workspace, environment
         finally:
             self._enter(Phase.ENDING)
-            # A host that was lost meanwhile was told as a hook that failed.
-            with self.scopes.shield(), suppress(HostError):
+            # What kept the hook from running was told as a hook that failed.
+            with self.scopes.shield(), suppress(TransportError):
                 await self._run_hook("after_run", workspace, environment)
 
     def _tell_of_reaped(self, count: int) -> None:
@@ -216,7 +226,7 @@ class _Run:
         self._enter(Phase.HOOK)
         try:
             problem = await self._run_hook(name, workspace, environment)
-        except HostError as exc:
+        except TransportError as exc:
             raise Abandoned(ErrorKind.PORT_EXIT, str(exc)) from exc
         if problem is not None:
             raise Abandoned(ErrorKind.HOOK_FAILED, problem)
@@ -229,8 +239,8 @@ class _Run:
         self.began |= getattr(self.bench.settings.hooks, name) is not None
         try:
             return await environment.run_hook(name, workspace, self.reports.publish)
-        except HostError as exc:
-            if exc.trouble is not HostTrouble.DROPPED:
+        except TransportError as exc:
+            if not (isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED):
                 self.began = began
             raise
 

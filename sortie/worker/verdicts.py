@@ -17,6 +17,7 @@ from sortie.model import (
     TurnOutcome,
     TurnResult,
 )
+from sortie.resources import shortage_behind
 from sortie.worker.rereading import Gone, Reread, Unreadable
 
 
@@ -28,11 +29,14 @@ class Abandoned(Exception):
         self.failed = Failed(kind=kind, message=message, occupied=occupied)
 
 
-def blamed_on_host(failed: Failed, error: BaseException, *, began: bool) -> Failed:
-    """Return how a run failed that an error ended, with what its remote host has to do with it.
+def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
+    """Return how a run failed that an error ended, with what its remote host or a shortage on this
+    machine has to do with it.
 
     ``began`` tells whether anything had run on the host.
     """
+    if shortage_behind(error) is not None:
+        return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
     cause = host_error_behind(error)
     if cause is None:
         return failed
@@ -96,6 +100,7 @@ def after_turn(
             status=_STATUSES[result.outcome],
             unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
             adrift=result.trouble is HostTrouble.DROPPED,
+            shortage=result.shortage,
         )
     match read:
         case Gone():

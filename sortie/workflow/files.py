@@ -9,6 +9,8 @@ from pathlib import Path
 
 from sortie.config import Place
 from sortie.model import Problem
+from sortie.resources import shortage_behind
+from sortie.resources.descriptors import own
 
 MAX_BYTES = 1 << 20
 """No more than this is read of a WORKFLOW.md or an env file."""
@@ -28,7 +30,7 @@ def read_text(path: Path, source: str) -> str:
     """Return a file's text with ``\\n`` as its only line end and without a byte order mark.
 
     ``source`` names the file in problems. Raises FileRefused for what is no regular file, cannot
-    be read, is larger than MAX_BYTES, is not UTF-8 or holds control characters.
+    be read, is larger than MAX_BYTES, is not UTF-8 or holds control characters; raises Shortage.
     """
     raw = _read(path, source).removeprefix(b"\xef\xbb\xbf")
     try:
@@ -55,7 +57,7 @@ def _read(path: Path, source: str) -> bytes:
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        with open(os.open(path, flags), "rb") as file:
+        with own(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise _refused(source, "is not a regular file")
             raw = file.read(MAX_BYTES + 1)
@@ -64,6 +66,9 @@ def _read(path: Path, source: str) -> bytes:
     except IsADirectoryError as exc:
         raise _refused(source, "is a directory, not a file") from exc
     except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is not None:
+            raise shortage from exc
         raise _refused(source, f"cannot be read: {exc.strerror or exc}") from exc
     if len(raw) > MAX_BYTES:
         raise _refused(source, "is larger than 1 MiB")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 
 import trio
@@ -15,6 +16,7 @@ from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.exceptions import TemplateSyntaxError
 
 from sortie.model import TemplateError
+from sortie.resources import Shortage, patiently, run_in_thread, shortage_behind
 from sortie.workflow.budget import RENDER_SECONDS, TEXT_LIMIT, TOO_LONG, TOO_MUCH, Budget, Exhausted
 from sortie.workflow.compiling import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
@@ -43,7 +45,7 @@ _UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER_SECONDS) -> str:
-    """Return the prompt of a turn. Raises TemplateError with the line of the file.
+    """Return the prompt of a turn. Raises TemplateError with the line of the file, and Shortage.
 
     An empty result of a continuation turn becomes the built-in continuation prompt. What no
     process can be handed (NUL, lone surrogates) is replaced by U+FFFD.
@@ -53,9 +55,8 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
     except LookupError:
         limiter = trio.CapacityLimiter(8)
         _WAITING.set(limiter)
-    text = await trio.to_thread.run_sync(
-        _bounded, prompt, context, seconds, abandon_on_cancel=True, limiter=limiter
-    )
+    bounded = partial(_bounded, prompt, context, seconds)
+    text = await patiently(lambda: run_in_thread(bounded, abandon_on_cancel=True, limiter=limiter))
     if text.strip():
         return _UNUSABLE.sub("\ufffd", text)
     if context.is_continuation:
@@ -70,6 +71,7 @@ class _Outcome:
     done: threading.Event = field(default_factory=threading.Event)
     text: str | None = None
     error: TemplateError | None = None
+    shortage: Shortage | None = None
 
 
 def _bounded(prompt: Prompt, context: PromptContext, seconds: float) -> str:
@@ -79,12 +81,20 @@ def _bounded(prompt: Prompt, context: PromptContext, seconds: float) -> str:
     if not _RUNNING.acquire(timeout=seconds):
         raise too_long
     outcome = _Outcome()
-    threading.Thread(
-        target=_work, args=(prompt, context, deadline, outcome), name="prompt", daemon=True
-    ).start()
+    started = False
+    try:
+        threading.Thread(
+            target=_work, args=(prompt, context, deadline, outcome), name="prompt", daemon=True
+        ).start()
+        started = True
+    finally:
+        if not started:  # who gives it back did not begin
+            _RUNNING.release()
     # The rendering ends itself at the deadline where it can; give it time to say so.
     if not outcome.done.wait(max(0.0, deadline - time.monotonic()) + 0.25):
         raise too_long
+    if outcome.shortage is not None:
+        raise outcome.shortage
     if outcome.text is None:
         raise outcome.error or TemplateError(f"{prompt.path}: prompt: the rendering crashed")
     return outcome.text
@@ -94,6 +104,7 @@ def _work(prompt: Prompt, context: PromptContext, deadline: float, outcome: _Out
     try:
         outcome.text = _rendered(prompt, context, deadline)
     except _MISTAKES as exc:
+        outcome.shortage = shortage_behind(exc)
         line = prompt.line + _line_of(exc, prompt) - 1
         outcome.error = TemplateError(f"{prompt.path}:{line}: prompt: {_reason(exc)}")
     finally:

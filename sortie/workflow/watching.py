@@ -15,6 +15,8 @@ from pathlib import Path
 import trio
 from watchfiles import awatch
 
+from sortie.resources import Shortage, run_in_thread
+
 _LOOK_MS = 1_000
 _DEBOUNCE_MS = 100  # an editor's few steps of one save
 _Stamp = tuple[int, ...] | None
@@ -26,12 +28,12 @@ async def watch(path: Path, notify: Callable[[], None]) -> None:
     It is called once at first, for a change that came between reading the file and watching it.
     Runs until cancelled; where watching fails it looks again every second instead.
     """
-    seen = await _look(path)
+    seen = await _look(path, None)
     notify()
     while True:
         async with aclosing(_hints(path.absolute().parent)) as hints:
             async for names in hints:
-                now = await _look(path)
+                now = await _look(path, seen)
                 if path.name in names or now != seen:
                     notify()
                 seen = now
@@ -57,8 +59,12 @@ async def _hints(directory: Path) -> AsyncGenerator[frozenset[str], None]:
     yield frozenset()
 
 
-async def _look(path: Path) -> _Stamp:
-    return await trio.to_thread.run_sync(_look_now, path, abandon_on_cancel=True)
+async def _look(path: Path, seen: _Stamp) -> _Stamp:
+    """Return a file's stamp, and ``seen`` where a shortage keeps that from being known."""
+    try:
+        return await run_in_thread(_look_now, path, abandon_on_cancel=True)
+    except Shortage:
+        return seen
 
 
 def _look_now(path: Path) -> _Stamp:

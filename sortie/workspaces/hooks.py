@@ -10,6 +10,7 @@ from enum import StrEnum
 import trio
 
 from sortie.model import HostError, TransportError
+from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Transport
 
 OUTPUT_LIMIT = 4096
@@ -32,13 +33,14 @@ class HookResult:
 
     ``status`` says it in words ("exit 1", "signal 9"). ``output`` is the end of stdout and
     stderr, with control characters escaped; or the reason why the hook could not be run.
+    ``trouble`` is set where that is no fault of the hook: its host, or a shortage on this machine.
     """
 
     result: HookOutcome
     seconds: float
     status: str
     output: str
-    trouble: HostError | None = None
+    trouble: TransportError | None = None
 
 
 async def run_hook(
@@ -72,7 +74,7 @@ async def run_hook(
             seconds=seconds,
             status="not run",
             output=str(exc),
-            trouble=exc if isinstance(exc, HostError) else None,
+            trouble=exc if isinstance(exc, HostError) or shortage_behind(exc) else None,
         )
     seconds = trio.current_time() - began
     if exit_ is None:

@@ -22,6 +22,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
+from sortie.scheduler.rules import SHORTAGE_DELAY
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 HANDOFF = replace(POLICY, handoff_state="Review")
@@ -210,3 +211,24 @@ def test_idle_is_two_good_polls_with_nothing_to_do_or_to_wait_for() -> None:
         counts.append(driver.scheduler.idle_polls)
 
     assert counts == [0, 0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.PORT_EXIT, ErrorKind.INVALID_WORKSPACE_CWD])
+def test_a_shortage_of_the_machine_neither_counts_nor_holds(kind: ErrorKind) -> None:
+    """The run is tried again soon and for ever, with the attempt that it had."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, PORT_EXIT)
+    (run,) = starts(driver.pass_time(10.0))
+    waits, attempts = [], []
+
+    for _ in range(4):
+        decisions = driver.end(run.run_id, Failed(kind=kind, message="no files", shortage=True))
+        (retry,) = only(decisions, rec.RecordRetry)
+        assert isinstance(retry, rec.RecordRetry)
+        waits.append(retry.delay)
+        (run,) = starts(driver.pass_time(retry.delay))
+        attempts.append(run.streak)
+
+    assert waits == [SHORTAGE_DELAY] * 4
+    assert attempts == [Streak(failures=1)] * 4

@@ -114,6 +114,8 @@ def test_every_fact_has_its_line() -> None:
         ("info", "http.listening"),
         ("warning", "control.unavailable"),
         ("debug", "http.answered"),
+        ("error", "shortage.began"),
+        ("info", "shortage.ended"),
         ("error", "adapter.crashed"),
     ]
 

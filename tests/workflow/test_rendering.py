@@ -7,13 +7,15 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
-from sortie.workflow import Prompt, PromptContext, render, with_status_instructions
-from sortie.workflow.prompts import CONTINUATION_PROMPT
+from sortie.workflow import Prompt, PromptContext, render, rendering, with_status_instructions
+from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
+from tests.resources.scarcity import no_threads
 from tests.workflow.sample import ISSUE, context
 
 FULL = Issue(
@@ -380,3 +382,36 @@ def test_the_example_renders_for_every_kind_of_turn() -> None:
 
     assert ["DEMO-" in text for text in texts] == [True] * 4
     assert "2 attempts failed before" in texts[3]
+
+
+async def test_a_thread_that_cannot_be_had_costs_no_later_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often there is none, what is rendered afterwards is rendered; nobody is blamed."""
+    with no_threads(monkeypatch, only="prompt") as limit, trio.move_on_after(30):
+        async with trio.open_nursery() as nursery:
+            for _ in range(12):
+                nursery.start_soon(rendered, "x")
+            while limit.refused < 12:
+                await trio.sleep(0.01)
+            limit.reached = False
+
+    assert await rendered("still here") == "still here"
+
+
+async def test_memory_that_runs_out_is_not_the_templates_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is a shortage, and the prompt is rendered once that is over."""
+    tries: list[int] = []
+
+    def short(given: PromptContext) -> dict[str, Any]:
+        tries.append(1)
+        if len(tries) < 3:
+            raise MemoryError
+        return variables_of(given)
+
+    monkeypatch.setattr(rendering, "variables_of", short)
+
+    assert await rendered("{{ attempt }}") == "0"
+    assert len(tries) == 3

@@ -16,6 +16,7 @@ from sortie.model import (
     TurnOutcome,
     TurnResult,
 )
+from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Process, Transport
 
 FINISH_SLACK = 5.0
@@ -106,4 +107,5 @@ class Turn:
             credits=evidence.trailer.credits if evidence.trailer else None,
             warnings=evidence.warnings,
             trouble=error.trouble if isinstance(error, HostError) else None,
+            shortage=error is not None and shortage_behind(error) is not None,
         )

@@ -21,6 +21,8 @@ from sortie.telemetry.facts.daemon import (
     OrphansSought,
     PauseChanged,
     PollCompleted,
+    ShortageBegan,
+    ShortageEnded,
     StateRestored,
     StoreFailed,
     StoreRecovered,
@@ -107,6 +109,8 @@ Fact = (
     | HostRested
     | HostGivenUp
     | HttpAnswered
+    | ShortageBegan
+    | ShortageEnded
     | AdapterCrashed
 )
 
@@ -148,6 +152,8 @@ __all__ = [
     "SessionRefused",
     "SessionStarted",
     "StatusFileRead",
+    "ShortageBegan",
+    "ShortageEnded",
     "StateRestored",
     "StoreFailed",
     "StoreRecovered",

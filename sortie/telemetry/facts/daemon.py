@@ -162,6 +162,21 @@ class HttpAnswered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShortageBegan:
+    """The daemon was refused a resource: files, processes or memory."""
+
+    resource: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortageEnded:
+    """The daemon is given the resource again."""
+
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterCrashed:
     """An adapter raised what it should not; the traceback is logged."""
 

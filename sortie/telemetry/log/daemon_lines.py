@@ -28,6 +28,8 @@ from sortie.telemetry.facts import (
     OrphansSought,
     PauseChanged,
     RetryScheduled,
+    ShortageBegan,
+    ShortageEnded,
     StateRestored,
     TransitionCompleted,
     WaitEnded,
@@ -65,6 +67,8 @@ DaemonFact = (
     | HostRested
     | HostGivenUp
     | HttpAnswered
+    | ShortageBegan
+    | ShortageEnded
     | AdapterCrashed
 )
 
@@ -161,6 +165,10 @@ def daemon_lines(fact: DaemonFact) -> Lines:
             return (line("warning", "control.unavailable", path=path, error=error),)
         case HttpAnswered(route=route, status=status):
             return (line("debug", "http.answered", route=route, status=status),)
+        case ShortageBegan(resource=resource, message=message):
+            return (line("error", "shortage.began", resource=resource, error=message),)
+        case ShortageEnded(resource=resource):
+            return (line("info", "shortage.ended", resource=resource),)
         case AdapterCrashed(where=where, traceback=traceback):
             return (line("error", "adapter.crashed", where=where, traceback=traceback),)
         case _:

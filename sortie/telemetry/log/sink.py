@@ -48,6 +48,8 @@ from sortie.telemetry.facts import (
     RunStopping,
     SessionRefused,
     SessionStarted,
+    ShortageBegan,
+    ShortageEnded,
     StateRestored,
     StatusFileRead,
     StoreFailed,
@@ -147,6 +149,8 @@ class LogSink:
                 | HostRested()
                 | HostGivenUp()
                 | HttpAnswered()
+                | ShortageBegan()
+                | ShortageEnded()
                 | AdapterCrashed()
             ):
                 return daemon_lines(fact)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sortie.model import TrackerError, TrackerErrorKind
+from sortie.resources import shortage_behind
 
 LOCK_NAME = ".sortie-tracker-lock"
 """The lock file, beside the issues' files; it stays there, empty."""
@@ -128,6 +129,9 @@ def remove_leftovers(directory: Path) -> None:
 
 def translated(exc: OSError, attempt: str) -> TrackerError:
     """Return the error of this port for one of the operating system."""
+    shortage = shortage_behind(exc)
+    if shortage is not None:
+        return TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {shortage}")
     reason = exc.strerror or type(exc).__name__
     if isinstance(exc.filename, str):
         reason = f"{reason} ({exc.filename!r})"

@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
+from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
 from sortie.trackers.file.documents import Change, Entry, Format, Found, SetState, Spoiled
 from sortie.trackers.file.fields import one_line
@@ -142,7 +143,9 @@ def _names(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
                 yield entry.name, entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue
-        except OSError:
+        except OSError as exc:
+            if shortage_behind(exc) is not None:
+                raise
             yield entry.name, None
 
 
@@ -154,6 +157,8 @@ def _document(path: Path, file_format: Format, old: Document | None, at: float) 
     except FileNotFoundError:
         return None
     except (OSError, disk.NotAFile) as exc:
+        if shortage_behind(exc) is not None:
+            raise  # nothing is wrong with this file
         return _unreadable(path, file_format, exc, known)
     digest = sha256(raw).hexdigest()
     changed = max(status.st_mtime_ns, status.st_ctime_ns)

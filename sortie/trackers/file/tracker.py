@@ -19,6 +19,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.resources import run_in_thread
 from sortie.trackers import IssuesRead, Overview, Sightings, Unreadable
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
@@ -108,7 +109,7 @@ class FileTracker:
             if self._last_good_look > asked_after:
                 return self._reading
             self._looks_begun += 1
-            self._reading = await trio.to_thread.run_sync(
+            self._reading = await run_in_thread(
                 self._shelf.look,
                 self._reading,
                 self._now().timestamp(),
@@ -125,7 +126,7 @@ class FileTracker:
             with trio.move_on_after(LOCK_PATIENCE):
                 while True:
                     try:
-                        return await trio.to_thread.run_sync(
+                        return await run_in_thread(
                             self._shelf.change, self._reading, issue.id, expected, change
                         )
                     except LockTaken:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import psutil
 
 from sortie.model import ProcessIdentity
+from sortie.resources import shortage_behind
 from sortie.transports.local.identity import identity_of
 from sortie.transports.local.mark import mark_of
 
@@ -86,6 +87,7 @@ class Census:
 def take_census(roots: Collection[int], *, everyone: bool) -> Census:
     """Look at every process; blocks for some 10 ms. ``roots`` are pids of our own.
 
+    Raises what a shortage raises: a process that could not be looked at is not one that is gone.
     What was started meanwhile is looked at too, or a process that replaces itself all the time
     would always be gone when its turn comes.
     """
@@ -130,7 +132,8 @@ def _look_at(
             # A zombie with further threads is a program whose main thread has left the others.
             dead = status in _DEAD and handle.num_threads() <= 1
         pgid, sid, identity = os.getpgid(pid), os.getsid(pid), identity_of(pid)
-    except _TROUBLE:
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
         return None
     adopted = ppid == me and sid != my_session and pid not in roots
     looked_into = (adopted or everyone) and not dead
@@ -153,7 +156,8 @@ def _look_at(
 def _cookie(handle: psutil.Process) -> str | None:
     try:
         return handle.environ().get(COOKIE)
-    except _TROUBLE:
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
         return None
 
 
@@ -163,6 +167,12 @@ def _homes(pid: int) -> tuple[str, ...]:
             return (psutil.Process(pid).cwd(),)
         # psutil's own way takes twenty times as long.
         cwd, root = os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/root")
-    except _TROUBLE:
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
         return ()
     return (cwd,) if root == "/" else (cwd, root)
+
+
+def _raise_shortage(exc: Exception) -> None:
+    if shortage_behind(exc) is not None:
+        raise exc

@@ -10,6 +10,7 @@ import os
 from contextlib import suppress
 
 from sortie.model import TransportError
+from sortie.resources import shortage_behind
 from sortie.transports.local.opening import DIRECTORY, opened, plain, single, translated
 from sortie.transports.local.removal import Removal
 
@@ -51,13 +52,25 @@ def remove(root: str, name: str) -> bool:
 
 
 def contained(root: str, path: str) -> bool:
-    """Tell whether ``path`` is a directory, no link, whose real path lies in the real root."""
-    with suppress(OSError, ValueError, TransportError), opened(path) as fd:
+    """Tell whether ``path`` is a directory, no link, whose real path lies in the real root.
+
+    Raises TransportError where a shortage leaves that unknown.
+    """
+    with translated(f"look at {path}"):
+        try:
+            return _is_contained(root, path)
+        except (OSError, ValueError, TransportError) as exc:
+            if shortage_behind(exc) is not None:
+                raise
+            return False
+
+
+def _is_contained(root: str, path: str) -> bool:
+    with opened(path) as fd:
         real_root = os.path.realpath(root, strict=True)
         real = os.path.realpath(path, strict=True)
         inside = os.path.commonpath([real_root, real]) == real_root and real != real_root
         return inside and os.path.samestat(os.fstat(fd), os.stat(real))
-    return False
 
 
 def _make_root(root: str) -> None:

@@ -4,6 +4,7 @@ Rule 1: a process gets SIGTERM at most once, and what its handler starts gets no
 first process lives, so that an orderly shutdown is not disturbed.
 Rule 2: every wait has an end; what is alive then is named in a ProcessesLeft and given up.
 Rule 3: a signal goes to the process that was seen, never to a later one with its pid.
+Rule 4: nobody is given up who could not be signalled for a shortage.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import psutil
 import trio
 
 from sortie.model import ProcessesLeft
+from sortie.resources import Shortage, note, shortage_behind
+from sortie.resources.descriptors import lent_reserve
 from sortie.transports.local.census import Census, Seen
 from sortie.transports.local.families import Members
 from sortie.transports.local.root import Root
@@ -47,6 +50,7 @@ class Ending:
         self._find = find
         self._root = root
         self._deadline: float | None = None
+        self._refused = False  # a shortage kept a signal from being sent
         self.ended: set[psutil.Process] = set()
         self.killed: set[psutil.Process] = set()
 
@@ -94,7 +98,7 @@ class Ending:
             if group is not None:
                 _send_to_group(group, signal.SIGKILL)
             self._signal(members.alive.values(), signal.SIGKILL)
-            if trio.current_time() >= deadline:
+            if trio.current_time() >= deadline and not self._refused:
                 raise self._left_over(members)
             await trio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -118,10 +122,15 @@ class Ending:
         return self._root.pid if self._root is not None and self._root.pinned else None
 
     def _signal(self, members: Iterable[Seen], signum: signal.Signals) -> None:
+        self._refused = False
         for seen in members:
             try:
                 if not send(seen, signum):
                     continue
+            except Shortage as exc:
+                self._refused = True
+                note(exc)
+                continue
             except PermissionError:
                 # It runs as another user, which nothing here can end.
                 self._give_up(seen)
@@ -144,12 +153,30 @@ class Ending:
 def send(seen: Seen, signum: signal.Signals) -> bool:
     """Signal a process, and never a later one with its pid; return whether it was there.
 
-    Raises PermissionError.
+    Raises PermissionError, and Shortage where nobody could be signalled for want of something.
     """
+    try:
+        return _send(seen, signum)
+    except OSError as exc:
+        if shortage_behind(exc) is None:
+            raise
+    try:
+        with lent_reserve():
+            return _send(seen, signum)
+    except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is None:
+            raise
+        raise shortage from exc
+
+
+def _send(seen: Seen, signum: signal.Signals) -> bool:
     with suppress(ProcessLookupError, psutil.NoSuchProcess):
         try:
             pidfd = os.pidfd_open(seen.pid)
-        except (AttributeError, OSError):
+        except (AttributeError, OSError) as exc:
+            if shortage_behind(exc) is not None:
+                raise
             _send_by_pid(seen, signum)
             return True
         try:

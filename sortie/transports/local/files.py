@@ -8,6 +8,7 @@ import stat
 from contextlib import suppress
 
 from sortie.model import TransportError
+from sortie.resources.descriptors import own
 from sortie.transports.local.opening import opened, opened_below, parts_of, translated
 
 # NONBLOCK: opening a FIFO without it waits for a writer.
@@ -45,7 +46,7 @@ def write(directory: str, name: str, content: bytes) -> None:
         new = f".sortie-{os.getpid()}-{next(_numbers)}"
         try:
             file = os.open(new, _NEW, 0o600, dir_fd=fd)
-            with os.fdopen(file, "wb") as stream:
+            with own(file, "wb") as stream:
                 stream.write(content)
             os.replace(new, last, src_dir_fd=fd, dst_dir_fd=fd)
         except OSError:

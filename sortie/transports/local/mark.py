@@ -12,6 +12,8 @@ import hashlib
 import resource
 import sys
 
+from sortie.resources import shortage_behind
+
 _FIRST_MARK, _MARKS = 43 * 10**17, 10**17  # bytes: beyond every memory, below the 2**63 of shells
 _LINE = b"Max resident set"
 
@@ -38,7 +40,10 @@ def carry(mark: int) -> bool:
 
 
 def mark_of(pid: int) -> int | None:
-    """Return the mark of a process, None where it has none or cannot be asked."""
+    """Return the mark of a process, None where it has none or cannot be asked.
+
+    Raises OSError where a shortage leaves that unknown.
+    """
     if sys.platform != "linux":
         return None
     try:
@@ -55,5 +60,7 @@ def _soft_limit_of_another_user(pid: int) -> int:
         with open(f"/proc/{pid}/limits", "rb") as file:
             line = next((line for line in file if line.startswith(_LINE)), b"")
         return int(line.removeprefix(_LINE).split()[0])
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError) as exc:
+        if shortage_behind(exc) is not None:
+            raise
         return -1

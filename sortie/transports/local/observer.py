@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 import trio
 
+from sortie.resources import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    run_in_thread,
+    shortage_behind,
+)
+from sortie.resources.descriptors import lent_reserve
+from sortie.resources.register import not_known
 from sortie.transports.local.census import Census, depth_in, take_census, take_homes
 from sortie.transports.local.families import Families
 from sortie.transports.local.shared import Shared
@@ -17,8 +27,14 @@ from sortie.transports.local.shared import Shared
 _THREADS = 8
 
 
+T = TypeVar("T")
+
+
 class Observer:
-    """Looks at the processes of this machine for everybody who waits for some of them to end."""
+    """Looks at the processes of this machine for everybody who waits for some of them to end.
+
+    Rule: a look that fails for a shortage says nothing; it is made again until it succeeds.
+    """
 
     def __init__(self, families: Families) -> None:
         self._families = families
@@ -48,20 +64,39 @@ class Observer:
 
     async def occupants(self, directory: str) -> list[int]:
         """Return the pids of the processes that live in a directory or below it."""
-        real = await trio.to_thread.run_sync(
-            os.path.realpath, directory, limiter=self._limiter, abandon_on_cancel=True
-        )
+        real = await self._known(partial(os.path.realpath, directory))
         everybody = await self._homes.ask()
         return [pid for pid, homes in everybody.items() if any(depth_in(h, real) for h in homes)]
 
     async def _take_homes(self) -> dict[int, tuple[str, ...]]:
-        return await trio.to_thread.run_sync(
-            take_homes, limiter=self._limiter, abandon_on_cancel=True
-        )
+        return await self._known(take_homes)
 
     async def _take(self, *, everyone: bool) -> Census:
-        take = partial(take_census, self._families.roots(), everyone=everyone)
-        census = await trio.to_thread.run_sync(take, limiter=self._limiter, abandon_on_cancel=True)
+        census = await self._known(lambda: take_census(self._families.roots(), everyone=everyone))
         self._taken_at = trio.current_time()
         self._families.observe(census)
         return census
+
+    async def _known(self, look: Callable[[], T]) -> T:
+        """Return what a look shows; where a shortage stands in its way, when that is over."""
+        pause = FIRST_PAUSE
+        sentence = "it cannot be told which processes live: their runs stay as they are"
+        while True:
+            try:
+                return await self._looked(look)
+            except Exception as exc:
+                if shortage_behind(exc) is None:
+                    raise
+            with not_known(sentence):
+                await trio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _looked(self, look: Callable[[], T]) -> T:
+        run = partial(run_in_thread, look, limiter=self._limiter, abandon_on_cancel=True)
+        try:
+            return await run()
+        except OSError as exc:
+            if shortage_behind(exc) is None:
+                raise
+        with lent_reserve():
+            return await run()

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from sortie.model import TransportError
+from sortie.resources import shortage_behind
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -30,6 +31,9 @@ def translated(attempt: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is not None:
+            raise TransportError(f"could not {attempt}: {shortage}") from exc
         reason = _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
         raise TransportError(f"could not {attempt}: {reason}") from exc
     except ValueError as exc:  # a NUL character, or text that no file name can hold

@@ -6,7 +6,8 @@ import os
 import stat
 import sys
 
-from sortie.model import ProgramNotFound
+from sortie.model import ProgramNotFound, TransportError
+from sortie.resources import shortage_behind
 
 
 def find_program(name: str, path: str) -> str:
@@ -14,6 +15,7 @@ def find_program(name: str, path: str) -> str:
 
     Raises ProgramNotFound saying what was looked for and where. Relative entries of ``path`` are
     passed over, so that no workspace can put its own program in another's place.
+    Raises TransportError where a shortage leaves it unknown.
     """
     return _find(name, _directories(path))
 
@@ -64,6 +66,9 @@ def _flaw(program: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return _MISSING
     except (OSError, ValueError) as exc:
+        shortage = shortage_behind(exc)
+        if shortage is not None:
+            raise TransportError(f"could not look at {program}: {shortage}") from exc
         return getattr(exc, "strerror", None) or "its name is not valid"
     if not stat.S_ISREG(mode):
         return "it is no regular file"

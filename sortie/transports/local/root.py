@@ -10,8 +10,39 @@ from contextlib import suppress
 
 import trio
 
+from sortie.resources import FIRST_PAUSE, LONGEST_PAUSE, note, shortage_behind
+from sortie.resources.descriptors import lent_reserve
 from sortie.transports import Exit
 from sortie.transports.local.identity import identity_of
+
+_LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descriptor to wait on
+
+
+async def rooted(process: trio.Process) -> Root:
+    """Return the root of a command that was started, whatever stands in the way of knowing it."""
+    pause = FIRST_PAUSE
+    root = _rooted(process)
+    while root is None:
+        # Cancelling this would leave a process that nobody knows.
+        with trio.CancelScope(shield=True):
+            await trio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+        root = _rooted(process)
+    return root
+
+
+def _rooted(process: trio.Process) -> Root | None:
+    """Return the root, None where a shortage stands in the way."""
+    try:
+        return Root(process)
+    except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is None:
+            raise
+        note(shortage)
+    with lent_reserve(), suppress(OSError):
+        return Root(process)
+    return None
 
 
 class Root:
@@ -57,7 +88,12 @@ class Root:
     async def _wait(self) -> None:
         try:
             pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):
+        except (AttributeError, OSError) as exc:
+            shortage = shortage_behind(exc)
+            if shortage is not None:
+                note(shortage)
+                await trio.sleep(_LOOK_AGAIN)
+                return
             code = await self._process.wait()
             self.pinned = False
             self._exit = Exit(status=code) if code >= 0 else Exit(signal=-code)

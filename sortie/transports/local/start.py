@@ -11,6 +11,9 @@ from functools import partial
 import trio
 
 from sortie.model import ProgramNotFound, TransportError
+from sortie.resources import Shortage, patiently, run_in_thread
+from sortie.resources.descriptors import give_back_limit, inherited_limit
+from sortie.resources.shortages import of_fork
 from sortie.transports import Command
 from sortie.transports.local.programs import find_program
 
@@ -25,10 +28,6 @@ _NOT_EXECUTABLE = {
 _TRANSIENT = {
     errno.E2BIG: "its arguments and environment are too long for this system",
     errno.ETXTBSY: "the file is being written",
-    errno.EAGAIN: "the limit of processes is reached",
-    errno.ENOMEM: "there is not enough memory",
-    errno.EMFILE: "the limit of open files of this process is reached",
-    errno.ENFILE: "the limit of open files of this machine is reached",
 }
 _MAX_SHEBANG = 256
 
@@ -36,24 +35,39 @@ _MAX_SHEBANG = 256
 async def start(command: Command) -> trio.Process:
     """Start a program, its output in pipes; nothing runs where this raises.
 
-    Raises ProgramNotFound where trying again cannot help, and TransportError.
+    Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
+    stands in the way, only after it has lasted for some time.
     """
-    program = await trio.to_thread.run_sync(
-        partial(find_program, command.argv[0], command.env.get("PATH", os.defpath))
-    )
+    search_path = command.env.get("PATH", os.defpath)
+    program = await run_in_thread(find_program, command.argv[0], search_path)
     try:
-        return await trio.lowlevel.open_process(
-            command.argv,
-            executable=program,
-            cwd=command.cwd,
-            env=command.env,
-            stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = await patiently(partial(_open, command, program))
+    except Shortage as exc:
+        raise TransportError(f"could not start {program}: {exc}") from exc
     except OSError as exc:
         raise _translated(exc, command, program) from exc
+    give_back_limit(process.pid)
+    return process
+
+
+async def _open(command: Command, program: str) -> trio.Process:
+    try:
+        with inherited_limit():
+            return await trio.lowlevel.open_process(
+                command.argv,
+                executable=program,
+                cwd=command.cwd,
+                env=command.env,
+                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+    except OSError as exc:
+        shortage = of_fork(exc)
+        if shortage is not None:
+            raise shortage from exc
+        raise
 
 
 def _translated(exc: OSError, command: Command, program: str) -> TransportError:

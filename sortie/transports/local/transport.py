@@ -2,20 +2,23 @@
 
 Rule 1: there is one LocalTransport per process: it takes every child of this process in a
 foreign session for its own, and reaps those that it did not start itself.
-Rule 2: leaving a process's block takes at most the grace time and a few seconds, even where a
-process hangs in the kernel.
+Rule 2: leaving a process's block takes at most the grace time and a few seconds, except where
+nobody can tell whether its processes are gone: then it takes until that is known.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
+from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
+from sortie.resources import Shortage, run_in_thread
+from sortie.resources.register import not_known
 from sortie.transports import Command, Process
 from sortie.transports.local import directories, files
 from sortie.transports.local.census import COOKIE
@@ -27,11 +30,15 @@ from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Output, feed
 from sortie.transports.local.process import LocalProcess, Means
 from sortie.transports.local.programs import resolve_program
-from sortie.transports.local.root import Root
+from sortie.transports.local.root import Root, rooted
 from sortie.transports.local.start import check_speakable, start
 from sortie.transports.local.sweep import Sweep
 
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
+_UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 
 class LocalTransport:
@@ -72,7 +79,7 @@ class LocalTransport:
         family = Family(run_id=command.env.get(COOKIE), cwd=os.path.realpath(command.cwd))
         with self._families.registered(family):
             started = await start(command)
-            root = family.root = Root(started)
+            root = family.root = await rooted(started)
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.
             manager = trio.open_nursery()
@@ -110,13 +117,27 @@ class LocalTransport:
         )
 
     async def _leave(self, process: LocalProcess, grace: float) -> None:
-        with trio.move_on_after(grace + KILL_BOUND + _SLACK, shield=True) as bound:
+        """End a process and what it started; stay for as long as nobody can tell whether it is so.
+
+        Who leaves before would let the next run start beside them.
+        """
+        seconds = grace + KILL_BOUND + _SLACK
+        sentence = (
+            f"it cannot be told whether process {process.identity.pid} and what it started are"
+            " gone; look with ps for one that hangs in the kernel (state D)"
+        )
+        with trio.CancelScope(shield=True):
+            if await self._ended(process, seconds):
+                return
+            with not_known(sentence):
+                while not await self._ended(process, seconds):
+                    await trio.sleep(_UNKNOWN_PAUSE)
+
+    async def _ended(self, process: LocalProcess, seconds: float) -> bool:
+        with trio.move_on_after(seconds):
             await process.end()
-        if bound.cancelled_caught:
-            raise TransportError(
-                f"could not tell in {grace + KILL_BOUND + _SLACK:.0f} s whether process"
-                f" {process.identity.pid} and what it started are gone"
-            )
+            return True
+        return False
 
     async def _close(self, started: trio.Process, root: Root, output: Output) -> None:
         output.close()
@@ -153,28 +174,35 @@ class LocalTransport:
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable; see the port."""
         search_path = self._search_path if path is None else path
-        return await trio.to_thread.run_sync(resolve_program, name, search_path)
+        return await self._in_thread(resolve_program, name, search_path)
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name`` inside the real root; see the port."""
-        return await trio.to_thread.run_sync(directories.make, root, name)
+        return await self._in_thread(directories.make, root, name)
 
     async def remove_directory(self, root: str, name: str) -> bool:
         """Remove ``root/name`` with all it holds; see the port."""
-        return await trio.to_thread.run_sync(directories.remove, root, name)
+        return await self._in_thread(directories.remove, root, name)
 
     async def contained(self, root: str, path: str) -> bool:
         """Tell whether ``path`` is a directory inside the real root; see the port."""
-        return await trio.to_thread.run_sync(directories.contained, root, path)
+        return await self._in_thread(directories.contained, root, path)
 
     async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
         """Return at most ``limit`` bytes of a regular file; see the port."""
-        return await trio.to_thread.run_sync(files.read, directory, name, limit)
+        return await self._in_thread(files.read, directory, name, limit)
 
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a small file; see the port."""
-        await trio.to_thread.run_sync(files.write, directory, name, content)
+        await self._in_thread(files.write, directory, name, content)
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file, if any; see the port."""
-        await trio.to_thread.run_sync(files.remove, directory, name)
+        await self._in_thread(files.remove, directory, name)
+
+    async def _in_thread(self, work: Callable[[*Args], T], *args: *Args) -> T:
+        try:
+            return await run_in_thread(work, *args)
+        except Shortage as exc:
+            attempt = work.__name__.replace("_", " ")
+            raise TransportError(f"could not {attempt}: {exc}") from exc

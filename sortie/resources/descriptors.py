@@ -1,0 +1,128 @@
+"""How many files this process may have open, and a few that it keeps back for bad times.
+
+Rule: programs that are started get the soft limit that this process was started with, because
+many (select(2), or a loop that closes every possible descriptor) do not cope with a large one.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+RESERVE = 8
+"""Descriptors kept back for looks at processes: a run is over only when they can be looked at."""
+
+_MARGIN = 64  # descriptors that others may open while a program is started
+
+
+class _Limits:
+    """The limit that this process was started with, None while it is still in force."""
+
+    def __init__(self) -> None:
+        self.inherited: int | None = None
+        self.starting = 0
+
+
+_limits = _Limits()
+_reserve: list[int] = []
+
+
+def own(fd: int, mode: str) -> BinaryIO:
+    """Return a file that closes a descriptor; closes it at once where no file can be made of it.
+
+    ``open`` leaves it open then, for one of a directory for instance.
+    """
+    file: BinaryIO | None = None
+    try:
+        file = cast(BinaryIO, os.fdopen(fd, mode))
+    finally:
+        if file is None:
+            os.close(fd)
+    return file
+
+
+def raise_limit() -> int:
+    """Allow this process as many open files as it may have; return how many that are."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            return soft
+        _limits.inherited = _limits.inherited or soft
+    return hard
+
+
+def keep_reserve() -> None:
+    """Hold ``RESERVE`` descriptors back, or as many of them as can be had."""
+    try:
+        while len(_reserve) < RESERVE:
+            _reserve.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return
+
+
+@contextmanager
+def lent_reserve() -> Iterator[None]:
+    """Let the block use what is kept back."""
+    had = len(_reserve)
+    give_up_reserve()
+    try:
+        yield
+    finally:
+        if had:
+            keep_reserve()
+
+
+def give_up_reserve() -> None:
+    """Hold nothing back any more."""
+    while _reserve:
+        os.close(_reserve.pop())
+
+
+@contextmanager
+def inherited_limit() -> Iterator[None]:
+    """Have programs that the block starts begin with the limit that this process began with.
+
+    Enter it in trio's thread. The limit is the process's, so it is lowered only where others
+    have room below it meanwhile.
+    """
+    if _limits.inherited is None or not _has_room_below(_limits.inherited):
+        yield
+        return
+    _limits.starting += 1
+    _set_soft(_limits.inherited)
+    try:
+        yield
+    finally:
+        _limits.starting -= 1
+        if not _limits.starting:
+            _set_soft(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+
+
+def give_back_limit(pid: int) -> None:
+    """Give a program that was started the limit that this process began with, if it has another."""
+    if _limits.inherited is None or not hasattr(resource, "prlimit"):
+        return
+    try:
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        if soft == hard != _limits.inherited:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(_limits.inherited, hard), hard))
+    except OSError:
+        return  # it has ended, or become somebody else's
+
+
+def _set_soft(soft: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, hard), hard))
+
+
+def _has_room_below(limit: int) -> bool:
+    try:
+        taken = sum(1 for name in os.listdir("/proc/self/fd") if int(name) < limit)
+    except OSError:
+        return False
+    return taken + _MARGIN <= limit

@@ -1,0 +1,88 @@
+"""What the system raises where it has run out of something, and what that means to an operator.
+
+Rule: a shortage is nobody's mistake and passes; whoever meets one tries again and blames nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from enum import StrEnum
+
+from sortie.model import SortieError
+
+
+class Resource(StrEnum):
+    """What can run out."""
+
+    FILES = "files"
+    PROCESSES = "processes"
+    MEMORY = "memory"
+
+
+class Shortage(SortieError):
+    """The machine, or a limit of this process, gives no more of a resource now."""
+
+    def __init__(self, resource: Resource, message: str) -> None:
+        super().__init__(message)
+        self.resource = resource
+
+
+_FILES_OF_PROCESS = (
+    "a shortage of file descriptors: the daemon's limit of open files is reached; raise it"
+    " (ulimit -n, LimitNOFILE= of systemd) or have fewer runs at once"
+)
+_FILES_OF_MACHINE = (
+    "a shortage of file descriptors: the machine's limit of open files is reached; look at"
+    " fs.file-nr and raise fs.file-max"
+)
+_PROCESSES = (
+    "a shortage of processes and threads: their limit is reached; raise it (ulimit -u, TasksMax="
+    " of systemd) or have fewer runs at once"
+)
+_MEMORY = (
+    "a shortage of memory: the system gives no more; give the machine or the daemon's group more"
+    " of it, or have fewer runs at once"
+)
+
+_BY_NUMBER: Mapping[int, tuple[Resource, str]] = {
+    errno.EMFILE: (Resource.FILES, _FILES_OF_PROCESS),
+    errno.ENFILE: (Resource.FILES, _FILES_OF_MACHINE),
+    errno.ENOMEM: (Resource.MEMORY, _MEMORY),
+    errno.ENOBUFS: (Resource.MEMORY, _MEMORY),
+}
+_NO_THREAD = "can't start new thread"  # CPython's words, from 3.11 to 3.15
+
+
+def of_fork(exc: OSError) -> Shortage | None:
+    """Return the shortage by which a process could not be started, None where it was none.
+
+    EAGAIN means a shortage there; everywhere else it means that there is nothing to read yet.
+    """
+    if exc.errno == errno.EAGAIN:
+        return Shortage(Resource.PROCESSES, _PROCESSES)
+    return shortage_behind(exc)
+
+
+def shortage_behind(error: BaseException) -> Shortage | None:
+    """Return the shortage that an error is or was raised from, None where it was none."""
+    cause: BaseException | None = error
+    while cause is not None:
+        shortage = _shortage(cause)
+        if shortage is not None:
+            return shortage
+        cause = cause.__cause__
+    return None
+
+
+def _shortage(error: BaseException) -> Shortage | None:
+    match error:
+        case Shortage():
+            return error
+        case OSError(errno=int(number)) if number in _BY_NUMBER:
+            return Shortage(*_BY_NUMBER[number])
+        case MemoryError():
+            return Shortage(Resource.MEMORY, _MEMORY)
+        case RuntimeError() if _NO_THREAD in str(error):
+            return Shortage(Resource.PROCESSES, _PROCESSES)
+    return None

@@ -1,0 +1,57 @@
+"""What the system raises for want of something is known as that, wherever it was raised from."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from sortie.model import TransportError
+from sortie.resources import Resource, Shortage, shortage_behind
+from sortie.resources.shortages import of_fork
+
+SHORT = {
+    OSError(errno.EMFILE, "Too many open files"): Resource.FILES,
+    OSError(errno.ENFILE, "Too many open files in system"): Resource.FILES,
+    OSError(errno.ENOMEM, "Cannot allocate memory"): Resource.MEMORY,
+    OSError(errno.ENOBUFS, "No buffer space available"): Resource.MEMORY,
+    MemoryError(): Resource.MEMORY,
+    RuntimeError("can't start new thread"): Resource.PROCESSES,
+    Shortage(Resource.PROCESSES, "none left"): Resource.PROCESSES,
+}
+
+
+@pytest.mark.parametrize(("error", "resource"), SHORT.items(), ids=repr)
+def test_shortages_are_known(error: Exception, resource: Resource) -> None:
+    """Each is known by itself and behind the errors that were made of it."""
+    wrapped = TransportError("could not")
+    wrapped.__cause__ = ValueError()
+    wrapped.__cause__.__cause__ = error
+
+    found = [shortage_behind(error), shortage_behind(wrapped)]
+
+    assert [shortage and shortage.resource for shortage in found] == [resource, resource]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOENT, os.strerror(errno.ENOENT)),
+        BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)),
+        RuntimeError("generator raised StopIteration"),
+        ValueError(),
+    ],
+    ids=repr,
+)
+def test_what_is_none_is_not_taken_for_one(error: Exception) -> None:
+    """Nothing to read yet, for one, is no shortage."""
+    assert shortage_behind(error) is None
+
+
+def test_a_refused_fork_is_a_shortage() -> None:
+    """There EAGAIN means that the limit of processes is reached."""
+    shortage = of_fork(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+
+    assert shortage is not None
+    assert shortage.resource is Resource.PROCESSES
