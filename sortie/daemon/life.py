@@ -65,6 +65,7 @@ def run_daemon(options: RunOptions) -> int:
     configure(
         settings.logging.level,
         settings.logging.format,
+        colours=options.colours,
         secrets=secrets_of(settings).values | {token},
     )
     become_subreaper()

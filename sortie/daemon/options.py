@@ -20,6 +20,11 @@ class RunOptions:
     log_format: str | None = None
     exit_when_idle: bool = False
 
+    @property
+    def colours(self) -> bool:
+        """Whether the environment lets a terminal have colours; see no-color.org."""
+        return not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb"
+
     def flags(self) -> dict[str, str]:
         """Return the settings that were given as options, by dotted key."""
         given = {

@@ -72,7 +72,7 @@ def _load(options: RunOptions) -> Workflow:
     """Read WORKFLOW.md, and have what the tracker logs go where the settings say."""
     workflow = load_workflow(options)
     settings = workflow.settings
-    configure(settings.logging.level, settings.logging.format)
+    configure(settings.logging.level, settings.logging.format, colours=options.colours)
     return workflow
 
 

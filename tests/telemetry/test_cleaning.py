@@ -155,5 +155,5 @@ def test_a_long_list_and_a_deep_one_end() -> None:
     cleaned = Cleaner(())(None, "info", event)
 
     assert len(cleaned["long"]) == ITEM_LIMIT
-    for renderer in (TextRenderer(colours=False), JsonRenderer()):
+    for renderer in (TextRenderer(), JsonRenderer()):
         assert len(renderer(None, "info", cleaned)) < 10_000

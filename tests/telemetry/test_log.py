@@ -132,23 +132,37 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("stream", "colours", "coloured"),
+    ("stream", "terminal", "colours", "coloured"),
     [
-        (Terminal(), None, True),
-        (io.StringIO(), None, False),
-        (Terminal(), False, False),
-        (io.StringIO(), True, True),
+        (Terminal(), None, True, True),
+        (io.StringIO(), None, True, False),
+        (Terminal(), None, False, False),
+        (Terminal(), False, True, False),
+        (io.StringIO(), True, True, True),
     ],
 )
 def test_colours_appear_on_a_terminal_only(
-    stream: io.StringIO, colours: bool | None, coloured: bool
+    stream: io.StringIO, terminal: bool | None, colours: bool, coloured: bool
 ) -> None:
-    """Colours follow the stream unless they are asked for or refused."""
-    configure("info", "text", stream, colours)
+    """Colours follow the stream, unless it is told what it is, or colours are not wanted."""
+    configure("info", "text", stream, terminal, colours)
 
     structlog.get_logger().info("it.happened")
 
     assert ("\x1b[" in stream.getvalue()) is coloured
+
+
+def test_a_terminal_gets_the_short_form() -> None:
+    """Time of day and issue come first there; into a pipe the line is what it always was."""
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        configure("info", "text", stream, colours=False)
+        structlog.get_logger().info("run.started", issue="A-1", run="12345678-90ab", attempt=0)
+
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\dZ A-1 run\.started attempt=0 run=12345678\n", terminal.getvalue()
+    )
+    assert written(pipe) == ["TIME info    run.started issue=A-1 run=12345678-90ab attempt=0"]
 
 
 def test_json_has_no_colours_even_on_a_terminal() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.telemetry.log.cleaning import Cleaner
-from sortie.telemetry.log.rendering import JsonRenderer, TextRenderer
+from sortie.telemetry.log.rendering import JsonRenderer, TerminalRenderer, TextRenderer
 
-TEXT = TextRenderer(colours=False)
+TEXT = TextRenderer()
 JSON = JsonRenderer()
+TERMINAL = TerminalRenderer(colours=False)
 
 # Surrogates too: file names and agents' output may hold them.
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -22,14 +24,17 @@ VALUES = st.recursive(
 )
 
 
-def render(renderer: TextRenderer | JsonRenderer, **values: object) -> str:
+Renderer = TextRenderer | JsonRenderer | TerminalRenderer
+
+
+def render(renderer: Renderer, **values: object) -> str:
     clean = Cleaner(())(None, "info", {"level": "info", "event": "it.happened", **values})
     return renderer(None, "info", clean)
 
 
-@pytest.mark.parametrize("renderer", [TEXT, JSON], ids=["text", "json"])
+@pytest.mark.parametrize("renderer", [TEXT, JSON, TERMINAL], ids=["text", "json", "terminal"])
 @given(value=VALUES)
-def test_no_value_makes_a_second_line(renderer: TextRenderer | JsonRenderer, value: object) -> None:
+def test_no_value_makes_a_second_line(renderer: Renderer, value: object) -> None:
     """A line holds no character that ends a line or that a terminal could act on."""
     line = render(renderer, value=value)
 
@@ -86,12 +91,53 @@ def test_how_text_shows_values(value: object, written: str) -> None:
     assert line == f"T info    it.happened value={written}"
 
 
-def test_colours_are_only_added_when_asked_for() -> None:
-    """Colour codes surround time, level, event and keys, and nothing else changes."""
-    event = {"time": "T", "level": "warning", "event": "it.happened", "key": "value"}
+STAMP = "2026-01-01T12:00:00.123456Z"
 
-    line = TextRenderer(colours=True)(None, "warning", event)
 
-    assert line == (
-        "\x1b[2mT\x1b[0m \x1b[33mwarning\x1b[0m \x1b[1mit.happened\x1b[0m \x1b[2mkey=\x1b[0mvalue"
-    )
+def shown(renderer: TerminalRenderer, event: str, level: str = "info", **values: object) -> str:
+    return renderer(None, level, {"time": STAMP, "level": level, "event": event, **values})
+
+
+def test_a_terminal_lines_up_events_behind_their_issues() -> None:
+    """Names that are longer than those before move the rest of the lines, but not without end."""
+    renderer = TerminalRenderer(colours=False)
+
+    told = [
+        shown(renderer, "daemon.started", version="1"),
+        shown(renderer, "run.started", issue="DEMO-1", run="0123456789", attempt=0),
+        shown(renderer, "run.started", issue="件-1", run="0123456789"),
+        shown(renderer, "poll.failed", "warning", error="no"),
+        shown(renderer, "run.started", issue="X" * 30),
+        shown(renderer, "run.started", issue="A"),
+    ]
+
+    assert told == [
+        "12:00:00Z daemon.started version=1",
+        "12:00:00Z DEMO-1 run.started attempt=0 run=01234567",
+        "12:00:00Z 件-1   run.started run=01234567",
+        "12:00:00Z        warning poll.failed error=no",
+        f"12:00:00Z {'X' * 30} run.started",
+        f"12:00:00Z A{' ' * 23} run.started",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "colour"),
+    [("succeeded", "\x1b[32m"), ("stalled", "\x1b[31m"), ("interrupted", "\x1b[33m")],
+)
+def test_an_outcome_has_a_colour(outcome: str, colour: str) -> None:
+    """Good, bad and neither are seen from afar; the words are the same without colours."""
+    event = {"issue": "A", "status": outcome}
+
+    line = shown(TerminalRenderer(colours=True), "run.finished", **event)
+
+    assert f"{colour}{outcome}\x1b[0m" in line
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
+    assert plain == shown(TerminalRenderer(colours=False), "run.finished", **event)
+
+
+def test_a_warning_is_a_word_and_a_colour() -> None:
+    """What needs somebody does not hide among the rest."""
+    line = shown(TerminalRenderer(colours=True), "issue.held", "warning")
+
+    assert "\x1b[33mwarning\x1b[0m \x1b[33missue.held\x1b[0m" in line

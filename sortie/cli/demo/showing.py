@@ -36,7 +36,7 @@ def introduction(demo: Demo, *, to_the_end: bool) -> Text:
         text.append(f"  {ISSUES}/      five issues, one file each\n\n")
         text.append(
             "DEMO-5 has priority 1 and goes first. DEMO-4 waits until the agent of DEMO-3 has "
-            "set that issue\nto Done. "
+            "set that issue to Done. "
         )
     else:
         text.append(f"Going on with the demo in {place}\n", "bold")
@@ -45,7 +45,7 @@ def introduction(demo: Demo, *, to_the_end: bool) -> Text:
     if not to_the_end:
         text.append(
             f"It runs until you press Ctrl-C. Meanwhile add a file to {place}/{ISSUES} or edit "
-            f"{WORKFLOW}:\nboth are seen at once.\n"
+            f"{WORKFLOW}: both are seen at once.\n"
         )
     text.append("The log follows on stderr.\n")
     return text

@@ -17,30 +17,37 @@ import structlog
 from sortie.telemetry.log.cleaning import Cleaner
 from sortie.telemetry.log.libraries import route_libraries
 from sortie.telemetry.log.output import LogOutput
-from sortie.telemetry.log.rendering import JsonRenderer, TextRenderer
+from sortie.telemetry.log.rendering import JsonRenderer, TerminalRenderer, TextRenderer
 from sortie.telemetry.log.sink import LogSink
 
 __all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
 
 LogFormat = Literal["text", "json"]
+Renderer = JsonRenderer | TerminalRenderer | TextRenderer
 
 
 def configure(
     level: str,
     line_format: LogFormat,
     stream: TextIO | None = None,
-    colours: bool | None = None,
+    terminal: bool | None = None,
+    colours: bool = True,
     secrets: Collection[str] = (),
 ) -> LogOutput:
     """Send structlog's events, and warnings of libraries, to a stream as lines.
 
-    ``level`` is debug, info, warning or error. ``stream`` is stderr unless given. ``colours`` are
-    used in text on a terminal unless given. Calling it again replaces what was configured before.
+    ``level`` is debug, info, warning or error. ``stream`` is stderr unless given. Text has a short
+    form on a ``terminal``, which is looked up unless given, and there ``colours`` unless they are
+    not wanted. Calling it again replaces what was configured before.
     """
     stream = sys.stderr if stream is None else stream
-    if colours is None:
-        colours = _is_terminal(stream)
-    renderer = JsonRenderer() if line_format == "json" else TextRenderer(colours=colours)
+    if terminal is None:
+        terminal = _is_terminal(stream)
+    renderer: Renderer = TextRenderer()
+    if line_format == "json":
+        renderer = JsonRenderer()
+    elif terminal:
+        renderer = TerminalRenderer(colours=colours)
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
     cleaner = Cleaner(secrets)
     output = LogOutput(stream, partial(_loss_notice, stamp, renderer))
@@ -72,9 +79,7 @@ class _LineLogger:
     debug = info = warning = error = critical = msg
 
 
-def _loss_notice(
-    stamp: structlog.processors.TimeStamper, renderer: JsonRenderer | TextRenderer, count: int
-) -> str:
+def _loss_notice(stamp: structlog.processors.TimeStamper, renderer: Renderer, count: int) -> str:
     event = {"level": "warning", "event": "log.lost", "lines": count}
     return renderer(None, "warning", stamp(None, "warning", event))
 

@@ -5,43 +5,82 @@ from __future__ import annotations
 import json
 import re
 
+from rich.cells import cell_len
 from structlog.typing import EventDict, WrappedLogger
 
 _BARE = re.compile(r"[^\s\"'=\\]+")
-_RESET = "\x1b[0m"
-_DIM = "\x1b[2m"
-_BOLD = "\x1b[1m"
-_LEVEL_COLOURS = {
-    "debug": "\x1b[2m",
-    "info": "\x1b[32m",
-    "warning": "\x1b[33m",
-    "error": "\x1b[31m",
-    "critical": "\x1b[1;31m",
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+_RESET, _DIM, _BOLD = "\x1b[0m", "\x1b[2m", "\x1b[1m"
+_GREEN, _YELLOW, _RED = "\x1b[32m", "\x1b[33m", "\x1b[31m"
+_LEVEL_COLOURS = {"debug": _DIM, "warning": _YELLOW, "error": _RED, "critical": _RED}
+_OUTCOMES = {
+    **dict.fromkeys(("succeeded", "completed", "success", "ok"), _GREEN),
+    **dict.fromkeys(("cancelled", "interrupted", "dropped", "skipped"), _YELLOW),
+    **dict.fromkeys(("failed", "timed_out", "stalled", "error", "timeout"), _RED),
 }
+_OUTCOME_KEYS = frozenset({"status", "outcome", "result"})
+_RUN_SHOWN = 8
+_ISSUE_SHOWN = 24
+"""Columns that the names of issues are lined up in at most."""
 
 
 class TextRenderer:
     """Renders ``TIME LEVEL EVENT key=value ...``; a value is quoted like JSON where it must be."""
-
-    def __init__(self, *, colours: bool) -> None:
-        self._colours = colours
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
         rest = dict(event)
         time = _value(rest.pop("time", ""))
         level = _value(rest.pop("level", "info"))
         name = _value(rest.pop("event", ""))
+        pairs = (f"{_value(key)}={_value(value)}" for key, value in rest.items())
+        return " ".join((time, f"{level:<7}", name, *pairs))
+
+
+class TerminalRenderer:
+    """Renders ``TIME ISSUE EVENT key=value ... run=SHORT`` for somebody who watches a terminal.
+
+    The time is that of the day, in UTC. A level stands before the event unless it is info. Outcomes
+    have a colour each where ``colours``; no word is told by its colour alone.
+    """
+
+    def __init__(self, *, colours: bool) -> None:
+        self._colours = colours
+        self._wide = 0  # columns of the longest name of an issue so far
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
+        rest = dict(event)
+        time = _value(rest.pop("time", ""))
+        level = _value(rest.pop("level", "info"))
+        name = _value(rest.pop("event", ""))
+        issue = _value(rest.pop("issue")) if "issue" in rest else ""
+        run = _value(rest.pop("run")) if "run" in rest else ""
         colour = _LEVEL_COLOURS.get(level, "")
         parts = [
-            self._paint(_DIM, time),
-            self._paint(colour, f"{level:<7}"),
-            self._paint(_BOLD, name),
+            self._paint(_DIM, _STAMP.sub(r"\1Z", time)),
+            self._paint(_BOLD, issue) + " " * self._missing(issue),
+            *([] if level == "info" else [self._paint(colour, level)]),
+            self._paint(colour or _BOLD, name),
         ]
-        parts += [f"{self._paint(_DIM, f'{_value(k)}=')}{_value(v)}" for k, v in rest.items()]
-        return " ".join(parts)
+        parts += [
+            f"{self._paint(_DIM, f'{_value(k)}=')}{self._pair(k, v)}" for k, v in rest.items()
+        ]
+        if run:
+            parts.append(self._paint(_DIM, f"run={run[:_RUN_SHOWN]}"))
+        return " ".join(part for part in parts if part)
+
+    def _missing(self, issue: str) -> int:
+        """Return how many columns line the events up with those above."""
+        taken = cell_len(issue)
+        self._wide = max(self._wide, min(taken, _ISSUE_SHOWN))
+        return max(0, self._wide - taken)
+
+    def _pair(self, key: str, value: object) -> str:
+        written = _value(value)
+        colour = _OUTCOMES.get(written, "") if key in _OUTCOME_KEYS else ""
+        return self._paint(colour, written)
 
     def _paint(self, colour: str, text: str) -> str:
-        return f"{colour}{text}{_RESET}" if self._colours and colour else text
+        return f"{colour}{text}{_RESET}" if self._colours and colour and text else text
 
 
 class JsonRenderer:
