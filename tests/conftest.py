@@ -1,16 +1,28 @@
-"""What all tests share: the switch for the slow ones, and that SIGINT means something."""
+"""What all tests share: the switch for the slow ones, how many processes run them, and SIGINT."""
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
+
+FEWEST, MOST = 2, 4
 
 
 def pytest_configure() -> None:
     """Heed SIGINT, which a shell has its background jobs ignore, and they their children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Take two processes even on one core, since half of the time is waiting, and four at most.
+
+    With more of them deadlines would be missed that a machine with less to do keeps.
+    """
+    return min(MOST, max(FEWEST, os.cpu_count() or 1))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

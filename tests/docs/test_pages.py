@@ -14,7 +14,7 @@ from sortie.cli.app import app
 from tests.docs.pages import PAGES, ROOT, code_blocks, page, table, without_code, word
 
 DEMO = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/sortie demo --exit-when-idle"
-TESTS = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
+TESTS = "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest -n auto"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")

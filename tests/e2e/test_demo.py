@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 from tests.e2e.daemon import free_port
-from tests.e2e.place import Place
+from tests.e2e.place import SORTIE, Place
 
 
 async def test_the_demo_comes_to_its_end(place: Place) -> None:
@@ -23,12 +24,14 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
         KIRO_SIM_LOG=None,
         PATH="/usr/bin:/bin",
     )
+    hint = shlex.split(ran.out.partition("Look closer: ")[2])
     shown = await place.sortie("history", "--format", "json", "--workflow", "demo/WORKFLOW.md")
     rows = {row["issue"]: row for row in json.loads(shown.out)}
     texts = [path.read_text() for path in sorted((place.root / "demo" / "issues").glob("*.md"))]
     states = [line for text in texts for line in text.splitlines() if line.startswith("state:")]
 
     assert ran.code == 0
+    assert hint == [SORTIE, "history", "--workflow", "demo/WORKFLOW.md"]  # not found on that PATH
     assert states == [
         "state: Human Review",
         "state: Human Review",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from rich.text import Text
 
 from sortie.cli.demo.making import ISSUES, WORKFLOW, Demo
 from sortie.cli.output import one_line
+from sortie.cli.program import command_name
 from sortie.model import SortieError
 from sortie.store import HistoryRow
 
@@ -65,11 +67,11 @@ def conclusion(demo: Demo) -> tuple[Text, Table, Text]:
         last = own[0].status.value if own else ""
         cells = (issue.identifier, issue.title, issue.state, str(len(own)), last)
         table.add_row(*(Text(one_line(cell)) for cell in cells))
-    workflow = one_line(str(demo.workflow))
+    workflow = one_line(shlex.quote(str(demo.workflow)))
     return (
         Text("Where the issues stand now:\n", "bold"),
         table,
-        Text(f"\nLook closer: sortie history --workflow {workflow}"),
+        Text(f"\nLook closer: {one_line(command_name())} history --workflow {workflow}"),
     )
 
 
