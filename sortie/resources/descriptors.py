@@ -56,6 +56,11 @@ def raise_limit() -> int:
     return hard
 
 
+def open_files_limit() -> int:
+    """Return how many files this process may have open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def keep_reserve() -> None:
     """Hold ``RESERVE`` descriptors back, or as many of them as can be had."""
     try:

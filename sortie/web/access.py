@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -53,6 +53,7 @@ class Refusal:
 
     status: int
     message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def refusal(access: Access, asked: Asked) -> Refusal | None:

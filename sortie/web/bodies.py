@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import trio
 from starlette.types import Receive
 
@@ -16,6 +18,19 @@ SECONDS = 5.0
 _PATIENCE = 16 * LIMIT
 """Bytes thrown away before an oversized body is refused: a client that is still sending when the
 connection is closed never reads the answer."""
+
+
+def ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+    """Return why a request is refused of which nobody can say where it ends, None for any other.
+
+    Who counts and who looks for the last chunk see different ends (RFC 9112, 6.1): what one takes
+    for the rest of the body is another request to the other.
+    """
+    names = {name.lower() for name, _ in headers}
+    if not {b"content-length", b"transfer-encoding"} <= names:
+        return None
+    message = "send Content-Length or Transfer-Encoding, not both"
+    return Refusal(status=400, message=message, headers={"connection": "close"})
 
 
 async def discard(receive: Receive) -> Refusal | None:

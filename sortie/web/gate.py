@@ -14,7 +14,7 @@ from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Asked, refusal
 from sortie.web.answers import error_response
-from sortie.web.bodies import discard
+from sortie.web.bodies import ambiguous, discard
 
 _ALWAYS = {
     "cache-control": "no-store",
@@ -53,13 +53,15 @@ class Gate:
                 self._publish(HttpAnswered(route=label, status=message["status"]))
             await send(message)
 
-        refused = refusal(self._access, _asked(scope))
+        refused = ambiguous(scope["headers"]) or refusal(self._access, _asked(scope))
         unfit = await discard(receive)
         if (reason := refused or unfit) is None:
             await self._app(scope, receive, send_counted)
             return
-        challenge = {"www-authenticate": 'Bearer realm="sortie"'} if reason.status == 401 else None
-        answer = error_response(reason.status, reason.message, headers=challenge)
+        headers = dict(reason.headers)
+        if reason.status == 401:
+            headers["www-authenticate"] = 'Bearer realm="sortie"'
+        answer = error_response(reason.status, reason.message, headers=headers)
         await answer(scope, receive, send_counted)
 
     def _label(self, scope: Scope) -> str:

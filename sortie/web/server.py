@@ -3,7 +3,8 @@
 Hypercorn's own accept loop has no limit on connections, and its sends cannot be cancelled, so that
 a client which reads nothing could hold up the end of the daemon. Accepting is therefore done here.
 
-Rule 1: at most ``MAX_CONNECTIONS`` are open; a newcomer beyond them takes the oldest one's place.
+Rule 1: at most ``connection_limit`` are open; a newcomer beyond them, or for whom there is no
+descriptor, takes the oldest one's place.
 Rule 2: leaving ``serve`` takes no longer than closing the sockets, whatever clients do.
 Rule 3: what goes wrong on a connection ends that connection only.
 """
@@ -22,12 +23,23 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from starlette.types import ASGIApp
 
+from sortie.resources import note, shortage_behind
+from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import AdapterCrashed, HttpListening
 from sortie.web.listening import Listener
 
-MAX_CONNECTIONS = 100
-"""A fraction of the 1024 files that a process may usually open; agents need the others."""
+MAX_CONNECTIONS, MIN_CONNECTIONS = 100, 4
+_SHARE = 8
+_ACCEPT_PAUSE = 0.1
+
+
+def connection_limit(files: int) -> int:
+    """Return how many connections are open at most, where this process may open so many files.
+
+    It is an eighth of them: runs need the others.
+    """
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, files // _SHARE))
 
 
 async def serve(
@@ -38,7 +50,7 @@ async def serve(
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled, then close every socket at once; started when it accepts."""
-    connections = _Connections(app, publish)
+    connections = _Connections(app, publish, connection_limit(open_files_limit()))
     listeners = [
         trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in listener.sockets
     ]
@@ -46,7 +58,9 @@ async def serve(
     async with trio.open_nursery() as nursery:
         try:
             task_status.started()
-            await trio.serve_listeners(connections.handle, listeners, handler_nursery=nursery)
+            async with trio.open_nursery() as accepting:
+                for one in listeners:
+                    accepting.start_soon(connections.accept, one, nursery)
         finally:
             connections.close_all()
 
@@ -54,7 +68,8 @@ async def serve(
 class _Connections:
     """The open connections, oldest first."""
 
-    def __init__(self, app: ASGIApp, publish: Publish) -> None:
+    def __init__(self, app: ASGIApp, publish: Publish, limit: int) -> None:
+        self._limit = limit
         self._app = ASGIWrapper(cast(Any, app))
         self._publish = publish
         self._config = _config()
@@ -62,9 +77,28 @@ class _Connections:
         self._open: dict[trio.SocketStream, trio.CancelScope] = {}
         self._crashes = 0
 
+    async def accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
+        """Take in connections until cancelled, then close the listener.
+
+        Where there is no descriptor, the oldest connection gives way.
+        """
+        async with listener:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError as exc:
+                    shortage = shortage_behind(exc)
+                    if shortage is None:
+                        raise
+                    note(shortage)
+                    self._close_oldest()
+                    await trio.sleep(_ACCEPT_PAUSE)
+                else:
+                    nursery.start_soon(self.handle, stream)
+
     async def handle(self, stream: trio.SocketStream) -> None:
-        while len(self._open) >= MAX_CONNECTIONS:
-            self._close(next(iter(self._open)))
+        while len(self._open) >= self._limit:
+            self._close_oldest()
         with trio.CancelScope() as scope:
             self._open[stream] = scope
             try:
@@ -76,6 +110,10 @@ class _Connections:
     def close_all(self) -> None:
         for stream in tuple(self._open):
             self._close(stream)
+
+    def _close_oldest(self) -> None:
+        if self._open:
+            self._close(next(iter(self._open)))
 
     def _close(self, stream: trio.SocketStream) -> None:
         # A send is shielded in hypercorn and ends with its socket only; all else can be cancelled.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -149,3 +150,20 @@ def test_nobody_is_known_to_hold_a_lock_without_a_note(
         (tmp_path / "lock").write_bytes(content)
 
     assert living_holder(str(tmp_path / "lock")) is None
+
+
+def test_a_lock_whose_note_cannot_be_written_keeps_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the disk is full it is not held, not even against who tried."""
+    path = str(tmp_path / "lock")
+
+    def refuse(_fd: int, _data: bytes, _offset: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Lock(path, "x") as lock:
+        with monkeypatch.context() as full:
+            full.setattr(os, "pwrite", refuse)
+            with pytest.raises(OSError, match="No space"):
+                lock.ensure()
+        lock.ensure()

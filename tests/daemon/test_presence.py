@@ -319,3 +319,15 @@ def test_a_reader_never_sees_half_a_file(db_path: str) -> None:
 
 def with_process(identity: ProcessIdentity) -> Presence:
     return replace(OURS, process=identity)
+
+
+def test_what_is_no_file_costs_no_descriptor(db_path: str) -> None:
+    """However often a directory in its place is looked at, nothing stays open."""
+    os.mkdir(f"{db_path}.daemon")
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        with pytest.raises(UnreadablePresence):
+            read_presence(db_path)
+
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -126,3 +126,24 @@ async def test_what_is_far_too_large_is_not_read_to_its_end() -> None:
 
     assert refusal is not None
     assert (refusal.status, received) == (413, 17 * LIMIT)
+
+
+@pytest.mark.parametrize("token", ["right", "wrong"])
+async def test_a_request_that_ends_in_two_places_is_answered_once(world: World, token: str) -> None:
+    """What follows the first of its ends is not taken for another request."""
+    both = (
+        b"POST /api/v1/pause HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+        + token.encode()
+        + b"\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    async with serving(world) as listener:
+        client = await connect(listener)
+        await client.send_all(both)
+        with trio.fail_after(10):
+            answers = await read_to_the_end(client)
+        await client.aclose()
+
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert world.commands == []

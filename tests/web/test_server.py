@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -15,9 +16,11 @@ import trio
 import trio.testing
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sortie.resources import Shortages, keep_account
 from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
 from sortie.web import Access, Endpoint, Listener, create_app, listen, serve
-from sortie.web.server import MAX_CONNECTIONS
+from sortie.web.server import MAX_CONNECTIONS, connection_limit
+from tests.resources.scarcity import descriptors_left
 from tests.web.conftest import World
 
 GET = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -263,3 +266,37 @@ async def test_the_port_is_free_after_the_end(world: World) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", listener.port))
         sock.listen()
+
+
+@pytest.mark.parametrize(
+    ("files", "connections"), [(16, 4), (64, 8), (256, 32), (1024, 100), (1 << 20, 100)]
+)
+def test_few_files_allow_few_connections(files: int, connections: int) -> None:
+    """Runs are left most of them."""
+    assert connection_limit(files) == connections
+
+
+async def test_without_descriptors_the_oldest_connection_makes_room(world: World) -> None:
+    """A newcomer is answered, the shortage is taken down, and no library fills the log."""
+    account = Shortages()
+    keep_account(account)
+    async with serving(world) as listener:
+        idle = [await connect(listener) for _ in range(5)]
+        await trio.testing.wait_all_tasks_blocked()
+        newcomer = socket.socket()
+        newcomer.setblocking(False)
+        with descriptors_left(1):
+            held = os.open(os.devnull, os.O_RDONLY)
+            await trio.socket.from_stdlib_socket(newcomer).connect(("127.0.0.1", listener.port))
+            client = trio.SocketStream(trio.socket.from_stdlib_socket(newcomer))
+            await client.send_all(GET)
+            answer = await client.receive_some()
+            os.close(held)
+        told = account.shortages
+        gone = await read_to_the_end(idle[0])
+        for stream in (*idle, client):
+            await stream.aclose()
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert gone == b""
+    assert "limit of open files" in told[0]

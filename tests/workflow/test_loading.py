@@ -315,3 +315,13 @@ def test_the_error_text_holds_errors_only(tmp_path: Path) -> None:
 
     assert [problem.severity for problem in caught.value.problems] == ["warning", "error"]
     assert "robt" not in str(caught.value)
+
+
+def test_what_is_no_file_costs_no_descriptor(tmp_path: Path) -> None:
+    """However often a directory is looked at in the file's place, nothing stays open."""
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        assert problems(tmp_path)
+
+    assert len(os.listdir("/proc/self/fd")) == before
