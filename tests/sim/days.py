@@ -27,7 +27,7 @@ from sortie.model import (
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from tests.sim.world import World
+from tests.sim.world import EPOCH, World
 
 IDS = [IssueId(c) for c in "abcdefgh"]
 STATES = ["todo", "doing", "review", "done"]
@@ -126,8 +126,13 @@ class Day:
             priority=dice.choice([None, 1, 2, 9]),
             labels=dice.choice([(), ("Ready",), ("ready", "x")]),
             blocked_by=tuple(blockers),
-            created_at=datetime.fromtimestamp(dice.randint(0, 10), UTC),
+            created_at=self._some_age(),
         )
+
+    def _some_age(self) -> datetime:
+        """Return when an issue was made: years ago, or among the waits of today."""
+        today = EPOCH + self.dice.uniform(0, self.world.now + 60)
+        return datetime.fromtimestamp(self.dice.choice([self.dice.randint(0, 10), today]), UTC)
 
     def _meddle(self) -> None:
         """Move or lose an issue under its run."""

@@ -1,7 +1,8 @@
 """Which answers of the tracker are old news, known from what goes into a scheduler and comes out.
 
-Rule: an answer to a question that was asked before a claim last learned something changes nothing
+Rule 1: an answer to a question that was asked before a claim last learned something changes nothing
 about that claim.
+Rule 2: a claim with a question of its own under way waits for the answer to that.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sortie.model import HoldReason, IssueId
 from sortie.scheduler import Decision, Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.claims import WORKED, Claim, Held, Rechecking, Waiting
+from sortie.scheduler.claims import WORKED, Claim, Cleaning, HandingOff, Held, Rechecking, Waiting
 
 Claims = dict[IssueId, Claim]
 
@@ -47,6 +48,10 @@ class Freshness:
                 for issue_id in _told_of(event, before, after):
                     if before.get(issue_id) is not after.get(issue_id):
                         self._informed[issue_id] = self._newest
+        if not isinstance(event, ev.TransitionAnswered | ev.WorkspaceCleaned):
+            for issue_id, claim in before.items():
+                if _waits_for_its_own(claim) and not _still_does(claim, after.get(issue_id)):
+                    yield f"{event} made {claim} to {after.get(issue_id)}, which has asked"
         for decision in decisions:
             if isinstance(decision, do.Refresh | do.Transition):
                 self._newest = max(self._newest, decision.token)
@@ -71,6 +76,22 @@ def _told_of(event: Event, before: Claims, after: Claims) -> Iterator[IssueId]:
             yield from (i for i, c in after.items() if name in (i, c.issue.identifier))
         case _:
             pass
+
+
+def _waits_for_its_own(claim: Claim) -> bool:
+    match claim:
+        case HandingOff(token=token):
+            return token is not None
+        case Cleaning(busy=busy):
+            return busy
+        case _:
+            return False
+
+
+def _still_does(was: Claim, now: Claim | None) -> bool:
+    if isinstance(was, HandingOff):
+        return isinstance(now, HandingOff) and now.token == was.token
+    return isinstance(now, Cleaning) and now.busy
 
 
 def _is_the_same(was: Claim, now: Claim | None) -> bool:

@@ -303,7 +303,9 @@ class World:
             for b in issue.blocked_by
         )
         assert start.streak.failures == self.expected_attempt.get(issue.id, 0), "wrong attempt"
-        assert self.now >= self.not_before.get(issue.id, 0.0), "started before its wait was over"
+        assert self.now > self.not_before.get(issue.id, 0.0) - 1e-6, (
+            "started before its wait was over"
+        )
         self._check_host(start)
         self.workers[start.run_id] = Worker(start, issue)
         self._check_limits(issue)

@@ -47,7 +47,8 @@ class Standing:
 
 @dataclass(slots=True)
 class Ledger:
-    """What must survive a crash. ``handoffs`` are issues that a good run earned a handoff."""
+    """What must survive a crash. ``handoffs`` are issues that a good run earned a handoff, and
+    ``tries`` says how often one failed since."""
 
     standings: dict[IssueId, Standing] = field(default_factory=dict)
     waits: set[IssueId] = field(default_factory=set)
@@ -55,6 +56,7 @@ class Ledger:
     sessions: dict[IssueId, int] = field(default_factory=dict)
     runs: dict[RunId, IssueId] = field(default_factory=dict)
     handoffs: set[IssueId] = field(default_factory=set)
+    tries: dict[IssueId, int] = field(default_factory=dict)
     paused: bool = False
 
 
@@ -63,7 +65,8 @@ class OpenRun:
     """A run of this life; ``limit`` is how many there might be when it began.
 
     ``turn`` is the last that began; ``left_at`` is since when its issue is known to be active no
-    more.
+    more. ``may_go_on`` is what the settings of that moment say of the issue as its worker read it
+    last; ``stopped_at`` is when a stop was decided upon, and ``told_at`` when its worker was told.
     """
 
     start: do.StartWorker
@@ -72,6 +75,9 @@ class OpenRun:
     stopped: StopReason | None = None
     turn: int = 0
     left_at: float | None = None
+    may_go_on: bool | None = None
+    stopped_at: float | None = None
+    told_at: float | None = None
 
 
 class Account:
@@ -143,6 +149,7 @@ class Account:
         run = self.open.pop(run_id)
         issue_id, ledger = run.start.issue.id, self.now
         ledger.runs.pop(run_id, None)
+        ledger.tries.pop(issue_id, None)
         standing = ledger.standings[issue_id]
         cancelled = run.stopped not in (None, StopReason.SHUTDOWN)
         match report.end:
@@ -157,6 +164,16 @@ class Account:
                     ledger.handoffs.add(issue_id)
             case _:
                 pass
+
+    def tell_to_stop(self, run_id: RunId, now: float) -> None:
+        """Note that a run's worker is told to stop."""
+        if (run := self.open.get(run_id)) is not None:
+            run.told_at = now
+
+    def told_to_stop(self, run_id: str) -> bool:
+        """Tell whether a run's worker was told to stop."""
+        run = self.open.get(RunId(run_id))
+        return run is not None and run.told_at is not None
 
     def retried(self, issue_id: IssueId) -> None:
         """Note that an operator made an issue due."""

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from unittest import mock
 
 import trio
@@ -19,7 +20,7 @@ from tests.sim.system.plug import Plug
 from tests.sim.system.schedule import Schedule
 from tests.sim.system.store import CrashPoint
 from tests.sim.system.trace import Trace
-from tests.sim.system.world import Life, SimWorld, sim_settings
+from tests.sim.system.world import EPOCH, Life, SimWorld, sim_settings
 
 NAMES = ("a", "b", "c", "d", "e", "f/1 ü")
 RAM = "/dev/shm"
@@ -86,8 +87,14 @@ def live_through(plan: Plan) -> Day:
 def _issues(names: Sequence[str]) -> list[Issue]:
     """Return the issues with these names."""
     return [
-        Issue(id=IssueId(name), identifier=name.upper(), title=f"Mend {name}", state="Todo")
-        for name in names
+        Issue(
+            id=IssueId(name),
+            identifier=name.upper(),
+            title=f"Mend {name}",
+            state="Todo",
+            created_at=datetime.fromtimestamp(EPOCH + 600.0 * number, UTC),
+        )
+        for number, name in enumerate(names, -2)
     ]
 
 

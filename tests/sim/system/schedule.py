@@ -10,8 +10,10 @@ import trio
 from sortie.config import Settings
 from sortie.model import Blocker, IssueId, TrackerErrorKind, TransportError
 from sortie.orchestrator import Orchestrator
+from sortie.scheduler import Decision, policy_of
+from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler import policy_of
+from sortie.scheduler import records as rec
 from sortie.transports import Command
 from tests.sim.system.machine import Temper
 from tests.sim.system.tracker import Line
@@ -21,6 +23,9 @@ from tests.worker.rig import ROOT
 STATES = ("Todo", "Todo", "Doing", "Done", "Dropped", "Backlog", "Review")
 KILLED_AFTER_ANSWER = 0.25
 """The chance that a daemon dies as soon as it has told an operator that something is done."""
+
+MOMENTS = (do.StartWorker, do.StopWorker, do.Transition, do.CleanWorkspace, rec.RecordRetry)
+"""What a coincidence may come with."""
 
 Happenings = list[tuple[str, Callable[[], object]]]
 """What may happen, in words and in deed."""
@@ -46,6 +51,7 @@ class Schedule:
             self._drive: 6,
             self._agent: 8,
             self._clock: 4,
+            self._coincidence: 10,
             self._mend: 20,
         }
         (kind,) = draw.choices(list(kinds), list(kinds.values()))
@@ -65,7 +71,7 @@ class Schedule:
         world.moods.refuses = world.moods.crashes = world.moods.clings = 0.0
         world.chances.fault = world.chances.hindrance = None
         world.chances.crashes = False
-        world.bug = None
+        world.bug = world.ambush = None
         for process in world.machine.alive:
             if not process.cookie:
                 process.kill()
@@ -168,6 +174,7 @@ class Schedule:
         draw = self.draw
         return sim_settings(
             tracker={
+                "active_states": draw.choice([["Todo", "Doing"], ["Todo", "Doing", "Backlog"]]),
                 "handoff_state": draw.choice(["Review", "Review", None]),
                 "in_progress_state": draw.choice(["Doing", None]),
                 "terminal_states": draw.choice([["Done", "Dropped"], ["Done"]]),
@@ -271,6 +278,65 @@ class Schedule:
         world, step = self._world, self.draw.choice([-86400.0, -600.0, -30.0, 30.0, 600.0, 86400.0])
         offset = world.wall_offset + step
         return [(f"the clock steps {step:+g} s", lambda: setattr(world, "wall_offset", offset))]
+
+    def _coincidence(self, life: Life) -> Happenings:
+        """Have something happen in the very moment in which the daemon decides something."""
+        draw, world = self.draw, self._world
+        kind = draw.choice(MOMENTS)
+        seconds = draw.choice([0.0, 0.5, 3.0, 20.0])
+        state = draw.choice(STATES)
+        settings = self._some_settings()
+
+        def ask(name: str, command: Callable[[int], ev.Event]) -> None:
+            world.nursery.start_soon(self._ask, life, name, command)
+
+        def stop(name: str) -> None:
+            ask(name, lambda number: ev.StopAsked(name, number))
+
+        def fail(name: str) -> None:
+            world.drive.failing = True
+            world.nursery.start_soon(self._heal_in, seconds)
+
+        def fail_and_stop(name: str) -> None:
+            fail(name)
+            stop(name)
+
+        def move(name: str) -> None:
+            world.move_issue(name, state)
+            life.orchestrator.tell(ev.RefreshRequested())
+
+        def reload(_name: str) -> None:
+            self.apply(life.orchestrator, settings)
+
+        def lie_in_wait(happening: Callable[[str], object]) -> Callable[[], None]:
+            def spring(decision: Decision) -> None:
+                issue = getattr(decision, "issue", None)
+                if isinstance(decision, kind) and issue is not None:
+                    world.ambush = None
+                    world.trace.note("befalls", f"just then, with {issue.identifier}")
+                    happening(issue.id)
+
+            def lie() -> None:
+                world.ambush = spring
+
+            return lie
+
+        at = f"with the next {kind.__name__}"
+        return [
+            (f"the disk fails {at}", lie_in_wait(fail)),
+            (f"the disk fails, and an operator stops it {at}", lie_in_wait(fail_and_stop)),
+            (f"an operator stops it {at}", lie_in_wait(stop)),
+            (f"someone moves it to {state} {at}", lie_in_wait(move)),
+            (
+                f"other settings {at}",
+                lie_in_wait(lambda _n: self.apply(life.orchestrator, settings)),
+            ),
+            (f"the daemon is killed {at}", lie_in_wait(lambda _name: life.plug.pull())),
+        ]
+
+    async def _heal_in(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+        self._world.drive.heal()
 
     def _mend(self, life: Life) -> Happenings:
         world = self._world

@@ -6,15 +6,36 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from sortie.model import HoldReason, IssueId, StopReason, TrackerErrorKind, state_key
+from sortie.model import (
+    Finish,
+    Finished,
+    HoldReason,
+    Issue,
+    IssueId,
+    RunReport,
+    StopReason,
+    TrackerErrorKind,
+    WaitKind,
+    state_key,
+)
 from sortie.scheduler import Decision, Event, Policy, Scheduler
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.claims import HandingOff, Waiting
 from sortie.scheduler.rules import FAREWELL
-from tests.sim.system.account import Account, may_end, unfit
+from tests.sim.freshness import Freshness
+from tests.sim.serving import Serving
+from tests.sim.system.account import Account, OpenRun, may_end, unfit
 from tests.sim.system.machine import Machine
 from tests.sim.system.trace import Trace
+
+HANDOFF_TRIES = 5
+TOLD_WITHIN = 10.0
+"""Seconds for which a slow disk may keep a stop from its worker."""
+STOPPED_WITHIN = 180.0
+"""Seconds in which a run that was told to stop is over: a request to the tracker that hangs, a
+directory that is made slowly, a session that clings, and the last hook."""
 
 
 class PlannedBugError(Exception):
@@ -28,8 +49,10 @@ class WatchedScheduler(Scheduler):
         """Begin to judge; call it once, before the first event.
 
         ``bug`` is an issue over which the core crashes; ``states_of`` says how many states an
-        issue has been in. ``crashed`` tells that the core is out of order.
+        issue has been in. ``crashed`` tells that the core is out of order. ``ambush`` is told of
+        each decision before anything is done about it.
         """
+        self.ambush: Callable[[Decision], object] = lambda _decision: None
         self.bug: Callable[[], str | None] = lambda: None
         self.states_of: Callable[[IssueId], int] = lambda _issue_id: 0
         self._policy = policy
@@ -41,12 +64,16 @@ class WatchedScheduler(Scheduler):
         self._asked_at: dict[int, int] = {}
         self._answered: set[int] = set()
         self._informed: dict[IssueId, int] = {}
+        self._freshness = Freshness()
+        self._serving = Serving(self._book.epoch)
+        self._serving.remember(c for c in self._book.claims.values() if isinstance(c, Waiting))
 
     def handle(self, event: Event, now: float) -> list[Decision]:
         """Apply one event under the account's eyes."""
         self._step += 1
         if not isinstance(event, ev.TimePassed):
             self._trace.tell("event", event)
+        before = dict(self._book.claims)
         self._hear(event, now)
         decisions = super().handle(event, now)
         if self.in_hand is not None and self.in_hand.id == self.bug():
@@ -57,6 +84,13 @@ class WatchedScheduler(Scheduler):
             self._step += 1
             self._trace.tell("decision", decision)
             self._judge(event, decision, decisions, now)
+        for wrong in self._freshness.hear(event, before, self._book.claims, decisions):
+            self._wrong(wrong)
+        self._serving.hear(decisions, now)
+        for decision in decisions:
+            if isinstance(decision, do.Refresh):
+                self._judge_choice(decision)
+            self.ambush(decision)
         self._account.forget_idle()
         return decisions
 
@@ -78,10 +112,12 @@ class WatchedScheduler(Scheduler):
                 self._answered.add(token)
             case ev.IssueMoved(run_id, issue):
                 self._informed[issue.id] = self._step
-                if run_id in account.open and self._policy.is_active(issue):
-                    account.open[run_id].left_at = None
+                if run_id in account.open:
+                    self._hear_reread(account.open[run_id], issue)
             case ev.TurnStarted(run_id, turn):
                 account.open[run_id].turn = turn
+                if account.open[run_id].may_go_on is False and turn > 1:
+                    self._wrong(f"run {run_id} goes on although its issue was read as left")
                 if turn == 1:
                     issue_id = account.open[run_id].start.issue.id
                     account.now.sessions[issue_id] = account.now.sessions.get(issue_id, 0) + 1
@@ -90,13 +126,55 @@ class WatchedScheduler(Scheduler):
                     self._wrong(f"run {run_id} exited twice, or never began")
                     return
                 self._informed[account.open[run_id].start.issue.id] = self._step
+                self._judge_end(account.open[run_id], report, now)
                 account.end(run_id, report, self._policy, now)
                 for process in self._machine.of_runs({run_id}):
                     self._wrong(f"{process} outlives its run")
+            case ev.TransitionAnswered(issue_id, token, kind):
+                claim = self._book.claims.get(issue_id)
+                if kind is not None and isinstance(claim, HandingOff) and claim.token == token:
+                    account.now.tries[issue_id] = account.now.tries.get(issue_id, 0) + 1
+            case ev.RetryAsked(issue=name):
+                if (found := self._book.find(name)) is not None:
+                    account.now.tries.pop(found.id, None)
             case _:
                 pass
 
+    def _hear_reread(self, run: OpenRun, issue: Issue) -> None:
+        run.may_go_on = self._policy.is_active(issue)
+        if run.may_go_on:
+            run.left_at = None
+
     # What goes out
+
+    def _judge_choice(self, question: do.Refresh) -> None:
+        book, sessions = self._book, self._account.now.sessions
+        limit = self._policy.max_sessions
+        spent = {i for i, count in sessions.items() if 0 < limit <= count}
+        listed = [candidate.issue for candidate in book.candidates.values()]
+        for wrong in self._serving.out_of_turn(
+            self._policy, question.token, book.claims, listed, spent
+        ):
+            self._wrong(wrong)
+
+    def _judge_end(self, run: OpenRun, report: RunReport, now: float) -> None:
+        """A run ends for the reason that it gives, and within bounds where it was stopped."""
+        name = f"run {run.start.run_id} of {run.start.issue.identifier}"
+        match report.end:
+            case Finished(finish=Finish.LEFT_ACTIVE) if run.may_go_on is not False:
+                self._wrong(f"{name} ended as if its issue had left its active states")
+            case Finished(finish=Finish.TURNS_USED) if run.may_go_on is False:
+                self._wrong(f"{name} used its turns, and its issue had left its active states")
+            case _:
+                pass
+        if (
+            run.stopped_at is not None
+            and run.told_at is None
+            and now > run.stopped_at + TOLD_WITHIN
+        ):
+            self._wrong(f"{name} was never told that it is stopped")
+        if run.told_at is not None and now > run.told_at + STOPPED_WITHIN:
+            self._wrong(f"{name} took {now - run.told_at:g} s to stop")
 
     def _judge(
         self, event: Event, decision: Decision, decisions: list[Decision], now: float
@@ -126,6 +204,10 @@ class WatchedScheduler(Scheduler):
                     self._wrong(f"{issue.identifier} waits while it is held")
                 self._informed[issue.id] = self._step
                 ledger.waits.add(issue.id)
+                self._judge_tries(decision)
+            case do.Transition(issue=issue):
+                if ledger.tries.get(issue.id, 0) >= HANDOFF_TRIES:
+                    self._wrong(f"{issue.identifier} is handed off once too often")
             case rec.ForgetRetry(issue_id=issue_id):
                 ledger.waits.discard(issue_id)
             case rec.RecordHold(issue=issue, reason=reason):
@@ -140,6 +222,14 @@ class WatchedScheduler(Scheduler):
                 ledger.sessions.pop(issue_id, None)
             case _:
                 pass
+
+    def _judge_tries(self, wait: rec.RecordRetry) -> None:
+        """Each handoff that failed is on record, so that no restart makes it a first one again."""
+        tries = self._account.now.tries
+        if wait.kind is not WaitKind.HANDOFF:
+            tries.pop(wait.issue.id, None)
+        elif wait.tries != tries.get(wait.issue.id, 0) or wait.tries >= HANDOFF_TRIES:
+            self._wrong(f"handoff {wait.tries} of {wait.issue.identifier} is recorded: {tries}")
 
     def _judge_start(self, event: Event, start: do.StartWorker, now: float) -> None:
         account, ledger, policy, issue = self._account, self._account.now, self._policy, start.issue
@@ -189,7 +279,7 @@ class WatchedScheduler(Scheduler):
             return
         if run.stopped is not None:
             self._wrong(f"a run is stopped twice: {stop.run_id}")
-        run.stopped = stop.reason
+        run.stopped, run.stopped_at = stop.reason, now
         match stop.reason:
             case StopReason.OPERATOR:
                 allowed = isinstance(event, ev.StopAsked)

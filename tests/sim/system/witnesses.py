@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from sortie.model import Issue, IssueId, RunStatus, StopReason
+import trio
+
+from sortie.model import HoldReason, Issue, IssueId, RunStatus, StopReason, WaitKind
 from sortie.scheduler import Memory, Record, Snapshot
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stopping, Waiting
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
+from sortie.workspaces import workspace_key
 from tests.sim.disk import Disk
-from tests.sim.system.account import Account
+from tests.sim.system.account import Account, OpenRun
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.trace import Trace
+from tests.worker.rig import ROOT
 
 HANDOFF_STATE = "Review"
 MANY_CRASHES = 2
@@ -39,6 +43,9 @@ class Witnesses:
         for other in self._machine.alive:
             if other.issue_id == process.issue_id and other.cookie != process.cookie != "":
                 self._trace.wrong(f"two runs at once: {process} beside {other}")
+        told = self._account.told_to_stop(process.cookie)
+        if told and process.name not in ("after_run", "before_remove"):
+            self._trace.wrong(f"{process} starts although its run was told to stop")
         if process.name == "agent":
             self._agent_started(process)
 
@@ -61,6 +68,10 @@ class Witnesses:
 
     def directory_removed(self, path: str) -> None:
         """See a directory that is gone now."""
+        ours = {known.path for known in self._disk.workspaces.values()}
+        ours |= {f"{ROOT}/{_key_of(run)}" for run in self._account.open.values()}
+        if path not in ours:
+            self._trace.wrong(f"{path} was removed, and nothing on record says that it is ours")
         looked = self._machine.looked.get(path, -1.0)
         for process in self._machine.inside(path):
             if process.cookie or process.identity.started_at < looked:
@@ -84,6 +95,9 @@ class Witnesses:
             if issue.id not in self._account.now.runs.values():
                 self._trace.wrong(f"{issue.identifier} is moved to {state} without a run")
             return
+        wait = self._disk.retries.get(issue.id)
+        if (wait is None or wait.kind is not WaitKind.HANDOFF) and issue.id not in self._disk.holds:
+            self._trace.wrong(f"{issue.identifier} is handed off, and nothing on record says so")
         for process in self._machine.alive:
             if process.issue_id == issue.id:
                 self._trace.wrong(f"{issue.identifier} is handed off under {process}")
@@ -107,6 +121,10 @@ class Witnesses:
                 self._started[run_id] += 1
                 if run_id not in self._disk.runs:
                     self._trace.wrong(f"run {run_id} was started before it was recorded")
+            case facts.RunStopping(run_id=run_id):
+                if not self._started[run_id]:
+                    self._trace.wrong(f"the stop of run {run_id} overtakes its start")
+                self._account.tell_to_stop(run_id, trio.current_time())
             case facts.RunFinished(run_id=run_id):
                 self._finished[run_id] += 1
                 if self._disk.runs[run_id].status is RunStatus.RUNNING:
@@ -133,6 +151,10 @@ class Witnesses:
         """See what a new life begins with."""
         self._account.recovering = False
         self.assert_swept()
+        for claim in memory.claims:
+            tries = self._account.now.tries.get(claim.issue.id, 0)
+            if isinstance(claim, HandingOff) and claim.tries != tries:
+                self._trace.wrong(f"{tries} handoffs of {claim.issue.identifier} failed: {claim}")
         held = {claim.issue.id for claim in memory.claims if isinstance(claim, Held)}
         crashed = {i for i, crash in self._disk.crashes.items() if crash.times >= MANY_CRASHES}
         if crashed - held:
@@ -140,27 +162,35 @@ class Witnesses:
 
     def compare(self, picture: Snapshot) -> None:
         """See that what the scheduler remembers is what a restart would find."""
-        waits, held, runs = set(), set(), set()
+        waits: dict[IssueId, object] = {}
+        held, runs = set(), set()
         for issue_id, claim in picture.claims.items():
             match claim:
                 case HandingOff(stopped=True):
-                    held.add(issue_id)
-                case Waiting() | HandingOff() | Rechecking(waited=Waiting()):
-                    waits.add(issue_id)
+                    held.add((issue_id, HoldReason.OPERATOR))
+                case HandingOff():
+                    waits[issue_id] = (WaitKind.HANDOFF, claim.streak.failures, claim.tries)
+                case (Waiting() as wait) | Rechecking(waited=Waiting() as wait):
+                    waits[issue_id] = (wait.kind, wait.streak.failures, 0)
                 case Held():
-                    held.add(issue_id)
+                    held.add((issue_id, claim.reason))
                 case _ if isinstance(claim, WORKED):
                     runs.add(claim.run_id)
                     if isinstance(claim, Stopping) and claim.reason is StopReason.OPERATOR:
-                        held.add(issue_id)  # recorded before the operator is answered
+                        held.add((issue_id, HoldReason.OPERATOR))  # before the answer
         disk = self._disk
+        retries = disk.retries.items()
         under_way = {i for i, run in disk.runs.items() if run.status is RunStatus.RUNNING}
         for what, memory, recorded in (
-            ("waits", waits, set(disk.retries)),
-            ("holds", held, set(disk.holds)),
+            ("waits", waits, {i: (w.kind, w.streak.failures, w.tries) for i, w in retries}),
+            ("holds", held, {(i, hold.reason) for i, hold in disk.holds.items()}),
             ("runs", runs, under_way),
             ("pause", picture.paused, disk.paused),
             ("sessions", self._account.now.sessions, disk.sessions),
         ):
             if memory != recorded:
                 self._trace.wrong(f"{what} in memory {memory} and on disk {recorded} differ")
+
+
+def _key_of(run: OpenRun) -> str:
+    return workspace_key(run.start.issue.identifier)

@@ -17,7 +17,7 @@ from sortie.orchestrator import Office, Orchestrator
 from sortie.orchestrator.asking import AskedTracker
 from sortie.orchestrator.office import Readiness
 from sortie.orchestrator.recovery import Recovery, recover
-from sortie.scheduler import Memory, policy_of, run_ids
+from sortie.scheduler import Decision, Memory, policy_of, run_ids
 from sortie.telemetry.facts import Fact
 from sortie.worker import Bench
 from sortie.workflow import Prompt
@@ -89,6 +89,7 @@ class SimWorld:
         self.chances = Chances()
         self.lost: set[str] = set()
         self.bug: str | None = None
+        self.ambush: Callable[[Decision], object] | None = None
         self.nursery = nursery
         self.wall_offset = 0.0
         self.lives = 0
@@ -107,6 +108,7 @@ class SimWorld:
 
     async def live(self, plug: Plug, going_on: Callable[[Life], Awaitable[object]]) -> None:
         """Run a daemon until ``going_on`` returns, then drain it; or until its plug is pulled."""
+        self.ambush = None
         self.lives += 1
         self.trace.note("world", f"life {self.lives} begins")
         gave_up = False
@@ -170,6 +172,7 @@ class SimWorld:
         )
         scheduler.watch(policy, self.account, self.machine, self.trace)
         scheduler.bug = lambda: self.bug
+        scheduler.ambush = self._spring
         scheduler.states_of = lambda issue_id: len(self.tracked.truth.journey(issue_id))
         publish = self._publisher(plug)
         tracker = AskedTracker(SimTracker(self.tracked, plug), publish)
@@ -219,6 +222,10 @@ class SimWorld:
             for retry in self.drive.disk.retries.values()
         }
         self.account.begin_life(policy_of(self.settings), now, waits)
+
+    def _spring(self, decision: Decision) -> None:
+        if self.ambush is not None:
+            self.ambush(decision)
 
     def _publisher(self, plug: Plug) -> Callable[[Fact], None]:
         def publish(fact: Fact) -> None:
