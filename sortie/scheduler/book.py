@@ -47,7 +47,7 @@ from sortie.scheduler.decisions import (
 from sortie.scheduler.directories import Directories
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import NO_SLOT, OrderKey
+from sortie.scheduler.rules import NO_SLOT, OrderKey, order_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,8 @@ class Book:
     ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
     depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
     ``crashed`` are issues with a recorded crash. Before ``silent_until`` nobody is chosen: the
-    tracker gave no answer about those that were.
+    tracker gave no answer about those that were. ``out_of_order`` tells that a candidate does not
+    stand in its place.
     """
 
     policy: Policy
@@ -110,6 +111,7 @@ class Book:
     token: int = 0
     silent_until: float = 0.0
     idle_polls: int = 0
+    out_of_order: bool = False
     unsettled: bool = False
     out: list[Decision] = field(default_factory=list)
 
@@ -137,6 +139,11 @@ class Book:
         known |= {c.issue.id: c.issue for c in self.claims.values()}
         by_id = known.get(IssueId(name))
         return by_id or next((i for i in known.values() if i.identifier == name), None)
+
+    def queue_up(self, issue: Issue) -> None:
+        """Make a candidate of an issue, or note how it is now."""
+        self.candidates[issue.id] = Candidate(order_key(issue), issue)
+        self.out_of_order = True
 
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""

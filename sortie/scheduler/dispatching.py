@@ -25,6 +25,7 @@ def note_candidates(book: Book, issues: tuple[Issue, ...]) -> None:
     book.in_hand = None
     queue.sort(key=lambda c: c.key)
     book.candidates = {c.issue.id: c for c in queue}
+    book.out_of_order = False
     book.unsettled = True
 
 
@@ -92,7 +93,7 @@ def queue(book: Book) -> list[tuple[OrderKey, Issue, Waiting | None]]:
     served: list[tuple[OrderKey, Issue, Waiting | None]] = [
         (c.key, c.issue, None) for i, c in book.candidates.items() if i not in book.claims
     ]
-    if due:
+    if due or book.out_of_order:
         served += due
         served.sort(key=lambda entry: (entry[0], entry[1].id))
     return served
@@ -138,7 +139,7 @@ def _judge(book: Book, claim: Rechecking, issue: Issue, now: float) -> None:
             claim.waited, issue=issue, reason=reason or "", asof=claim.token
         )
     else:
-        book.candidates[issue.id] = Candidate(order_key(issue), issue)
+        book.queue_up(issue)
         book.out.append(Dropped(issue, "dropped", reason or ""))
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from sortie.model import Issue, IssueId, StopReason, Streak, same_state
-from sortie.scheduler.book import Book, Candidate
+from sortie.scheduler.book import Book
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -27,7 +27,6 @@ from sortie.scheduler.rules import (
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
-    order_key,
 )
 
 
@@ -242,6 +241,6 @@ def _settle(book: Book, issue: Issue) -> None:
     if book.policy.is_terminal(issue):
         book.finish(issue)
     elif book.policy.is_active(issue):
-        book.candidates[issue.id] = Candidate(order_key(issue), issue)
+        book.queue_up(issue)
     else:
         book.candidates.pop(issue.id, None)

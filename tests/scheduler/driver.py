@@ -44,7 +44,8 @@ class Driver:
     def __init__(self, policy: Policy = POLICY, memory: Memory | None = None) -> None:
         self.now = 0.0
         self.tracker: dict[IssueId, Issue] = {}
-        self.scheduler = Scheduler(policy, now=0.0, new_run_id=run_ids(UUID(int=1)), memory=memory)
+        ids = run_ids(UUID(int=1))
+        self.scheduler = Scheduler(policy, now=0.0, new_run_id=ids, memory=memory, epoch=EPOCH)
 
     def put(self, *issues: Issue) -> None:
         """Let the tracker hold these issues."""

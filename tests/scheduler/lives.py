@@ -9,7 +9,7 @@ from sortie.orchestrator.recovery import recall
 from sortie.scheduler import Decision, Event, Policy, Record, Scheduler, run_ids
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Held
-from tests.scheduler.driver import POLICY, Driver, issue
+from tests.scheduler.driver import EPOCH, POLICY, Driver, issue
 from tests.sim.disk import Disk
 
 A = IssueId("a")
@@ -43,7 +43,9 @@ class Lives(Driver):
         for record in records:
             self.disk.write(record, self.now)
         ids = run_ids(UUID(int=self._lives))
-        self.scheduler = Scheduler(self.policy, now=self.now, new_run_id=ids, memory=memory)
+        self.scheduler = Scheduler(
+            self.policy, now=self.now, new_run_id=ids, memory=memory, epoch=EPOCH
+        )
 
     def claim(self, name: str = "a") -> Claim | None:
         """Return an issue's claim."""

@@ -262,6 +262,41 @@ def test_a_continuation_goes_before_an_issue_that_is_younger_than_its_wait() -> 
     assert names(starts(freed)) == ["a"]
 
 
+def test_a_continuation_goes_behind_an_issue_that_is_older_than_its_wait() -> None:
+    """However often an issue is continued, one that came in before has its turn."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    (first,) = driver.start(issue("a"))
+    driver.put(issue("b"))
+    driver.settle(driver.tell(ev.RefreshRequested()))
+    driver.pass_time(3600)
+    born = datetime.fromtimestamp(EPOCH + driver.now - 60, UTC)
+    driver.put(issue("c", created_at=born))
+    driver.settle(driver.tell(ev.RefreshRequested()))
+    driver.end(first.run_id, Finished(finish=Finish.TURNS_USED))
+    (second,) = driver.scheduler.snapshot(driver.now).worked
+    driver.pass_time(5)
+
+    freed = driver.end(second.run_id, Finished(finish=Finish.GONE))
+
+    assert second.issue.id == "b"
+    assert names(starts(freed)) == ["c"]
+
+
+def test_a_released_hold_takes_its_place_in_the_queue() -> None:
+    """It need not wait for the next poll to go before an issue of a lesser priority."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    (run,) = driver.start(issue("a"), issue("b", priority=1), issue("c", priority=3))
+    driver.settle(driver.tell(ev.StopAsked("a")))
+    driver.put(issue("a", state="Doing", priority=2))
+    driver.now += 30
+    driver.settle(only(driver.tell(ev.TimePassed()), do.Refresh))
+
+    freed = driver.end(run.run_id, Finished(finish=Finish.GONE))
+
+    assert run.issue.id == "b"
+    assert names(starts(freed)) == ["a"]
+
+
 def test_nothing_starts_before_the_first_preflight() -> None:
     """A retry that an earlier life left waits until something was looked at."""
     driver = Driver(memory=Memory(claims=(waiting_retry(),)))
