@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 
@@ -43,6 +44,7 @@ class Fleet:
         self._owed: dict[str, set[RunId]] = {}
         self._connections: dict[tuple[str, SshSettings], Connections] = {}
         self.helper_environ: Mapping[str, str] = {}
+        self._noticed: set[tuple[str, str]] = set()
         self._unheard: list[Event] = []
         self._tell: Callable[[Event], object] = self._unheard.append
 
@@ -69,6 +71,7 @@ class Fleet:
                 self._connections[host, ssh],
                 delivery="inline" if delivery == "inline" else "stdin",
                 bounds=Bounds(handshake=handshake),
+                notice=partial(self._notice, host),
             )
             owed = self._owed.setdefault(host, set())
             self._remote[key] = WatchedTransport(remote, self._watch(), owed)
@@ -108,6 +111,12 @@ class Fleet:
             search_path=self._search_path,
             environ=self.helper_environ,
         )
+
+    def _notice(self, host: str, message: str) -> None:
+        """Tell of something about a host once in our life."""
+        if (host, message) not in self._noticed:
+            self._noticed.add((host, message))
+            self._publish(facts.HostNoticed(host=host, message=message))
 
     def _watch(self) -> Watch:
         return Watch(troubled=self._troubled, reached=self._reached, reaped=self._reaped)

@@ -50,6 +50,7 @@ from sortie.model.runs import (
     TurnOutcome,
     WaitKind,
 )
+from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
@@ -62,6 +63,7 @@ __all__ = [
     "LEASE",
     "LOCAL",
     "NOTIFICATION_LIMIT",
+    "TEXT_LIMIT",
     "AgentError",
     "AgentEvent",
     "Blocker",
@@ -106,6 +108,7 @@ __all__ = [
     "WorkflowError",
     "WorkspaceError",
     "content_of",
+    "cut",
     "same_state",
     "state_key",
 ]

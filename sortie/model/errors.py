@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sortie.model.texts import cut
+
 
 class ErrorKind(StrEnum):
     """Why a turn or a run failed; stable words, seen in history, API and metrics."""
@@ -26,7 +28,13 @@ class ErrorKind(StrEnum):
 
 
 class SortieError(Exception):
-    """An expected failure; its text says what was attempted, on what, and what to do."""
+    """An expected failure; its text says what was attempted, on what, and what to do.
+
+    What a host, a tracker or an agent has said may be part of it, so it is cut to TEXT_LIMIT.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(cut(message))
 
 
 class AgentError(SortieError):
@@ -155,5 +163,7 @@ class WorkflowError(SortieError):
     """A WORKFLOW.md is not usable; ``problems`` holds every finding, warnings included."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(str(p) for p in problems if p.severity == "error"))
+        super().__init__()
+        # Each finding is a line that was made here, and all of them have to be shown.
+        self.args = ("\n".join(str(p) for p in problems if p.severity == "error"),)
         self.problems = problems

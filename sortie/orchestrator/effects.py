@@ -18,6 +18,7 @@ from sortie.model import (
     StoreError,
     TrackerError,
     TrackerErrorKind,
+    cut,
     same_state,
 )
 from sortie.orchestrator.office import Office
@@ -70,7 +71,7 @@ async def refresh(office: Office, question: do.Refresh, tell: Tell) -> None:
         tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc), answered=False))
         return
     failed = frozenset(answer.failed)
-    error = "; ".join(sorted({str(exc) for exc in answer.failed.values()}))
+    error = cut("; ".join(sorted({str(exc) for exc in answer.failed.values()})))
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import assert_never
 
-from sortie.model import RunId
+from sortie.model import RunId, cut
 from sortie.scheduler.records import (
     ForgetCrashes,
     ForgetHold,
@@ -99,7 +99,7 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 issue_id=issue.id,
                 issue=issue_to_json(issue),
                 reason=reason.value,
-                detail=detail,
+                detail=cut(detail),
                 since=at,
                 settled=int(record.settled),
             )
@@ -144,7 +144,7 @@ def _finish_run(database: Database, record: RecordExit, at: float, inherited: in
         record.run_id,
         status=record.status.value,
         error_kind=None if record.error_kind is None else record.error_kind.value,
-        error=record.error,
+        error=None if record.error is None else cut(record.error),
         turns=record.turns,
         credits=record.credits,
         tokens=record.tokens,

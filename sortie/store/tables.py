@@ -12,6 +12,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    cut,
 )
 from sortie.scheduler.records import (
     ForgetCrashes,
@@ -108,7 +109,7 @@ class Tables:
                     self.holds[issue.id] = replace(held, issue=issue, settled=settled)
             case RecordHold(issue=issue, reason=reason, detail=detail, settled=settled):
                 self.holds[issue.id] = StoredHold(
-                    issue=issue, reason=reason, detail=detail, since=at, settled=settled
+                    issue=issue, reason=reason, detail=cut(detail), since=at, settled=settled
                 )
             case ForgetHold(issue_id=issue_id):
                 self.holds.pop(issue_id, None)
@@ -148,7 +149,7 @@ class Tables:
             run,
             status=record.status,
             error_kind=record.error_kind,
-            error=record.error,
+            error=None if record.error is None else cut(record.error),
             turns=run.turns if record.turns is None else record.turns,
             credits=record.credits,
             tokens=record.tokens,

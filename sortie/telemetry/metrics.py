@@ -28,6 +28,7 @@ from sortie.telemetry.facts import (
     HookCompleted,
     HostBack,
     HostGivenUp,
+    HostNoticed,
     HostRested,
     HttpAnswered,
     HttpListening,
@@ -137,6 +138,7 @@ class MetricsSink:
                 | WorkspaceRemoved()
                 | PauseChanged()
                 | HostBack()
+                | HostNoticed()
                 | HostRested()
                 | HostGivenUp()
                 | OrphansLeft()

@@ -16,6 +16,7 @@ from sortie.model import (
     RunStatus,
     TurnOutcome,
     TurnResult,
+    cut,
 )
 from sortie.resources import shortage_behind
 from sortie.worker.rereading import Gone, Reread, Unreadable
@@ -96,7 +97,7 @@ def after_turn(
     if result.outcome is not TurnOutcome.COMPLETED:
         return Failed(
             kind=result.error_kind or ErrorKind.TURN_FAILED,
-            message=result.message or "the turn failed",
+            message=cut(result.message or "the turn failed"),
             status=_STATUSES[result.outcome],
             unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
             adrift=result.trouble is HostTrouble.DROPPED,

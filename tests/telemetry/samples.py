@@ -97,6 +97,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.RunRecovered(run_id=RUN, issue=ISSUE),
     f.AgentSimulated(program="/bin/sortie-kiro-sim"),
     f.HostRested(host="box", message="refused", seconds=10.0),
+    f.HostNoticed(host="box", message="its login leaves something running"),
     f.HostGivenUp(host="box"),
     f.HostBack(host="box"),
     f.HttpListening(url="http://127.0.0.1:7678/"),

@@ -146,6 +146,15 @@ def test_a_long_text_keeps_its_ends_and_says_so() -> None:
     assert " [1000008 characters, cut] " in cut
 
 
+def test_many_long_texts_in_one_value_are_no_longer_than_one() -> None:
+    """A list of a hundred texts of four thousand characters would be half a megabyte of line."""
+    event = {"value": {str(n): ["x" * 5000] * 100 for n in range(100)}}
+
+    cleaned = Cleaner(())(None, "info", event)
+
+    assert len(str(cleaned["value"])) <= VALUE_LIMIT
+
+
 def test_a_long_list_and_a_deep_one_end() -> None:
     """Neither a long list nor one that holds itself makes an endless line."""
     endless: list[object] = []

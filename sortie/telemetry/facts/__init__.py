@@ -13,6 +13,7 @@ from sortie.telemetry.facts.daemon import (
     DaemonStopping,
     HostBack,
     HostGivenUp,
+    HostNoticed,
     HostRested,
     HttpAnswered,
     HttpListening,
@@ -106,6 +107,7 @@ Fact = (
     | HttpListening
     | ControlUnavailable
     | HostBack
+    | HostNoticed
     | HostRested
     | HostGivenUp
     | HttpAnswered
@@ -131,6 +133,7 @@ __all__ = [
     "HookCompleted",
     "HostBack",
     "HostGivenUp",
+    "HostNoticed",
     "HostRested",
     "HttpAnswered",
     "HttpListening",

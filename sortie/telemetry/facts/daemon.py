@@ -123,6 +123,14 @@ class HostRested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostNoticed:
+    """A remote host works, and there is something about it that its operator should mend."""
+
+    host: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostGivenUp:
     """A remote host has been in trouble so long that its issues begin anew on others."""
 

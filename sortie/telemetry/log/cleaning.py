@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Collection, Mapping
 
 from structlog.typing import EventDict, WrappedLogger
 
+from sortie.model import TEXT_LIMIT, cut
 from sortie.model.secrets import spellings as spellings_of
 
-VALUE_LIMIT = 4096
-"""Characters of a text that a log line carries at most."""
+VALUE_LIMIT = TEXT_LIMIT
+"""Characters of a value that a log line carries at most."""
 
 ITEM_LIMIT = 100
 """Items of a list or mapping that a log line carries at most."""
@@ -34,7 +36,15 @@ class Cleaner:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spellings else None
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        return {key: value if key == "event" else self.clean(value) for key, value in event.items()}
+        return {key: value if key == "event" else self._fit(value) for key, value in event.items()}
+
+    def _fit(self, value: object) -> Plain:
+        """Return a value as plain data that is no longer than a text may be."""
+        plain = self.clean(value)
+        if not isinstance(plain, list | dict):
+            return plain
+        whole = json.dumps(plain, ensure_ascii=False)
+        return plain if len(whole) <= VALUE_LIMIT else cut(whole)
 
     def clean(self, value: object, depth: int = 0) -> Plain:
         """Return a value as plain data: text, number, truth value, None, list or dict."""
@@ -64,13 +74,3 @@ class Cleaner:
         if self._pattern:
             text = self._pattern.sub("***", text)
         return cut(text)
-
-
-def cut(text: str) -> str:
-    """Return a text with its middle left out where it is longer than VALUE_LIMIT."""
-    if len(text) <= VALUE_LIMIT:
-        return text
-    mark = f" [{len(text)} characters, cut] "
-    head = (VALUE_LIMIT - len(mark)) // 2
-    tail = VALUE_LIMIT - len(mark) - head
-    return f"{text[:head]}{mark}{text[-tail:]}"

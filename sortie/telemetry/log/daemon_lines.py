@@ -18,6 +18,7 @@ from sortie.telemetry.facts import (
     HookCompleted,
     HostBack,
     HostGivenUp,
+    HostNoticed,
     HostRested,
     HttpAnswered,
     HttpListening,
@@ -64,6 +65,7 @@ DaemonFact = (
     | HttpListening
     | ControlUnavailable
     | HostBack
+    | HostNoticed
     | HostRested
     | HostGivenUp
     | HttpAnswered
@@ -149,6 +151,8 @@ def daemon_lines(fact: DaemonFact) -> Lines:
             return (restored,)
         case AgentSimulated(program=program):
             return (line("warning", "agent.simulated", program=program),)
+        case HostNoticed(host=host, message=message):
+            return (line("warning", "host.noticed", host=host, message=message),)
         case HostGivenUp(host=host):
             return (line("warning", "host.given_up", host=host),)
         case HostRested(host=host, message=message, seconds=pause):

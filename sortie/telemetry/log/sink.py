@@ -29,6 +29,7 @@ from sortie.telemetry.facts import (
     HookCompleted,
     HostBack,
     HostGivenUp,
+    HostNoticed,
     HostRested,
     HttpAnswered,
     HttpListening,
@@ -146,6 +147,7 @@ class LogSink:
                 | HttpListening()
                 | ControlUnavailable()
                 | HostBack()
+                | HostNoticed()
                 | HostRested()
                 | HostGivenUp()
                 | HttpAnswered()

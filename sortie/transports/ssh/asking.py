@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import trio
@@ -18,8 +19,14 @@ from sortie.transports.ssh.words import Words
 ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""
 
+ANSWER_LIMIT = 64 * 1024
+"""Bytes that follow a yes at most, where the caller gives no other limit."""
+
 _NOISE = 500  # bytes of what a shell said instead of an answer that are shown
+_FLOOD = 4 * 1024 * 1024  # bytes of anything but the answer that are listened to
+_REASON = 2000  # characters of a reason that are shown
 _ABANDON_BOUND = 2.0
+_CLOSE_BOUND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,28 +49,37 @@ class Shell:
         connections: Connections,
         new_nonce: Callable[[], str],
         handshake: float,
+        lingering: Lingering | None = None,
     ) -> None:
         self._host = host
         self._connections = connections
         self._new_nonce = new_nonce
         self._handshake = handshake
+        self._lingering = lingering or Lingering(host)
 
     async def ask(
-        self, attempt: str, write: Callable[[str], bytes], bound: float = ANSWER_BOUND
+        self,
+        attempt: str,
+        write: Callable[[str], bytes],
+        bound: float = ANSWER_BOUND,
+        limit: int = ANSWER_LIMIT,
     ) -> Answer:
         """Run the question that ``write`` makes from a nonce; return what it says yes to.
 
         A question that nobody waits for any more is ended on the host. Raises TransportError
-        with the reason where the answer is no, and HostError where there is none.
+        with the reason where the answer is no, and HostError where there is none, or one of more
+        than ``limit`` bytes.
         """
         nonce = self._new_nonce()
-        with trio.move_on_after(bound) as limit:
+        with trio.move_on_after(bound) as scope:
             async with self._connections.channel(SHELL) as channel:
                 channel.write(write(nonce))
-                reply = _Reply(Words(nonce))
+                reply = _Reply(Words(nonce), limit)
                 await self._listen(channel, reply)
-                return self._answer(channel, reply, attempt)
-        assert limit.cancelled_caught
+                answer = self._answer(channel, reply, attempt)
+                await self._lingering.closed(channel)
+                return answer
+        assert scope.cancelled_caught
         raise HostError(
             HostTrouble.UNREACHABLE,
             f"could not {attempt}: host {self._host} did not answer in {bound:g} s;"
@@ -71,29 +87,44 @@ class Shell:
         )
 
     async def _listen(self, channel: Channel, reply: _Reply) -> None:
-        """Hear all that the shell says. Raises HostError where it does not begin in time."""
-        closed = False
+        """Hear the shell to the end of its answer, or of what it says instead.
+
+        Raises HostError where it does not begin in time.
+        """
+        heard = False
         with trio.move_on_after(self._handshake) as patience:
             try:
-                async for number, chunk in channel.output():
-                    reply.hear(number, chunk)
-                    if reply.begun:
-                        patience.deadline = math.inf
-                closed = True
+                async with aclosing(channel.output()) as chunks:
+                    async for number, chunk in chunks:
+                        reply.hear(number, chunk)
+                        if reply.begun:
+                            patience.deadline = math.inf
+                        if reply.complete:
+                            break
+                        if reply.excess:
+                            await _abandon(channel, kill=True)
+                            break
+                heard = True
             finally:
-                if not closed:
+                if not heard:
                     await _abandon(channel, kill=not reply.begun)
         if patience.cancelled_caught:
             raise silent_shell(self._host, self._handshake)
 
     def _answer(self, channel: Channel, reply: _Reply, attempt: str) -> Answer:
+        verdict, _, rest = (reply.said or "").partition(" ")
+        if reply.excess:
+            raise HostError(
+                HostTrouble.UNREACHABLE,
+                f"could not {attempt}: host {self._host} did not stop to talk; look at what its"
+                " login files (.bashrc and the like) and its /bin/sh print",
+            )
+        if verdict == "no":
+            raise TransportError(f"could not {attempt} on host {self._host}: {rest[:_REASON]}")
+        if verdict == "yes" and reply.complete:
+            return Answer(said=rest, content=bytes(reply.content))
         if channel.lost is not None:
             raise channel.lost
-        verdict, _, rest = (reply.said or "").partition(" ")
-        if verdict == "no":
-            raise TransportError(f"could not {attempt} on host {self._host}: {rest}")
-        if verdict == "yes" and channel.exit_status == 0:
-            return Answer(said=rest, content=bytes(reply.content))
         heard = reply.noise.decode("utf-8", "replace").strip() or "nothing"
         message = (
             f"could not {attempt}: the shell of host {self._host} gave no answer"
@@ -104,35 +135,72 @@ class Shell:
         raise HostError(HostTrouble.UNREACHABLE, message)
 
 
+class Lingering:
+    """Notes where something that a login has started keeps its channel open.
+
+    That is waited for once, to be told; ``tell`` gets the cause.
+    """
+
+    def __init__(self, host: str, tell: Callable[[str], object] | None = None) -> None:
+        self._host = host
+        self._tell = tell
+        self._known = False
+
+    async def closed(self, channel: Channel) -> None:
+        """Wait a moment for the end of a channel whose command has nothing more to say."""
+        if self._known:
+            return
+        with trio.move_on_after(_CLOSE_BOUND):
+            await channel.closed()
+        if channel.exit_status is None or channel.ended:
+            return
+        self._known = True
+        if self._tell is not None:
+            self._tell(
+                f"what a login on host {self._host} starts keeps the session's output open after"
+                " its end; have the login files (.bashrc and the like) start nothing in the"
+                " background there, or with its output sent to /dev/null"
+            )
+
+
 class _Reply:
     """What a shell says: that it has begun, its answer, what follows, and what is neither."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, limit: int) -> None:
         self.begun = False
         self.said: str | None = None
         self.content = bytearray()
+        self.complete = False
         self.noise = b""
         self._words = words
+        self._limit = limit
+        self._heard = 0
+
+    @property
+    def excess(self) -> bool:
+        """Whether it said more than can be an answer."""
+        return len(self.content) > self._limit or self._heard > self._limit + _FLOOD
 
     def hear(self, number: int, chunk: bytes) -> None:
         """Take a chunk of stdout (1) or stderr (2)."""
+        self._heard += len(chunk)
         if number != 1:
             self._murmur(chunk)
-        elif self.said is not None:
-            self.content += chunk
-        else:
-            self._look_for_words(chunk)
-
-    def _look_for_words(self, chunk: bytes) -> None:
+            return
         for before, word in self._words.feed(chunk):
-            if self.said is not None:
-                self.content += before
-            else:
+            if self.said is None:
                 self._murmur(before)
-                self.begun |= word is not None
-                self.said = None if word == "here" else word
-        if self.said is not None:
-            self.content += self._words.close()
+            elif not self.complete:
+                self.content += before
+            if word is not None:
+                self._understand(word)
+
+    def _understand(self, word: str) -> None:
+        if word == "end":
+            self.complete = self.said is not None
+        elif self.said is None:
+            self.begun = True
+            self.said = None if word == "here" else word
 
     def _murmur(self, chunk: bytes) -> None:
         self.noise = (self.noise + chunk)[-_NOISE:]

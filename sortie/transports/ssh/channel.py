@@ -148,11 +148,16 @@ class Channel:
         """
         await self._inbox.over.wait()
 
+    async def closed(self) -> None:
+        """Wait until both sides have closed the channel, whatever has been said on it."""
+        await self._inbox.closed.wait()
+
     def abort(self) -> None:
         """Close the channel at once and drop what is still to come."""
         self._aborted = True
         self._inbox.exited.set()
         self._inbox.over.set()
+        self._inbox.closed.set()
         if not self._inbox.ended:
             self._bridge.post(self._session.abort)
         self._inbox.waker.fire()

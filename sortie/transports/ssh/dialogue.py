@@ -18,6 +18,8 @@ HERE = "here"
 """Its first word, which is answered on the asyncio thread, as soon as it comes."""
 
 _NOISE = 64 * 1024  # bytes of what a login says before our script
+_MOST_WORDS = 16  # that trio is told; our script has five
+_GONE = "gone"
 
 
 class Dialogue:
@@ -25,7 +27,8 @@ class Dialogue:
 
     ``script`` is what the command's stdin begins with; with ``beat``, a line follows on GO every
     so many seconds. ``noise`` is what the login said instead of our script; ``gone`` is None
-    until the watchdog has said its last word, and then the pids that stay.
+    until the watchdog has said its last word, and then the pids that stay. It says that on both
+    pipes, behind all that the program wrote there: then ``is_complete``, whoever holds them open.
     """
 
     def __init__(self, script: bytes, nonce: str, *, beat: float | None = None) -> None:
@@ -35,6 +38,9 @@ class Dialogue:
         self.gone: list[int] | None = None
         self._words = {1: Words(nonce), 2: Words(nonce)}
         self._begun = {1: False, 2: False}  # the program's own output
+        self._last_word = Words(f"{nonce} {_GONE}")  # all that is ours on stdout from there on
+        self._complete = {1: False, 2: False}
+        self._told = 0
         self._lock = threading.Lock()
         self._answered = False
         self._withdrawn = False
@@ -42,18 +48,24 @@ class Dialogue:
     def hear(self, number: int, chunk: bytes) -> Iterator[tuple[bytes, str | None]]:
         """Yield, in order, what is the program's, and the word behind it that is for trio."""
         if number == 1 and self._begun[1]:
-            yield chunk, None
+            yield from self._pass_on(chunk)
             return
         for before, word in self._words[number].feed(chunk):
             output = self._of_program(number, before)  # before a word makes it so
             yield output, None if word is None else self._understand(number, word)
         if number == 1 and self._begun[1]:
-            yield self._words[1].close(), None
+            yield from self._pass_on(self._words[1].close())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that our script or the program has to say can follow."""
+        return all(self._complete.values())
 
     def close(self) -> Iterator[tuple[int, bytes]]:
         """Yield what could have begun a word and was the program's, as nothing more comes."""
         for number, words in self._words.items():
             yield number, self._of_program(number, words.close())
+        yield 1, self._last_word.close()
 
     def consent(self, word: str) -> bool:
         """Tell whether GO is to be said to this word now; it counts as said from here on."""
@@ -79,9 +91,17 @@ class Dialogue:
 
     def _understand(self, number: int, word: str) -> str | None:
         name, _, rest = word.partition(" ")
-        if name == "gone":
+        if name == _GONE:
+            self._complete[number] = True
             self.gone = [int(pid) for pid in rest.split() if pid.lstrip("-").isdigit()]
             return None
         if name == "started":
             self._begun[number] = True
-        return word if number == 1 else None
+        self._told += number == 1
+        return word if number == 1 and self._told <= _MOST_WORDS else None
+
+    def _pass_on(self, chunk: bytes) -> Iterator[tuple[bytes, None]]:
+        """Yield what the program wrote to stdout, up to the last word there."""
+        for before, word in self._last_word.feed(chunk):
+            self._complete[1] |= word is not None
+            yield before, None

@@ -46,6 +46,7 @@ class Inbox:
         self.drains = False  # the host is not held back any more
         self.exited = trio.Event()
         self.over = trio.Event()  # all is said that we have to wait for
+        self.closed = trio.Event()
         self._bridge = bridge
         self._when_closed = when_closed
 
@@ -93,12 +94,18 @@ class Inbox:
         if news:
             self.waker.poke()
         if self.dialogue.gone:  # who stays may hold the channel open for ever
-            self._bridge.to_trio(self._stays)
+            self.settle()
         return go
 
     def exit(self) -> None:
         """Note that the exit is known. Called on the asyncio thread."""
         self._bridge.to_trio(self.exited.set)
+
+    def settle(self) -> None:
+        """Note that nothing more is to be waited for, though the channel is open. Called on the
+        asyncio thread.
+        """
+        self._bridge.to_trio(self._settle)
 
     def end(self, lost: HostError | None) -> None:
         """Note that nothing more will come. Called on the asyncio thread."""
@@ -124,12 +131,13 @@ class Inbox:
             self.chunks.append((number, chunk))
             self.received += len(chunk)
 
-    def _stays(self) -> None:
+    def _settle(self) -> None:
         self.over.set()
         self.waker.fire()
 
     def _close(self) -> None:
         self.exited.set()
         self.over.set()
+        self.closed.set()
         self.waker.fire()
         self._when_closed()

@@ -13,10 +13,11 @@ from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.hunting import Seen, read_census
 from sortie.transports.ssh.scripts import SHELL, looking_script
-from sortie.transports.ssh.starting import silent_shell
+from sortie.transports.ssh.starting import nonsense, silent_shell
 from sortie.transports.ssh.words import Words
 
 _SIGNALLED = 500  # processes in one line
+_MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
 
 
 class Lookout:
@@ -31,6 +32,7 @@ class Lookout:
         self._chunks = chunks
         self._words = Words(nonce)
         self._ahead: list[tuple[bytes, str | None]] = []
+        self._heard = 0
         self._boot_id = ""
 
     async def begin(self) -> None:
@@ -42,14 +44,16 @@ class Lookout:
                 f"could not look for processes of earlier runs on host {self._host}:"
                 " it has no /proc; look with ps there"
             )
-        pid, self._boot_id = rest.split()
+        pid, _, self._boot_id = rest.partition(" ")
+        if not (pid.isascii() and pid.isdigit()):
+            raise nonsense(self._host)
         self.me = int(pid)
 
     async def census(self) -> dict[int, Seen]:
         """Return how the processes stand now, with the cookie of every one of them."""
         self._channel.write(b"look\n")
-        stats, _ = await self._next()
-        environs, _ = await self._next()
+        stats = (await self._expect("cookies"))[0]
+        environs = (await self._expect("looked"))[0]
         return read_census(self._boot_id, stats, environs)
 
     async def signal(self, seen: Iterable[Seen], number: signal.Signals) -> frozenset[int]:
@@ -66,13 +70,20 @@ class Lookout:
             words = [f"{h.pid} {h.ticks}" for h in handles[at : at + _SIGNALLED]]
             line = f"signal {number.name.removeprefix('SIG')} {' '.join(words)}\n"
             self._channel.write(line.encode())
-            _, word = await self._next()
-            refused.update(int(pid) for pid in word.split()[1:])
+            _, word = await self._expect("signalled")
+            refused.update(int(pid) for pid in word.split()[1:] if pid.isdigit())
         return frozenset(refused)
+
+    async def _expect(self, expected: str) -> tuple[bytes, str]:
+        said, word = await self._next()
+        if word.partition(" ")[0] != expected:
+            raise nonsense(self._host)
+        return said, word
 
     async def _next(self) -> tuple[bytes, str]:
         """Return what the host says up to its next word, and that word."""
         said = bytearray()
+        self._heard = 0
         while True:
             while self._ahead:
                 before, word = self._ahead.pop(0)
@@ -89,6 +100,14 @@ class Lookout:
                 ) from None
             if number == 1:
                 self._ahead.extend(self._words.feed(chunk))
+            self._heard += len(chunk)
+            if self._heard > _MOST:
+                self._channel.kill()
+                raise HostError(
+                    HostTrouble.UNREACHABLE,
+                    f"could not look for processes on host {self._host}: it did not stop to talk;"
+                    " look at what its login files (.bashrc and the like) and its /bin/sh print",
+                )
 
 
 @asynccontextmanager

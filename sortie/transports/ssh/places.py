@@ -15,13 +15,14 @@ from functools import partial
 
 from sortie.model import TransportError
 from sortie.transports.local.opening import parts_of, plain, single
-from sortie.transports.ssh.asking import ANSWER_BOUND, Answer, Shell
+from sortie.transports.ssh.asking import ANSWER_BOUND, ANSWER_LIMIT, Answer, Shell
 from sortie.transports.ssh.scripts import assignment, printing, question, quoted, text
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
 
 _NAME_LIMIT = 255
+_PATH_LIMIT = 4096
 _HOME = re.compile(r"(~[A-Za-z0-9._-]*)(?:/(.*))?", re.ASCII | re.DOTALL)
 
 
@@ -34,7 +35,8 @@ class Places:
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name`` inside the real root; see the port."""
         body = [_path("root", root), assignment("name", _short(single(name))), text("make")]
-        answer = await self._ask(f"make the directory {name} in {root}", body)
+        attempt = f"make the directory {name} in {root}"
+        answer = await self._ask(attempt, body, limit=_PATH_LIMIT)
         return os.fsdecode(answer.content), answer.said == "new"
 
     async def remove_directory(self, root: str, name: str) -> bool:
@@ -55,7 +57,7 @@ class Places:
     async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
         """Return at most ``limit`` bytes of a regular file; see the port."""
         body = [*_file(directory, name), assignment("limit", str(limit)), text("read")]
-        answer = await self._ask(f"read {directory}/{name}", body)
+        answer = await self._ask(f"read {directory}/{name}", body, limit=max(limit, 0))
         return answer.content if answer.said == "there" else None
 
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
@@ -74,18 +76,24 @@ class Places:
         """
         search = b"search=$PATH" if path is None else assignment("search", path)
         body = [search, assignment("name", name), text("finding"), text("resolve")]
-        return os.fsdecode((await self._ask(f"find the program {name!r}", body)).content)
+        answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
+        return os.fsdecode(answer.content)
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""
         body = [_path("path", path), text("occupied")]
         answer = await self._ask(f"look who lives in {path}", body)
-        return [int(pid) for pid in answer.said.split()]
+        return [int(pid) for pid in answer.said.split() if pid.isdigit()]
 
-    async def _ask(self, attempt: str, body: list[bytes], bound: float = ANSWER_BOUND) -> Answer:
-        return await self._shell.ask(
-            attempt, partial(question, body=[text("places"), *body]), bound
-        )
+    async def _ask(
+        self,
+        attempt: str,
+        body: list[bytes],
+        bound: float = ANSWER_BOUND,
+        limit: int = ANSWER_LIMIT,
+    ) -> Answer:
+        write = partial(question, body=[text("places"), *body])
+        return await self._shell.ask(attempt, write, bound, limit)
 
 
 def _path(variable: str, path: str) -> bytes:

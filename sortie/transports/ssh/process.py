@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit
+from sortie.transports.ssh.asking import Lingering
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
 from sortie.transports.ssh.scripts import Launch, quoted
-from sortie.transports.ssh.starting import Born, Bounds, born_of, refusal, silent_shell
+from sortie.transports.ssh.starting import Born, Bounds, born_of, nonsense, refusal, silent_shell
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
@@ -46,6 +48,7 @@ class SshProcess:
         channel: Channel,
         finish: Finish,
         hurry: trio.Event,
+        lingering: Lingering,
     ) -> None:
         self._host = host
         self._launch = launch
@@ -53,6 +56,7 @@ class SshProcess:
         self._channel = channel
         self._finish = finish
         self._hurry = hurry
+        self._lingering = lingering
         self._born: Born | None = None
         self._marked = True
         self._refused = False
@@ -117,7 +121,10 @@ class SshProcess:
             return
         while (word := self._channel.said()) is not None:
             self._note(word)
-        if not (self._refused or self._is_gone):
+        if self._is_gone:
+            if not self._channel.ended:
+                await self._lingering.closed(self._channel)
+        elif not self._refused:
             await self._leave()
 
     async def _leave(self) -> None:
@@ -158,12 +165,15 @@ class SshProcess:
         name, _, rest = word.partition(" ")
         if name != expected:
             raise refusal(self._host, self._launch.command, name, rest)
+        if self._born is None:
+            raise nonsense(self._host)
 
     def _note(self, word: str) -> None:
         name, _, rest = word.partition(" ")
         match name:
             case "here":
-                self._born = born_of(rest)
+                with suppress(ValueError):
+                    self._born = born_of(rest)
             case "started":
                 self._marked = bool(rest)
             case "send" | "stored":
@@ -222,7 +232,9 @@ class SshProcess:
             nursery.cancel_scope.cancel()
 
     async def _end_from_here(self) -> list[int] | None:
-        assert self._born is not None
+        if self._born is None:
+            self._failure = nonsense(self._host)
+            return None
         try:
             with trio.fail_after(FINISH_BOUND):
                 return await self._finish(self._born, self._marked)

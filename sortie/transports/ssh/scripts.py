@@ -196,7 +196,7 @@ def _become(command: Command) -> bytes:
     return b"\n".join(
         [
             *exports,
-            b"exec 2>&6 6>&-\nsay_started",
+            b"exec 2>&6 6>&- 7>&-\nsay_started",
             b" ".join([b'exec "$found"', *arguments, b"<&5 3<&- 5<&-"]),
         ]
     )
@@ -211,7 +211,7 @@ def _become_inline(launch: Launch) -> bytes:
     ]
     arguments = [quoted(argument) for argument in command.argv[1:]]
     line = b" ".join([*variables, os.fsencode(command.argv[0]), *arguments])
-    return b"exec 2>&6 6>&- <&5 3<&- 5<&-\nsay_started\ncd -- %s && %s\nexit" % (
+    return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\ncd -- %s && %s\nexit" % (
         quoted(command.cwd),
         line,
     )

@@ -12,7 +12,8 @@ from sortie.transports.ssh.inbox import Inbox
 from sortie.transports.ssh.troubles import loss
 
 CLOSING = 0.1
-"""Seconds after a command's exit in which its host may close the channel before we do anything."""
+"""Seconds after a command's exit, or the last word of its watchdog, in which its host may close the
+channel before we do anything."""
 
 NEWS = 0.2
 """Seconds after the start of a session in which its first news is told together with it."""
@@ -31,6 +32,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._writable.set()
         self._beat: asyncio.TimerHandle | None = None
         self._closing: asyncio.TimerHandle | None = None
+        self._settling: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
         self._aborted = False
         self._complete = False
@@ -52,6 +54,11 @@ class Session(asyncssh.SSHClientSession[bytes]):
             self._go()
         else:
             self._news.set()
+        dialogue = self._inbox.dialogue
+        if dialogue is not None and dialogue.is_complete and self._settling is None:
+            # What the login itself has started may hold the channel open for ever.
+            loop = asyncio.get_running_loop()
+            self._settling = loop.call_later(CLOSING, self._inbox.settle)
         if self._channel is not None and not self._inbox.stalled and self._inbox.overflows:
             self._channel.pause_reading()
             self._inbox.stalled = True
@@ -104,8 +111,9 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._silence()
         self._writable.set()
         self._news.set()
-        if self._closing is not None:
-            self._closing.cancel()
+        for timer in (self._closing, self._settling):
+            if timer is not None:
+                timer.cancel()
         complete = self._inbox.has_exit and (exc is None or self._complete)
         self._inbox.end(None if complete or self._aborted else loss(exc, self._host))
 

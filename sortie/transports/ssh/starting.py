@@ -17,6 +17,7 @@ from sortie.transports.local.identity import started_at
 
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 
+_REASON = 2000  # characters of what the host says that are shown
 _REASONS = {
     "directory": "the directory has to exist and to be accessible",
     "stdin": "its stdin could not be stored; look at the space in TMPDIR",
@@ -44,11 +45,17 @@ class Born:
 
 
 def born_of(said: str) -> Born:
-    """Read ``<pid> <boot id> <stat>``, where ``-`` and "" stand for what the host does not have."""
+    """Read ``<pid> <boot id> <stat>``, where ``-`` and "" stand for what the host does not have.
+
+    Raises ValueError for anything else.
+    """
     pid, boot_id, stat = [*said.split(" ", 2), "", ""][:3]
     if boot_id == "-" or not stat:
         return Born(identity=ProcessIdentity(pid=int(pid), started_at=0.0))
-    ticks = int(stat.rpartition(")")[2].split()[_STARTED])
+    fields = stat.rpartition(")")[2].split()
+    if len(fields) <= _STARTED:
+        raise ValueError("the stat of a process is cut")
+    ticks = int(fields[_STARTED])
     at = started_at(boot_id, stat.encode())
     return Born(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
 
@@ -62,8 +69,18 @@ def silent_shell(host: str, seconds: float) -> HostError:
     )
 
 
+def nonsense(host: str) -> HostError:
+    """Return the error for a host that says what our script never says."""
+    return HostError(
+        HostTrouble.UNREACHABLE,
+        f"host {host} answered what its shell cannot have said; look at its login shell, at"
+        " ForceCommand, and at whether it is the host that you mean",
+    )
+
+
 def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
     """Return the error for a program that a host did not start, before anything of it ran."""
+    word, reason = word[:_REASON], reason[:_REASON]
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
     return TransportError(

@@ -25,7 +25,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process
-from sortie.transports.ssh.asking import Shell
+from sortie.transports.ssh.asking import Lingering, Shell
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.looking import open_lookout
@@ -53,7 +53,8 @@ class SshTransport:
     """Directories and processes of one host, by the name that it is configured with.
 
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
-    first argument is a piece of shell that is neither resolved nor quoted.
+    first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
+    the host's operator should know of, though it works.
     """
 
     def __init__(
@@ -64,13 +65,15 @@ class SshTransport:
         delivery: Delivery = "stdin",
         bounds: Bounds | None = None,
         new_nonce: Callable[[], str] = _random_nonce,
+        notice: Callable[[str], object] | None = None,
     ) -> None:
         self._host = host
         self._connections = connections
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
-        self._shell = Shell(host, connections, new_nonce, self._bounds.handshake)
+        self._lingering = Lingering(host, notice)
+        self._shell = Shell(host, connections, new_nonce, self._bounds.handshake, self._lingering)
         self._places = Places(self._shell)
         self._hurry = trio.Event()
 
@@ -104,7 +107,9 @@ class SshTransport:
         dialogue = Dialogue(script, launch.nonce, beat=beat)
         async with self._connections.channel(line, dialogue) as channel:
             finish = partial(self._finish, launch)
-            process = SshProcess(self._host, launch, dialogue, channel, finish, self._hurry)
+            process = SshProcess(
+                self._host, launch, dialogue, channel, finish, self._hurry, self._lingering
+            )
             try:
                 await process.start(self._bounds)
                 yield process
@@ -120,7 +125,7 @@ class SshTransport:
             ),
             bound=FINISH_BOUND,
         )
-        return [int(pid) for pid in answer.said.split()]
+        return [int(pid) for pid in answer.said.split() if pid.lstrip("-").isdigit()]
 
     async def sweep(
         self,

@@ -5,6 +5,9 @@ A word is one line behind a byte 1 and the nonce of its script, which nothing el
 
 from __future__ import annotations
 
+WORD_LIMIT = 64 * 1024
+"""Bytes of a word that are kept: a host that never ends its line must not fill our memory."""
+
 
 class Words:
     """Takes the words out of one stream, which may come in pieces of any size."""
@@ -12,20 +15,25 @@ class Words:
     def __init__(self, nonce: str) -> None:
         self._mark = b"\1" + nonce.encode() + b" "
         self._held = b""
+        self._cut = False  # what comes up to the next line end belongs to a word that was cut
 
     def feed(self, chunk: bytes) -> list[tuple[bytes, str | None]]:
         """Return what came, in order: bytes that are no word, and the word behind them, if any.
 
-        What may turn out to begin a word is held back.
+        What may turn out to begin a word is held back. A word is cut at WORD_LIMIT.
         """
+        if self._cut:
+            _, end, chunk = chunk.partition(b"\n")
+            self._cut = not end
         rest = self._held + chunk
         found: list[tuple[bytes, str | None]] = []
         while True:
             before, mark, after = rest.partition(self._mark)
             line, end, behind = after.partition(b"\n")
-            if not mark or not end:
+            if not mark or not (end or len(line) >= WORD_LIMIT):
                 break
-            found.append((before, line.decode("utf-8", "replace").strip()))
+            self._cut = not end
+            found.append((before, line[:WORD_LIMIT].decode("utf-8", "replace").strip()))
             rest = behind
         held = len(before) if mark else self._doubtful(rest)
         self._held = rest[held:]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sortie.model import (
+    TEXT_LIMIT,
     ErrorKind,
+    HoldReason,
     RunId,
     RunStatus,
     Streak,
 )
+from sortie.scheduler.records import RecordHold
 from sortie.store import (
     HistoryRow,
     Store,
@@ -89,6 +92,22 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             finished_at=moment(T0 + 60),
         ),
     ]
+
+
+async def test_a_text_from_outside_is_cut(store: Store) -> None:
+    """What a host or an agent has said without end fills no disk, in a run's error or a hold's
+    detail."""
+    flood = "could not do it: " + "x" * 1_000_000
+    hold = RecordHold(issue=B, reason=HoldReason.OPERATOR, detail=flood)
+    await store.commit([begin("r1", A)], T0)
+    await store.commit([end("r1", RunStatus.FAILED, error=flood), hold], T0 + 1)
+
+    row = (await store.history())[0]
+    held = (await store.recover()).holds[0]
+
+    for kept in (row.error or "", held.detail):
+        assert kept.startswith("could not do it: ")
+        assert len(kept) <= TEXT_LIMIT
 
 
 @pytest.mark.parametrize(("told", "kept"), [(None, 3), (0, 0), (5, 5)])

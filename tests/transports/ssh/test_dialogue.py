@@ -65,6 +65,7 @@ def test_words_come_in_any_pieces() -> None:
     dialogue = Dialogue(b"", NONCE)
 
     output, words = everything(dialogue, 1, *(said[at : at + 1] for at in range(len(said))))
+    output += b"".join(chunk for _, chunk in dialogue.close())
 
     assert (output, words) == (b"\1sortie-00x\1", ["here 7 -", "started 41"])
 
@@ -82,7 +83,7 @@ def test_what_could_have_begun_a_word_is_not_lost() -> None:
     everything(dialogue, 2, b"\1sortie-00 started\n", b"end\1sor")
     everything(dialogue, 1, b"\1sor")
 
-    assert {number: chunk for number, chunk in dialogue.close() if chunk} == {2: b"\1sor"}
+    assert [one for one in dialogue.close() if one[1]] == [(2, b"\1sor")]
 
 
 @pytest.mark.parametrize(("last", "left"), [(b"gone", []), (b"gone 12 -30 x", [12, -30])])
@@ -94,6 +95,29 @@ def test_the_last_word_names_who_stays(last: bytes, left: list[int]) -> None:
 
     assert everything(dialogue, 2, b"bye\1sortie-00 " + last + b"\n") == (b"bye", [])
     assert dialogue.gone == left
+
+
+def test_it_is_complete_when_both_pipes_have_the_last_word() -> None:
+    """Behind it nothing of the program can come on that pipe; on the other one it still can."""
+    dialogue = Dialogue(b"", NONCE)
+    everything(dialogue, 1, STARTED)
+    everything(dialogue, 2, b"\1sortie-00 started\n")
+
+    first = everything(dialogue, 2, b"\1sortie-00 gone \n")
+    before = dialogue.is_complete
+    second = everything(dialogue, 1, b"the rest", b"\1sortie-00 go", b"ne \n")
+
+    assert (first, before) == ((b"", []), False)
+    assert (second, dialogue.is_complete) == ((b"the rest", []), True)
+
+
+def test_a_host_that_only_says_words_fills_no_memory() -> None:
+    """More words than our script has are not kept for anybody."""
+    dialogue = Dialogue(b"", NONCE)
+
+    _, words = everything(dialogue, 1, b"\1sortie-00 send\n" * 10_000)
+
+    assert len(words) < 100
 
 
 def test_noise_is_bounded() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.transports.ssh.words import Words
+from sortie.transports.ssh.words import WORD_LIMIT, Words
 
 
 def taken(words: Words, chunks: list[bytes]) -> tuple[bytes, list[str]]:
@@ -49,3 +49,17 @@ def test_what_is_no_word_is_not_held_back() -> None:
 def test_text_before_a_word_comes_with_it() -> None:
     """What was said first is told first."""
     assert Words("n").feed(b"a\1n x y\nb\1n z\n") == [(b"a", "x y"), (b"b", "z")]
+
+
+def test_a_word_without_an_end_is_cut() -> None:
+    """A host that never ends its line fills no memory, and what follows the line is heard."""
+    words = Words("n")
+    kept = 0
+
+    chunks = [b"\1n begin ", *[b"x" * 100_000] * 200]
+    for chunk in chunks:
+        kept += sum(len(word or "") for _, word in words.feed(chunk))
+    after = taken(words, [b"end of it\nplain\1n next\n"])
+
+    assert kept == WORD_LIMIT
+    assert after == (b"plain", ["next"])

@@ -1,5 +1,5 @@
 # Frames one operation: it says that it is here, then yes with what follows, or no with a reason,
-# and leaves nothing.
+# then that this was all, and leaves nothing.
 #
 # When stdin ends first, because nobody waits for the answer any more, the operation is ended.
 
@@ -8,6 +8,7 @@ no() { printf '\001%s no %s\n' "$nonce" "$*"; leave; }
 # What a tool said, behind the names that it repeats.
 because() { no "${1##*: }"; }
 leave() {
+  printf '\001%s end\n' "$nonce"
   kill -s KILL "$tether"
   wait "$tether"
   exit 0

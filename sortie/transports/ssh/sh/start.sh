@@ -1,6 +1,7 @@
 # Becomes the program, when a watchdog is there. What it says begins with a byte 1 and the nonce.
 #
-# fd 0: this text, then the lease; fd 3: the lease; fd 5: the program's stdin.
+# fd 0: this text, then the lease; fd 3: the lease; fd 5: the program's stdin;
+# fd 6 and 7: its stderr and stdout.
 
 say() { printf '\001%s %s\n' "$nonce" "$*"; }
 refuse() { say "$@"; exit 0; }
@@ -21,7 +22,7 @@ mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 # Nothing happens unless Sortie is still there: our end of file may come any time.
 go() { IFS= read -r line <&3 && [ "$line" = go ] || exit 0; }
 
-exec 3<&0 6>&2 2>/dev/null
+exec 3<&0 6>&2 7>&1 2>/dev/null
 unset CDPATH
 stat= boot=
 IFS= read -r stat </proc/$$/stat

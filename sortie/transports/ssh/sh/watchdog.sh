@@ -2,7 +2,8 @@
 # no line for L seconds, or the end of file. That comes when Sortie ends it, when the link or the
 # daemon is gone, and when the program has exited (sshd closes its stdin then).
 #
-# fd 1: where it says that it watches; fd 2: where its last word goes; fd 3: the lease.
+# fd 1: where it says that it watches; fd 2 and 7: the program's stderr and stdout, where its last
+# word goes; fd 3: the lease.
 # It runs in a session of its own and without the cookie and the mark, or it would end itself.
 
 trap '' HUP INT QUIT TERM PIPE
@@ -17,7 +18,7 @@ if IFS= read -r s </proc/$$/stat; then
   [ "$3" = "$P" ] && A=
 fi
 if timeout 5 true; then
-  line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x' <&3 3<&- 4>&-; }
+  line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x' <&3 3<&- 4>&- 7>&-; }
 else
   line() { IFS= read -r x <&3; }
 fi
@@ -29,4 +30,5 @@ while line; do :; done
 exec 3<&-
 end
 trap - EXIT
-printf '\001%s gone%s\n' "$N" "$m" >&4
+printf '\001%s gone %s\n' "$N" "$m" >&4
+printf '\001%s gone %s\n' "$N" "$m" >&7
