@@ -109,6 +109,7 @@ def test_every_fact_has_its_line() -> None:
         ("warning", "run.interrupted"),
         ("warning", "agent.simulated"),
         ("warning", "host.rested"),
+        ("warning", "host.noticed"),
         ("warning", "host.given_up"),
         ("info", "host.back"),
         ("info", "http.listening"),

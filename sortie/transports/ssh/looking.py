@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
@@ -16,6 +17,7 @@ from sortie.transports.ssh.scripts import SHELL, looking_script
 from sortie.transports.ssh.starting import nonsense, silent_shell
 from sortie.transports.ssh.words import Words
 
+_COOKIE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _SIGNALLED = 500  # processes in one line
 _MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
 
@@ -73,6 +75,22 @@ class Lookout:
             _, word = await self._expect("signalled")
             refused.update(int(pid) for pid in word.split()[1:] if pid.isdigit())
         return frozenset(refused)
+
+    async def chase(self, cookies: Iterable[str]) -> int:
+        """Kill the youngest processes with these cookies; return how often one was killed.
+
+        One that forks and exits at once is in no census.
+        """
+        words = [cookie for cookie in cookies if _COOKIE.fullmatch(cookie)]
+        if not words:
+            return 0
+        killed = 0
+        for at in range(0, len(words), _SIGNALLED):
+            self._channel.write(f"chase {' '.join(words[at : at + _SIGNALLED])}\n".encode())
+            _, word = await self._expect("chased")
+            count = word.partition(" ")[2]
+            killed += int(count) if count.isdigit() else 0
+        return killed
 
     async def _expect(self, expected: str) -> tuple[bytes, str]:
         said, word = await self._next()

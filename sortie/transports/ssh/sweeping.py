@@ -43,6 +43,7 @@ class Sweep:
         self._ended: set[Handle] = set()
         self._killed: set[Handle] = set()
         self._refused: set[Handle] = set()
+        self._chased = 0
 
     async def end(self, grace: float) -> int:
         """End them; return how many. Raises ProcessesLeft for those that can still act."""
@@ -52,11 +53,11 @@ class Sweep:
             # A stopped process takes the polite signal only when it is continued.
             await self._signal([seen for seen in alive if seen.stopped], signal.SIGCONT)
             await self._wait(grace, alive)
-            await self._kill()
-        if bound.cancelled_caught:
+            missed = await self._kill()
+        if bound.cancelled_caught or missed:
             raise self._unknown(grace + SWEEP_BOUND)
         left = {p: s for p, s in self._hunt.staying.items() if s.handle not in self._killed}
-        ended = len(self._ended - {seen.handle for seen in left.values()})
+        ended = len(self._ended - {seen.handle for seen in left.values()}) + self._chased
         if left:
             raise ProcessesLeft(
                 f"could not end these processes of earlier runs on host {self._host}:"
@@ -79,16 +80,24 @@ class Sweep:
             pause = min(pause * 2, _LONGEST_PAUSE)
             alive = await self._look()
 
-    async def _kill(self) -> None:
-        """Kill who is there, until nobody new is or there is no more time for newcomers."""
+    async def _kill(self) -> bool:
+        """Kill who is there, until nobody new is or there is no more time for newcomers.
+
+        Return whether such went on to come that are in no census.
+        """
         began = newest = trio.current_time()
         pause = _FIRST_PAUSE
-        while alive := await self._look():
+        while True:
+            alive = await self._look()
+            chased = await self._lookout.chase(self._hunt.wanted)
+            self._chased += chased
+            if not (alive or chased):
+                return False
             now = trio.current_time()
-            if any(seen.handle not in self._killed for seen in alive):
+            if chased or any(seen.handle not in self._killed for seen in alive):
                 newest = now
             if now - newest > _KILL_BOUND or now - began > _NEWCOMERS_BOUND:
-                return
+                return chased > 0
             await self._signal(alive, signal.SIGKILL)
             await trio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -123,5 +132,5 @@ class Sweep:
             f" {self._host} are gone; look with ps there",
             pids=frozenset(self._hunt.staying),
             run_ids=self._hunt.wanted,
-            ended=len(self._ended),
+            ended=len(self._ended) + self._chased,
         )

@@ -11,6 +11,7 @@ from sortie.model import RunId
 from sortie.transports import Command, Process
 
 PROGRAMS = Path(__file__).parent.parent.parent / "transports" / "programs"
+CHAIN = (sys.executable, str(PROGRAMS / "chain.py"))
 ESCAPE = (sys.executable, str(PROGRAMS / "escape.py"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ import trio.testing
 
 from sortie.model import LOCAL, RunId
 from sortie.transports import Exit, Process, Transport
-from tests.contract.transport.launching import ESCAPE, Launch, everything, pids_from
+from tests.contract.transport.launching import CHAIN, ESCAPE, Launch, everything, pids_from
 from tests.transports.leftovers import is_alive
 
 
@@ -125,6 +126,25 @@ async def test_nothing_that_descends_from_a_process_outlives_it(
     assert [pid for pid in pids if is_alive(pid)] == []
 
 
+@pytest.mark.parametrize("words", ["", "exit", "apart", "apart exit"])
+async def test_what_forks_and_exits_all_the_time_is_ended(
+    transport: Transport, launch: Launch, place: str, words: str
+) -> None:
+    """A chain of processes, each of which lives for 3 ms, is found and does not go on."""
+    link = trio.Path(place, "link")
+    command = launch(*CHAIN, str(link), *words.split(), grace=0.2)
+
+    for _ in range(3):
+        async with transport.process(command) as process:
+            assert await anext(process.output()) == (1, b"ready\n")
+            if "exit" not in words:
+                await process.end()
+        await link.unlink(missing_ok=True)
+        await trio.sleep(0.1)
+
+        assert not await link.exists()
+
+
 async def test_a_program_leads_a_session_of_its_own(transport: Transport, launch: Launch) -> None:
     """No terminal's signal reaches it, and its group can be signalled as a whole."""
     script = "import os; print(os.getpid() == os.getsid(0) == os.getpgid(0))"
@@ -226,6 +246,24 @@ async def test_a_sweep_ends_what_holds_the_cookie(
         assert (others, nobody, alive, ended) == (0, 0, [True], 2)
         assert exit_.signal == 15
         assert not any(is_alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize("words", ["exit", "apart exit"])
+async def test_a_sweep_ends_what_forks_and_exits_all_the_time(
+    transport: Transport, cookie: RunId, place: str, words: str
+) -> None:
+    """Each link of the chain has the cookie, and lives for 3 ms."""
+    link = trio.Path(place, "link")
+    env = {**os.environ, "SORTIE_RUN_ID": cookie}
+    for _ in range(3):
+        await trio.run_process([*CHAIN, str(link), *words.split()], env=env)
+
+        ended = await transport.sweep([cookie], grace=0.1)
+        await link.unlink(missing_ok=True)
+        await trio.sleep(0.1)
+
+        assert not await link.exists()
+        assert ended > 0
 
 
 async def test_a_sweep_ends_a_recorded_root_without_a_cookie(

@@ -63,7 +63,7 @@ def test_a_later_process_with_the_pid_is_not_ended() -> None:
             except subprocess.TimeoutExpired:
                 status = None
 
-            assert (said, status) == (b"\1n here\n\1n yes \n", expected)
+            assert (said, status) == (b"\1n here\n\1n yes \n\1n end\n", expected)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
@@ -84,7 +84,7 @@ def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> Non
 
         said = finished(finish_script(launch, "n", 0, 0, marked=True), f"{tmp_path}:{os.defpath}")
 
-        assert (said, one.wait(5)) == (b"\1n here\n\1n yes \n", -15)
+        assert (said, one.wait(5)) == (b"\1n here\n\1n yes \n\1n end\n", -15)
 
 
 def finished(script: bytes, path: str = os.defpath) -> bytes:
