@@ -40,7 +40,7 @@ Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 13
 def sortie(
     context: typer.Context,
     show: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+        bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True)
     ] = False,
 ) -> int:
     """Turn the issues of a tracker into runs of a coding agent."""
@@ -80,7 +80,7 @@ _add(demo, "sortie demo --exit-when-idle", "sortie demo /tmp/look --port 8080")
 _add(
     render,
     "sortie render DEMO-1",
-    "sortie render DEMO-1 --turn 2 --workflow team/WORKFLOW.md",
+    "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
 )
 _add(
     history,
@@ -95,7 +95,7 @@ _add(
 )
 _add(explain, "sortie explain DEMO-1", "sortie explain DEMO-1 --format json | jq '.gates'")
 _add(refresh, "sortie refresh")
-_add(pause, "sortie pause", "sortie pause --workflow team/WORKFLOW.md")
+_add(pause, "sortie pause", "sortie pause team/WORKFLOW.md")
 _add(resume, "sortie resume")
 _add(stop, "sortie stop DEMO-1", "sortie stop 'group/project#7'")
 _add(retry, "sortie retry DEMO-1", "sortie retry DEMO-1 --format json")

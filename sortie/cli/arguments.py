@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 DEFAULT_WORKFLOW = Path("WORKFLOW.md")
 
-_WORKFLOW_HELP = "The workflow file."
-
 
 class LogLevel(StrEnum):
     """From which level on there are log lines."""
@@ -30,9 +28,17 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-WorkflowArgument = Annotated[Path, typer.Argument(metavar="WORKFLOW.md", help=_WORKFLOW_HELP)]
+WorkflowArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="WORKFLOW.md", help="The workflow file.", show_default=str(DEFAULT_WORKFLOW)
+    ),
+]
 WorkflowOption = Annotated[
-    Path, typer.Option("--workflow", "-w", metavar="WORKFLOW.md", help=_WORKFLOW_HELP)
+    Path | None,
+    typer.Option(
+        "--workflow", "-w", metavar="WORKFLOW.md", help="The workflow file, named this way."
+    ),
 ]
 EnvFile = Annotated[
     Path | None,
@@ -56,6 +62,12 @@ Level = Annotated[LogLevel | None, typer.Option(help="How much to log; beats log
 LogFormat = Annotated[
     Format | None, typer.Option(help="The form of log lines on stderr; beats logging.format.")
 ]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Log warnings and errors only; as --log-level.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Log all there is; as --log-level debug.")
+]
 ExitWhenIdle = Annotated[
     bool,
     typer.Option(
@@ -69,9 +81,31 @@ OutputFormat = Annotated[
 ]
 
 
+def level_of(level: LogLevel | None, *, quiet: bool, verbose: bool) -> str | None:
+    """Return the level that was asked for, None where none was; once is enough."""
+    asked = [level] if level is not None else []
+    asked += [LogLevel.WARNING] if quiet else []
+    asked += [LogLevel.DEBUG] if verbose else []
+    if len(asked) > 1:
+        raise typer.BadParameter(
+            "takes one of --quiet, --verbose and --log-level", param_hint="--log-level"
+        )
+    return word(asked[0]) if asked else None
+
+
 def word(choice: StrEnum | None) -> str | None:
     """Return the plain word that was chosen, None where none was."""
     return None if choice is None else choice.value
+
+
+def workflow_of(argument: Path | None, option: Path | None) -> Path:
+    """Return the workflow file that was named, in either way, or the default one."""
+    if argument is not None and option is not None and argument != option:
+        raise typer.BadParameter(
+            f"names {option}, and the argument names {argument}; name the workflow file once",
+            param_hint="--workflow",
+        )
+    return argument or option or DEFAULT_WORKFLOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +114,11 @@ class Source:
 
     workflow: Path
     env_file: Path | None = None
+
+    @classmethod
+    def named(cls, argument: Path | None, option: Path | None, env_file: Path | None) -> Source:
+        """Return the files that a command line names."""
+        return cls(workflow=workflow_of(argument, option), env_file=env_file)
 
     def options(self) -> RunOptions:
         """Return what the parts below need to read them."""

@@ -8,10 +8,10 @@ from urllib.parse import quote
 import typer
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
+    WorkflowArgument,
     WorkflowOption,
 )
 from sortie.cli.output import Format, emit_json, emit_line
@@ -34,7 +34,8 @@ IssueArgument = Annotated[
 
 
 def refresh(
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -42,11 +43,12 @@ def refresh(
 
     The command does not wait for the poll.
     """
-    _command(Source(workflow=workflow, env_file=env_file), output, "refresh", "refresh")
+    _command(Source.named(workflow, named, env_file), output, "refresh", "refresh")
 
 
 def pause(
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -54,21 +56,23 @@ def pause(
 
     The pause survives a restart of the daemon.
     """
-    _command(Source(workflow=workflow, env_file=env_file), output, "pause", "pause")
+    _command(Source.named(workflow, named, env_file), output, "pause", "pause")
 
 
 def resume(
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """End a pause: runs are started again."""
-    _command(Source(workflow=workflow, env_file=env_file), output, "resume", "resume")
+    _command(Source.named(workflow, named, env_file), output, "resume", "resume")
 
 
 def stop(
     issue: IssueArgument,
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -77,13 +81,14 @@ def stop(
     The agent is ended politely and the workspace stays. The hold ends with 'sortie retry ISSUE',
     or when the issue's state changes.
     """
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     _command(source, output, f"stop {issue}", f"{issue_path(issue)}/stop")
 
 
 def retry(
     issue: IssueArgument,
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -91,7 +96,7 @@ def retry(
 
     An issue that runs is not touched.
     """
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     _command(source, output, f"retry {issue}", f"{issue_path(issue)}/retry")
 
 

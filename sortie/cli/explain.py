@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
+    WorkflowArgument,
     WorkflowOption,
 )
 from sortie.cli.commanding import IssueArgument, issue_path
@@ -33,7 +33,8 @@ _RUNS = 5
 
 def explain(
     issue: IssueArgument,
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -47,7 +48,7 @@ def explain(
     from sortie.cli.finding import NoDaemon, locate
     from sortie.web import ExplanationView
 
-    place = locate(Source(workflow=workflow, env_file=env_file))
+    place = locate(Source.named(workflow, named, env_file))
     path = f"/api/v1/{issue_path(issue)}/explain"
     try:
         answer = ask(place, place.daemon(), "GET", path)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
+    WorkflowArgument,
     WorkflowOption,
 )
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
@@ -41,7 +41,8 @@ def history(
         Path | None,
         typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
     ] = None,
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -50,7 +51,7 @@ def history(
     Where no daemon has run yet the history is empty, and a line on stderr says so. While the
     workflow file is broken or gone, its database is found as far as can be told.
     """
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     path = os.path.abspath(database) if database is not None else _database(source)
     rows = _read(path, issue, limit, RunId(before) if before else None)
     if output is Format.JSON:

@@ -7,18 +7,19 @@ from importlib.resources import files
 from pathlib import Path
 from shlex import quote
 
-from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument
+from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument, WorkflowOption, workflow_of
 from sortie.cli.ignoring import IGNORED, ignore_in_git
 from sortie.cli.output import emit, note, one_line
 from sortie.cli.writing import write_new
 from sortie.model import SortieError
 
 
-def init(workflow: WorkflowArgument = DEFAULT_WORKFLOW) -> None:
+def init(given: WorkflowArgument = None, named: WorkflowOption = None) -> None:
     """Write a commented workflow file to begin with; an existing file is never overwritten.
 
     The .gitignore beside it is made or extended, so that database, token and locks stay out of git.
     """
+    workflow = workflow_of(given, named)
     if workflow.is_dir():
         raise SortieError(f"{workflow} is a directory; name a file, such as {workflow}/WORKFLOW.md")
     starter = files("sortie.cli").joinpath("starter.md").read_text(encoding="utf-8")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
+    WorkflowArgument,
     WorkflowOption,
 )
 from sortie.cli.output import Format, emit, emit_json, visible
@@ -26,7 +26,8 @@ def render(
     issue: Annotated[
         str, typer.Argument(metavar="ISSUE", help="The issue's identifier, such as DEMO-1.")
     ],
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     turn: Annotated[
         int, typer.Option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
     ] = 1,
@@ -43,7 +44,7 @@ def render(
     from sortie.daemon.loading import load_workflow
     from sortie.daemon.surveying import read_issue
 
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     source.require()
     options = source.options()
     loaded = load_workflow(options)

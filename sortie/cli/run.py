@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     ExitWhenIdle,
     Host,
     Level,
     LogFormat,
     Port,
+    Quiet,
     Source,
+    Verbose,
     WorkflowArgument,
+    WorkflowOption,
+    level_of,
     word,
 )
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
@@ -27,11 +30,14 @@ if TYPE_CHECKING:
 
 
 def run(
-    workflow: WorkflowArgument = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     host: Host = None,
     port: Port = None,
     log_level: Level = None,
     log_format: LogFormat = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     env_file: EnvFile = None,
     dry_run: Annotated[
         bool,
@@ -53,13 +59,13 @@ def run(
     """
     if output is not None and not dry_run:
         raise typer.BadParameter("belongs to --dry-run", param_hint="--format")
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     source.require()
     options = replace(
         source.options(),
         host=host,
         port=port,
-        log_level=word(log_level),
+        log_level=level_of(log_level, quiet=quiet, verbose=verbose),
         log_format=word(log_format),
         exit_when_idle=exit_when_idle,
     )

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
+    WorkflowArgument,
     WorkflowOption,
 )
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
@@ -42,7 +42,8 @@ def status(
         bool,
         typer.Option("--watch", help="Look again every 2 seconds until Ctrl-C."),
     ] = False,
-    workflow: WorkflowOption = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
@@ -53,7 +54,7 @@ def status(
     """
     from sortie.cli.finding import locate
 
-    place = locate(Source(workflow=workflow, env_file=env_file))
+    place = locate(Source.named(workflow, named, env_file))
     if watch:
         with pausing() as pause:
             follow(place, output, pause)

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sortie.cli.arguments import (
-    DEFAULT_WORKFLOW,
     EnvFile,
     OutputFormat,
     Source,
     WorkflowArgument,
+    WorkflowOption,
 )
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 from sortie.model import Problem, WorkflowError
 
 
 def validate(
-    workflow: WorkflowArgument = DEFAULT_WORKFLOW,
+    workflow: WorkflowArgument = None,
+    named: WorkflowOption = None,
     env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> int:
@@ -26,7 +27,7 @@ def validate(
     exit code is 1 where one of them is an error, and 0 where all are warnings. Nothing is asked
     of the tracker.
     """
-    source = Source(workflow=workflow, env_file=env_file)
+    source = Source.named(workflow, named, env_file)
     problems = _problems(source)
     errors = sum(problem.severity == "error" for problem in problems)
     if output is Format.JSON:

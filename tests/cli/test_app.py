@@ -51,11 +51,12 @@ def test_every_command_has_help_with_examples(cli: Cli, command: str, flag: str)
 
 
 def test_version_for_people_and_programs(cli: Cli) -> None:
-    """The version is told in three ways."""
+    """The version is told in four ways."""
     text = f"sortie {__version__} (Python {PYTHON})\n"
 
     assert cli("version").out == text
     assert cli("--version").out == text
+    assert cli("-V").out == text
     assert json.loads(cli("version", "--format", "json").out) == {
         "version": __version__,
         "python_version": PYTHON,

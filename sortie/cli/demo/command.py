@@ -9,7 +9,17 @@ from typing import Annotated
 
 import typer
 
-from sortie.cli.arguments import ExitWhenIdle, Host, Level, LogFormat, Port, word
+from sortie.cli.arguments import (
+    ExitWhenIdle,
+    Host,
+    Level,
+    LogFormat,
+    Port,
+    Quiet,
+    Verbose,
+    level_of,
+    word,
+)
 from sortie.cli.output import emit_rich
 
 _REDIRECTING = ("SORTIE_DB_PATH", "SORTIE_AGENT_COMMAND", "SORTIE_AGENT_KIND")
@@ -25,6 +35,8 @@ def demo(
     port: Port = None,
     log_level: Level = None,
     log_format: LogFormat = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     exit_when_idle: ExitWhenIdle = False,
 ) -> int:
     """Write five issues and let simulated agents work on them.
@@ -46,7 +58,7 @@ def demo(
             environ=demo_environment(os.environ, made.directory),
             host=host,
             port=port,
-            log_level=word(log_level),
+            log_level=level_of(log_level, quiet=quiet, verbose=verbose),
             log_format=word(log_format),
             exit_when_idle=exit_when_idle,
         )
