@@ -55,6 +55,16 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
 
+    @contextmanager
+    def rolled_back(self) -> Iterator[None]:
+        """Undo everything inside; what fits into memory never reaches the disk."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+
     def close(self) -> None:
         """Close the connection; closing twice is fine."""
         self._connection.close()

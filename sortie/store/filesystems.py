@@ -21,6 +21,9 @@ NETWORK = frozenset((
 # fmt: on
 """File systems that other machines write too, or whose locks and shared memory WAL cannot trust."""
 
+TIGHT = 16 * 1024 * 1024
+"""Bytes of free space below which a write may fail soon."""
+
 MOUNTINFO = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -49,6 +52,17 @@ def filesystem_type(path: str, mountinfo_text: str) -> str | None:
         mounts.remove(found)
         above = [mount for mount in mounts if mount.parent == found.id]
     return found.type if found else None
+
+
+def is_doubtful(path: str) -> bool:
+    """Tell whether the next write to a file may fail: its file system is nearly full, read-only,
+    or does not answer."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return True
+    is_read_only = bool(found.f_flag & os.ST_RDONLY)
+    return is_read_only or found.f_bavail * found.f_frsize < TIGHT
 
 
 def refuse_network(path: str) -> None:

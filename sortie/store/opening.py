@@ -52,6 +52,15 @@ def prove_writable(database: Database) -> None:
         database.change("prove_writable")
 
 
+def try_to_write(database: Database) -> None:
+    """Write a row and take it back: locks and permissions are tried, and the disk is not touched.
+
+    A full disk is not noticed so.
+    """
+    with database.rolled_back():
+        database.change("prove_writable")
+
+
 def _make_file(path: str) -> None:
     # An existing file is never opened here: closing it would drop the locks that other
     # connections of this process hold on it.

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TypeVar
 
 from sortie.model import RunId, Sighting, StoreError
 from sortie.scheduler.records import Record
-from sortie.store import HistoryRow, Recovered, Store, Totals
+from sortie.store import HistoryRow, RecordRefused, Recovered, Store, Totals
 from sortie.store.database import Database, file_identity
-from sortie.store.opening import open_database, prove_writable
+from sortie.store.filesystems import is_doubtful
+from sortie.store.opening import open_database, prove_writable, try_to_write
 from sortie.store.reading import read_recovered, read_runs, read_totals
 from sortie.store.recording import write
 from sortie.store.rows import sighting
 from sortie.store.writer import Writer, open_writer
+
+T = TypeVar("T")
 
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another process, such as a backup, that locks the database."""
@@ -32,17 +36,22 @@ async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncI
 
 
 class SqliteStore:
-    """A Store on a writer's database."""
+    """A Store on a writer's database.
+
+    ``_doubted`` tells that the last try to write failed: only a commit proves that the next will
+    not.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._inherited = 0  # the last seq of an earlier life
+        self._doubted = False
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""
         job = partial(write, records=tuple(records), at=at, inherited=self._inherited)
         if records:
-            await self._writer.change(job)
+            await self._change(job)
 
     async def recover(self) -> Recovered:
         """Read what an earlier life left; what it had under way ended when last heard of."""
@@ -61,11 +70,25 @@ class SqliteStore:
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
         """Note digests; nothing is written where none changed."""
-        return await self._writer.change(partial(_sight, digests=dict(digests), at=at))
+        return await self._change(partial(_sight, digests=dict(digests), at=at))
 
     async def check(self) -> None:
-        """Commit a row, and see that the file is still the one at its path."""
-        await self._writer.change(_check)
+        """See that the file is still the one at its path, and can be written.
+
+        A row is committed only where there is a doubt: after a failure, and where the disk is
+        nearly full or read-only. A daemon that has nothing to do leaves the disk alone.
+        """
+        await self._change(partial(_check, doubted=self._doubted))
+
+    async def _change(self, job: Callable[[Database], T]) -> T:
+        doubted, self._doubted = self._doubted, True
+        try:
+            answer = await self._writer.change(job)
+        except RecordRefused:
+            self._doubted = doubted  # it says nothing about the disk
+            raise
+        self._doubted = False
+        return answer
 
 
 def _inherit(database: Database) -> tuple[int, Recovered]:
@@ -81,10 +104,13 @@ def _sight(database: Database, digests: Mapping[str, str], at: float) -> Mapping
     return seen
 
 
-def _check(database: Database) -> None:
+def _check(database: Database, *, doubted: bool) -> None:
     if file_identity(database.path) != database.identity:
         raise StoreError(
             f"the database {database.path} was replaced while in use, and what is recorded now "
             "will be lost; restart the daemon"
         )
-    prove_writable(database)
+    if doubted or is_doubtful(database.path):
+        prove_writable(database)
+    else:
+        try_to_write(database)

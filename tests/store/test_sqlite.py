@@ -15,7 +15,7 @@ import trio.testing
 
 from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.scheduler.records import Record, RecordHold, RecordPause
-from sortie.store import RecordRefused, Recovered, Totals
+from sortie.store import RecordRefused, Recovered, Totals, filesystems
 from sortie.store.database import Database
 from sortie.store.opening import open_database
 from sortie.store.sqlite import SqliteStore, open_store
@@ -40,6 +40,7 @@ trio.run(main)
 FILLING = """
 import os, resource, sys, trio
 from sortie.model import StoreError
+from sortie.scheduler.records import RecordPause
 from sortie.store.sqlite import open_store
 from tests.store.records import *
 
@@ -57,8 +58,8 @@ async def main():
             print(error, flush=True)
         allow(os.path.getsize(path + "-wal"))
         try:
-            for _ in range(20):
-                await store.check()
+            for turn in range(20):
+                await store.commit([RecordPause(paused=turn % 2 == 0)], T0)
         except StoreError as error:
             print(error, flush=True)
         allow(resource.RLIM_INFINITY)
@@ -202,6 +203,50 @@ async def test_a_read_only_database_fails_the_check(writer: Writer, place: Path)
     await writer.change(execute("PRAGMA query_only = OFF"))
 
     await store.check()
+
+
+async def test_an_idle_daemon_leaves_the_disk_alone(place: Path) -> None:
+    """A check on a healthy disk changes no byte of the database's files; after a failed commit one
+    is made, and once that has succeeded none any more."""
+    async with open_store(str(place)) as store:
+        await store.commit([begin("r1")], T0)
+        written = _content(place)
+        for _ in range(50):
+            await store.check()
+        idle = _content(place)
+        other = sqlite3.connect(place, isolation_level=None, timeout=0)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError):
+            await store.commit([end("r1")], T0)
+        other.execute("ROLLBACK")
+        other.close()
+        before_proof = _content(place)
+        await store.check()
+        proven = _content(place)
+        await store.check()
+        after = _content(place)
+
+    assert idle == written
+    assert proven != before_proof
+    assert after == proven
+
+
+def _content(place: Path) -> tuple[bytes, bytes]:
+    return place.read_bytes(), place.with_name(f"{place.name}-wal").read_bytes()
+
+
+async def test_a_disk_that_is_nearly_full_is_checked_by_a_commit(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only a commit can find out is found out by one where that is likely."""
+    async with open_store(str(place)) as store:
+        await store.check()
+        before = _content(place)
+        monkeypatch.setattr(filesystems, "TIGHT", 1 << 62)
+        await store.check()
+        after = _content(place)
+
+    assert after != before
 
 
 async def test_a_locked_database_fails_the_check_after_the_busy_timeout(place: Path) -> None:
