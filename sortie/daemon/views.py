@@ -112,6 +112,7 @@ class Window:
             snapshot.poll_error,
             _hanging(snapshot),
             _hostless(snapshot),
+            _closed(snapshot),
             "the daemon is stopping" if snapshot.draining else None,
         )
         overdue = max(0.0, trio.current_time() - self.orchestrator.next_round_at)
@@ -139,6 +140,12 @@ def _hostless(snapshot: Snapshot) -> str | None:
     if len(messages) < len(troubles) or not messages:
         return None
     return f"every host is in trouble: {'; '.join(dict.fromkeys(messages))}"
+
+
+def _closed(snapshot: Snapshot) -> str | None:
+    """Say that the tracker takes no changes, where that keeps an issue from being handed off."""
+    refusals = (c.refusal for c in snapshot.waiting if isinstance(c, HandingOff) and c.refusal)
+    return next(refusals, None)
 
 
 def wall_time(at: float, now: float) -> datetime:
@@ -238,7 +245,9 @@ def _kind(claim: Waiting | HandingOff) -> Literal["retry", "continuation", "hand
 
 def _reason(claim: Waiting | HandingOff) -> str | None:
     if isinstance(claim, HandingOff):
-        return "the handoff is under way" if claim.token is not None else "the handoff failed"
+        if claim.token is not None:
+            return "the handoff is under way"
+        return claim.refusal or "the handoff failed"
     return claim.reason or f"after {claim.trigger.value}"
 
 

@@ -54,6 +54,7 @@ class TrackerErrorKind(StrEnum):
     PERMISSION = "permission"
     CONFLICT = "conflict"  # the issue is no longer in the state it was read in
     INVALID = "invalid"  # the issue or the request is malformed
+    CLOSED = "closed"  # it takes no change of any issue now: read-only, full, forbidden, not there
 
 
 class TrackerError(SortieError):

@@ -90,6 +90,7 @@ async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
             state=state,
             result="success" if error is None else "error",
             error=error,
+            closed=kind is TrackerErrorKind.CLOSED,
         )
     )
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))

@@ -83,6 +83,8 @@ class HandingOff(_Base):
 
     ``token`` is that of the question under way; None while waiting for ``due_at``. ``stopped``
     tells that an operator wants it held, which is on record, should the question fail.
+    ``refusal`` is what the tracker said when it last took no change of any issue, which it did
+    ``refusals`` times in a row; these are no ``tries``.
     """
 
     streak: Streak
@@ -90,6 +92,8 @@ class HandingOff(_Base):
     token: int | None
     due_at: float
     stopped: bool = False
+    refusals: int = 0
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -193,6 +193,8 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
         return  # the answer to a question that nobody waits for any more
     issue, tries = claim.issue, claim.tries + 1
     book.in_hand = issue
+    if event.error_kind is None:
+        _reopened(book, now)
     if claim.stopped:
         book.release(issue.id)
         if event.error_kind is not None:
@@ -206,6 +208,13 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
         book.out.append(rec.ForgetRetry(issue_id=issue.id))
         if event.error_kind is not None:
             book.out.append(WaitOver(issue, event.error))
+    elif event.error_kind is TrackerErrorKind.CLOSED:
+        refusals = claim.refusals + 1
+        delay = backoff(refusals, book.policy)
+        book.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
+        waiting = book.claims[issue.id]
+        assert isinstance(waiting, HandingOff)
+        book.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
     elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
         book.out.append(rec.ForgetRetry(issue_id=issue.id))
         detail = f"it could not be moved to {book.policy.handoff_state}: {event.error}"
@@ -213,6 +222,13 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
     else:
         delay = backoff(tries, book.policy)
         book.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
+
+
+def _reopened(book: Book, now: float) -> None:
+    """Try at once what waits only for the tracker to take changes again."""
+    for claim in list(book.claims.values()):
+        if isinstance(claim, HandingOff) and claim.token is None and claim.refusals:
+            book.claims[claim.issue.id] = replace(claim, due_at=min(claim.due_at, now))
 
 
 def cleaned(book: Book, event: WorkspaceCleaned, now: float) -> None:

@@ -133,6 +133,9 @@ def _detail(book: Book, claim: Claim | None) -> str:
             return f"its run {claim.run_id} is being stopped ({claim.reason})"
         case Waiting():
             return f"it waits for its {claim.kind}, {_after(claim)}"
+        case HandingOff(token=None, refusal=str(refusal)) if refusal:
+            to = book.policy.handoff_state
+            return f"its handoff to {to} waits until the tracker takes changes: {refusal}"
         case HandingOff(token=None):
             times = f"{claim.tries} time{'' if claim.tries == 1 else 's'}"
             return f"its handoff to {book.policy.handoff_state} failed {times} and is tried again"

@@ -25,6 +25,7 @@ from sortie.model import (
     Stopped,
     TemplateError,
     TrackerError,
+    TrackerErrorKind,
     TransportError,
     TurnOutcome,
     WorkspaceError,
@@ -116,7 +117,7 @@ class _Run:
         state = self.bench.settings.tracker.in_progress_state
         if state is None or same_state(state, self.issue.state):
             return
-        error = None
+        error, closed = None, False
         # A stop must not come between the move and the telling of it: it would look as if a
         # person had moved the issue.
         await trio.lowlevel.checkpoint()
@@ -124,7 +125,7 @@ class _Run:
             try:
                 self.issue = await self.bench.tracker.transition(self.issue, state)
             except TrackerError as exc:
-                error = str(exc)
+                error, closed = str(exc), exc.kind is TrackerErrorKind.CLOSED
             else:
                 self.reports.tell(ev.IssueMoved(self.job.run_id, self.issue, True))
         if shield.cancelled_caught:
@@ -136,6 +137,7 @@ class _Run:
                 state=state,
                 result="error" if error else "success",
                 error=error,
+                closed=closed,
             )
         )
 

@@ -130,6 +130,27 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     assert state.counts == Counts(running=0, waiting=2, held=1)
 
 
+async def test_a_tracker_that_takes_no_changes_is_shown(clock: MockClock) -> None:
+    """The daemon is not ready while a handoff waits for it, and says why; then it is again."""
+    world = World(issue(), tracker={"handoff_state": "Review"})
+    world.tracker.transitions_fail = TrackerErrorKind.CLOSED
+
+    async with world.life() as orchestrator:
+        window = window_of(orchestrator, world)
+        await world.until(facts.TransitionCompleted, 2)
+        await trio.sleep(1)
+        closed, state = window.health(), window.state()
+        world.tracker.transitions_fail = None
+        await world.until(facts.TransitionCompleted, where=lambda fact: not fact.error)
+        await trio.sleep(1)
+        after = window.health()
+
+    error = world.of(facts.TransitionCompleted)[0].error
+    assert (closed.ready, closed.reasons) == (False, (error,))
+    assert [(w.kind, w.attempt, w.reason) for w in state.waiting] == [("handoff", 0, error)]
+    assert after.ready
+
+
 async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
     """Its attempt is the number of tries so far."""
     world = World(issue(), tracker={"handoff_state": "Review"})

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import HoldReason, TrackerErrorKind
-from sortie.scheduler.claims import Held
+from sortie.scheduler.claims import HandingOff, Held
 from sortie.telemetry import facts
 from tests.agents.fake import Completes
 from tests.orchestrator.world import HANDOFF, World
@@ -65,6 +65,33 @@ async def test_a_hopeless_handoff_holds_the_issue(
     assert held.reason is HoldReason.HANDOFF_FAILED
     assert len(world.of(facts.TransitionCompleted)) == tries
     assert world.agent.runs_of("A") == 1
+
+
+async def test_a_tracker_that_takes_no_changes_is_waited_for(clock: MockClock) -> None:
+    """However long it refuses all of them, no issue is held for it, no agent runs again, and when
+    one handoff goes through the others follow at once, over a restart too."""
+    names = ["a", "b", "c"]
+    world = World(*(issue(name) for name in names), tracker=HANDOFF)
+    world.tracker.transitions_fail = TrackerErrorKind.CLOSED
+
+    async with world.life() as orchestrator:
+        await trio.sleep(3600)
+        waiting = orchestrator.snapshot().waiting
+        tries = len(world.of(facts.TransitionCompleted))
+    async with world.life():
+        await trio.sleep(3600)
+        world.tracker.transitions_fail = None
+        await world.until(facts.TransitionCompleted, where=lambda fact: not fact.error)
+        first_at = trio.current_time()
+        await world.until(facts.TransitionCompleted, 3, lambda fact: not fact.error)
+        last_at = trio.current_time()
+
+    assert [c.refusal != "" for c in waiting if isinstance(c, HandingOff)] == [True] * 3
+    assert tries < 3 * 20
+    assert world.of(facts.IssueHeld) == []
+    assert [world.agent.runs_of(name.upper()) for name in names] == [1, 1, 1]
+    assert last_at - first_at < 1
+    world.tracker.assert_all_in("Review")
 
 
 async def test_a_handoff_gives_way_to_a_person(clock: MockClock) -> None:

@@ -227,6 +227,29 @@ def test_a_poll_that_keeps_failing_is_a_warning_now_and_then() -> None:
     ]
 
 
+def test_a_closed_tracker_is_told_once_for_all_issues() -> None:
+    """Each handoff that meets it is one more of the same, and its reopening is told with how many
+    there were; a move that fails for the issue's own sake is told each time."""
+    refused = TransitionCompleted(
+        issue=ISSUE, lifecycle="handoff", state="Review", result="error", error="ro", closed=True
+    )
+    own = replace(refused, error="forbidden", closed=False)
+    moved = replace(own, result="success", error=None)
+
+    written = lines(refused, refused, own, own, refused, moved, moved)
+
+    assert [(w["level"], w["event"], w.get("failures")) for w in written] == [
+        ("warning", "tracker.closed", 1),
+        ("debug", "tracker.closed", 2),
+        ("warning", "issue.move_failed", None),
+        ("warning", "issue.move_failed", None),
+        ("debug", "tracker.closed", 3),
+        ("info", "tracker.reopened", 3),
+        ("info", "issue.moved", None),
+        ("info", "issue.moved", None),
+    ]
+
+
 def test_another_error_is_a_warning_at_once() -> None:
     """A row of failures is one of equal ones; the recovery counts them all."""
     refused = PollCompleted(result="error", seconds=1.0, error="refused")

@@ -78,13 +78,14 @@ class HookCompleted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionCompleted:
     """An issue was moved, or could not be; ``lifecycle`` is dispatch or handoff, ``result``
-    success or error."""
+    success or error. ``closed``: the tracker took no change of any issue."""
 
     issue: Issue
     lifecycle: str
     state: str
     result: str
     error: str | None = None
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from sortie.telemetry.facts import PollCompleted, StoreFailed, StoreRecovered, TrackerAsked
+from sortie.telemetry.facts import (
+    PollCompleted,
+    StoreFailed,
+    StoreRecovered,
+    TrackerAsked,
+    TransitionCompleted,
+)
+from sortie.telemetry.log.daemon_lines import issue_line
 from sortie.telemetry.log.lines import Level, Line, Lines, line, seconds
 
 EVERY = 20
 """Every so many equal failures in a row are told again."""
 
-RecurringFact = PollCompleted | TrackerAsked | StoreFailed | StoreRecovered
+RecurringFact = PollCompleted | TrackerAsked | StoreFailed | StoreRecovered | TransitionCompleted
 
 _TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment", "label"}
 
@@ -40,6 +47,8 @@ class RecurringLines:
                 return self._poll(fact)
             case TrackerAsked():
                 return self._request(fact)
+            case TransitionCompleted():
+                return self._move(fact)
             case StoreFailed(error=error):
                 level, count = self._failed("store", error, "error")
                 return (line(level, "store.failed", error=error, failures=count),)
@@ -82,6 +91,14 @@ class RecurringLines:
             return (answered,)
         again = line("info", "tracker.recovered", operation=operation, failures=failures)
         return (answered, again)
+
+    def _move(self, fact: TransitionCompleted) -> tuple[Line, ...]:
+        if fact.closed:
+            level, count = self._failed("tracker", fact.error or "", "warning")
+            return (line(level, "tracker.closed", error=fact.error, failures=count),)
+        reopened = fact.result == "success" and self._over("tracker")
+        told = issue_line(fact)
+        return (line("info", "tracker.reopened", failures=reopened), told) if reopened else (told,)
 
     def _failed(self, subject: str, error: str, loud: Level) -> tuple[Level, int]:
         row = self._rows.setdefault(subject, _Row(error=error))

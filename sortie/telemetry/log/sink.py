@@ -97,7 +97,13 @@ class LogSink:
 
     def _lines(self, fact: Fact) -> Lines:
         match fact:
-            case PollCompleted() | TrackerAsked() | StoreFailed() | StoreRecovered():
+            case (
+                PollCompleted()
+                | TrackerAsked()
+                | StoreFailed()
+                | StoreRecovered()
+                | TransitionCompleted()
+            ):
                 return self._recurring.lines(fact)
             case (
                 RunStarted()
@@ -127,7 +133,6 @@ class LogSink:
                 | WaitEnded()
                 | IssueHeld()
                 | HoldEnded()
-                | TransitionCompleted()
                 | CommentCompleted()
                 | HookCompleted()
                 | WorkspaceRemoved()

@@ -141,6 +141,19 @@ def translated(exc: OSError, attempt: str) -> TrackerError:
     return TrackerError(TrackerErrorKind.UNAVAILABLE, f"{attempt}: {reason}")
 
 
+def closed(exc: OSError, attempt: str) -> TrackerError:
+    """Return the error of this port for one that no issue's own file is to blame for."""
+    reason = exc.strerror or type(exc).__name__
+    hint = "make it writable for the user that runs Sortie, with some space on its disk"
+    return TrackerError(TrackerErrorKind.CLOSED, f"{attempt}: {reason}; {hint}")
+
+
+def forbids_one(exc: OSError) -> bool:
+    """Tell whether a file was written and may not take the place of an issue's own: somebody
+    else's in a sticky directory, or one that was made immutable."""
+    return exc.filename2 is not None and exc.errno in (errno.EACCES, errno.EPERM)
+
+
 def _write_all(fd: int, data: bytes, calls: Syscalls) -> None:
     rest = memoryview(data)
     while rest:

@@ -85,6 +85,8 @@ class Shelf:
             raw, _ = disk.read(folder / name, file_format.limit)
         except (FileNotFoundError, disk.NotAFile):
             return None
+        except OSError as exc:
+            raise disk.translated(exc, f"cannot change issue {issue_id!r}") from exc
         present = _pick(file_format.read(name, raw, issue_id), issue_id)
         if present is None:
             return None
@@ -123,11 +125,12 @@ class Shelf:
             yield
         except (FileNotFoundError, NotADirectoryError) as exc:
             raise TrackerError(
-                TrackerErrorKind.UNAVAILABLE,
+                TrackerErrorKind.CLOSED,
                 f"cannot {attempt} {self._path}: it is not there; put it back or set file.path",
             ) from exc
         except OSError as exc:
-            raise disk.translated(exc, f"cannot {attempt} {self._path}") from exc
+            translated = disk.translated if disk.forbids_one(exc) else disk.closed
+            raise translated(exc, f"cannot {attempt} {self._path}") from exc
 
 
 def _names(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:

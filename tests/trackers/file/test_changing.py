@@ -96,9 +96,9 @@ async def test_an_edit_of_the_state_in_between_is_a_conflict(folder: Path, memor
 @pytest.mark.parametrize(
     ("number", "kind"),
     [
-        (errno.ENOSPC, TrackerErrorKind.UNAVAILABLE),
-        (errno.EIO, TrackerErrorKind.UNAVAILABLE),
-        (errno.EROFS, TrackerErrorKind.PERMISSION),
+        (errno.ENOSPC, TrackerErrorKind.CLOSED),
+        (errno.EIO, TrackerErrorKind.CLOSED),
+        (errno.EROFS, TrackerErrorKind.CLOSED),
     ],
 )
 @pytest.mark.parametrize("shape", ["directory", "json"])
@@ -144,7 +144,8 @@ async def test_a_change_tidies_up_after_a_killed_writer(folder: Path, memory: Me
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 async def test_permissions_are_named(folder: Path, memory: Memory) -> None:
-    """An unreadable file is that issue's error; a directory that refuses writes is the write's."""
+    """An unreadable file is that issue's error; a directory that refuses writes refuses them for
+    all issues."""
     write(folder, "A.md").chmod(0)
     write(folder, "B.md")
     folder.chmod(0o500)
@@ -156,7 +157,35 @@ async def test_permissions_are_named(folder: Path, memory: Memory) -> None:
     folder.chmod(0o700)
 
     assert read.failed[IssueId("A")].kind is TrackerErrorKind.PERMISSION
-    assert refused.value.kind is TrackerErrorKind.PERMISSION
+    assert refused.value.kind is TrackerErrorKind.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.EPERM, TrackerErrorKind.PERMISSION),
+        (errno.EACCES, TrackerErrorKind.PERMISSION),
+        (errno.EROFS, TrackerErrorKind.CLOSED),
+        (errno.ENOSPC, TrackerErrorKind.CLOSED),
+    ],
+)
+async def test_a_file_that_may_not_be_replaced_is_that_issues_trouble(
+    folder: Path, memory: Memory, number: int, kind: TrackerErrorKind
+) -> None:
+    """A sticky directory or an immutable file refuses one issue; a disk that has become read-only
+    or full meanwhile refuses all, and its message names no temporary file, so that it repeats."""
+
+    def refuse(new: Path, old: Path) -> None:
+        raise OSError(number, os.strerror(number), str(new), None, str(old))
+
+    write(folder, "A.md")
+    tracker = make(folder, memory, Syscalls(replace=refuse))
+
+    with pytest.raises(TrackerError) as refused:
+        await tracker.transition(await one(tracker, "A"), "Done")
+
+    assert refused.value.kind is kind
+    assert (".tmp" in str(refused.value)) is (kind is TrackerErrorKind.PERMISSION)
 
 
 async def test_a_comment_that_would_make_the_issue_unreadable_is_refused(

@@ -223,7 +223,7 @@ async def test_a_path_that_vanished_is_named_and_comes_back(
         path.write_text('[{"id": "A", "title": "t", "state": "todo"}]', encoding="utf-8")
     found = await names(tracker)
 
-    assert missing.value.kind is TrackerErrorKind.UNAVAILABLE
+    assert missing.value.kind is TrackerErrorKind.CLOSED
     assert str(missing.value) == (
         f"cannot read issues from {path}: it is not there; put it back or set file.path"
     )
