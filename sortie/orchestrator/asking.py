@@ -41,7 +41,7 @@ async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Pub
         shortage = shortage_behind(exc)
         if shortage is not None:
             error = f"the tracker could not be asked ({operation}): {shortage}"
-            raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
+            raise TrackerError(TrackerErrorKind.CLOSED, error) from exc
         error = f"the tracker adapter crashed ({operation}): {type(exc).__name__}"
         publish(facts.AdapterCrashed(where=operation, traceback=traceback.format_exc()))
         raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc

@@ -178,7 +178,8 @@ class World:
         match event:
             case ev.TransitionAnswered(issue_id=issue_id, token=token, error_kind=kind):
                 claim = before.get(issue_id)
-                if isinstance(claim, HandingOff) and claim.token == token and kind is not None:
+                failed = kind not in (None, TrackerErrorKind.CLOSED)
+                if isinstance(claim, HandingOff) and claim.token == token and failed:
                     self.tries[issue_id] = self.tries.get(issue_id, 0) + 1
                     if kind in LASTING:
                         self.tries[issue_id] = HANDOFF_TRIES
@@ -460,8 +461,10 @@ class World:
                 self.not_before.pop(issue_id, None)
             case _:
                 self.not_before.pop(issue_id, None)
+        claim = self.claims()[issue_id]
         self.tell(ev.WorkerExited(run_id, report))
-        if report.end == Stopped(completed=True) and worker.stopping in DEPARTED:
+        departed = isinstance(claim, Stopping) and claim.reason in DEPARTED
+        if report.end == Stopped(completed=True) and departed:
             assert self.disk.runs[run_id].status is RunStatus.SUCCEEDED, "work done was disowned"
         if issue_id not in self.disk.retries:
             self.expected_attempt.pop(issue_id, None)

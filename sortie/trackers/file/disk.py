@@ -143,6 +143,9 @@ def translated(exc: OSError, attempt: str) -> TrackerError:
 
 def closed(exc: OSError, attempt: str) -> TrackerError:
     """Return the error of this port for one that no issue's own file is to blame for."""
+    shortage = shortage_behind(exc)
+    if shortage is not None:
+        return TrackerError(TrackerErrorKind.CLOSED, f"{attempt}: {shortage}")
     reason = exc.strerror or type(exc).__name__
     hint = "make it writable for the user that runs Sortie, with some space on its disk"
     return TrackerError(TrackerErrorKind.CLOSED, f"{attempt}: {reason}; {hint}")
