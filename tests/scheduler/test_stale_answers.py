@@ -128,6 +128,35 @@ def baseline(driver: Driver) -> do.Refresh:
     return question
 
 
+@pytest.mark.parametrize("old", OLD.values(), ids=OLD)
+@pytest.mark.parametrize(
+    ("way", "kind"), [(handing_off, HandingOff), (cleaning, Cleaning)], ids=["handoff", "clean-up"]
+)
+def test_what_is_being_done_is_not_undone_by_a_read_that_began_before(
+    way: Callable[[Driver, RunId], None], kind: type, old: ev.IssuesRefreshed
+) -> None:
+    """A second try that is under way ends with its own answer, whatever was asked before it."""
+    driver = Driver(replace(HANDOFF, poll_interval=5.0))
+    way(driver, started(driver))
+    driver.now += 5.0
+    (first,) = only(driver.tell(ev.TimePassed()), do.Refresh)
+    assert isinstance(first, do.Refresh)
+    driver.tell(ev.IssuesRefreshed(first.token, first.ids, ()))  # it is missed once
+    driver.now += 4.9
+    (second,) = only(driver.tell(ev.RefreshRequested()), do.Refresh)
+    assert isinstance(second, do.Refresh)
+    driver.now += 0.1
+    again = driver.tell(ev.TimePassed())
+    before = driver.scheduler.snapshot(driver.now).claims[A]
+
+    driver.tell(replace(old, token=second.token))
+
+    after = driver.scheduler.snapshot(driver.now).claims[A]
+    assert isinstance(before, kind)
+    assert len(only(again, do.Transition) + only(again, do.CleanWorkspace)) == 1
+    assert replace(after, asof=0, missing_since=None) == replace(before, asof=0, missing_since=None)
+
+
 def test_an_operators_hold_outlives_an_answer_from_before_a_persons_move() -> None:
     """A slow answer to the first read of a hold, which a second read has overtaken, does not end
     the hold: the state changed before the hold began to count."""

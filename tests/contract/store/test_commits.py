@@ -51,7 +51,11 @@ UNFIT: dict[str, Record] = {
     "the process of an unknown run": RecordProcess(
         run_id=RunId("nowhere"), process=ProcessIdentity(pid=1, started_at=2.0)
     ),
+    "the process of a run that is over": RecordProcess(
+        run_id=RunId("over"), process=ProcessIdentity(pid=1, started_at=2.0)
+    ),
     "the workspace of an unknown run": workspace("nowhere", C),
+    "the workspace of a run that is over": workspace("over", B),
 }
 
 
