@@ -11,7 +11,8 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
-from sortie.cli.output import Format, Json, emit_json, emit_line, note
+from sortie.cli.excerpt import excerpt_lines
+from sortie.cli.output import Format, Json, emit, emit_json, emit_line, note
 from sortie.model import Problem, WorkflowError
 
 
@@ -23,9 +24,9 @@ def validate(
 ) -> int:
     """Find every problem of a workflow file, its prompt and the overrides of its settings.
 
-    Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. The
-    exit code is 1 where one of them is an error, and 0 where all are warnings. Nothing is asked
-    of the tracker.
+    Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. Below
+    it stands the line of the file with a mark; secrets in it appear as ***. The exit code is 1
+    where one of them is an error, and 0 where all are warnings. Nothing is asked of the tracker.
     """
     source = Source.named(workflow, named, env_file)
     problems = _problems(source)
@@ -35,6 +36,8 @@ def validate(
     else:
         for problem in problems:
             emit_line(str(problem))
+            for line in excerpt_lines(problem):
+                emit(f"{line}\n")
     note(_summary(source, errors, len(problems) - errors))
     return 1 if errors else 0
 

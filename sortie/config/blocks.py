@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -38,7 +38,9 @@ def decode_block(
     decoding.drop_unknown_keys()
     decoding.look_up()
     report.replace(path, decoding.node)
-    return decoding.validate()
+    block = decoding.validate()
+    report.replace(path, decoding.node)  # rules count items as the block has them
+    return block
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,40 +93,65 @@ class _Decoding:
 
     def validate(self) -> BaseModel | None:
         """Validate, drop what is wrong and validate again, until nothing more is found."""
-        plain, block = self.node.plain(), None
+        block = None
         while True:
             try:
-                block = self.model.model_validate_json(_to_json(plain), strict=True)
+                block = self.model.model_validate_json(_to_json(self.node.plain()), strict=True)
             except ValidationError as exc:
                 wrong = {self._reported(error) for error in exc.errors(include_url=False)}
-                dropped = wrong & plain.keys()
-                if not dropped:
+                dropped = [self._drop(path) for path in sorted(wrong, key=len)]
+                if not any(dropped):
                     break
-                plain = {key: value for key, value in plain.items() if key not in dropped}
             else:
                 break
         for path, (entry, name) in self.unset.items():
             self.report.warning(entry, path, unset_warning(name))
         return block
 
-    def _reported(self, error: ErrorDetails) -> str:
-        """Report an error of pydantic's and return the key in this block that it is about."""
+    def _drop(self, path: Path) -> bool:
+        """Drop a key, or one item of its list, and tell whether it was there.
+
+        An item is left out of the node, whose other items remember where they were written.
+        """
+        entry = self.node.entries().get(str(path[0])) if path else None
+        if entry is None:
+            return False
+        if len(path) == 1:
+            self.node = self.node.without_entry(str(path[0]))
+            return True
+        kept = tuple(
+            item
+            for position, item in enumerate(entry.items())
+            if (position if item.index is None else item.index) != path[1]
+        )
+        self.node = self.node.with_entry(str(path[0]), replace(entry, value=kept))
+        return len(kept) < len(entry.items())
+
+    def _reported(self, error: ErrorDetails) -> Path:
+        """Report an error of pydantic's and return what in this block it is about: a key, or a
+        key and the position of an item as written; () for the block as a whole."""
         loc = error["loc"]
         if not loc:
             self._about_block(explain(error, None, shown=False))
-            return ""
+            return ()
+        if "item" in error.get("ctx", {}):
+            loc = (*loc, error["ctx"]["item"])
         at = loc if error["type"] == "missing" else self._written(loc)
         path = (*self.path, *self.node.as_written(at))
+        about = path[len(self.path) :][: 2 if self._is_item(loc) else 1]
         if self.report.is_blamed(path):
-            return str(loc[0])
+            return about
         if error["type"] == "missing" and path in self.unset:
             entry, name = self.unset.pop(path)
             self.report.error(entry, path, f"is required, but ${name} is not set or empty")
-            return str(loc[0])
+            return about
         node = self._empty(loc) or self.node.at(self._written(loc)) or self.node
         shown = not is_secret(fields_of(self.model)[str(loc[0])])
         self.report.error(node, path, explain(error, node.plain(), shown=shown))
-        return str(loc[0])
+        return about
+
+    def _is_item(self, loc: Path) -> bool:
+        return len(loc) > 1 and isinstance(loc[1], int) and self.node.at(loc[:2]) is not None
 
     def _empty(self, loc: Path) -> Node | None:
         """Return the node of a key that was written without a value."""

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from sortie.config.blocks import decode_block
 from sortie.config.fields import sections_of
-from sortie.config.limits import drop_useless_limits
-from sortie.config.messages import describe, nearest
+from sortie.config.limits import drop_useless_limits, limit_findings
+from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Report
 from sortie.config.rules import (
@@ -123,9 +123,11 @@ def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:
-            place = node.key or node.place
-            message = f"unknown key, ignored; {nearest(key, known)}"
-            report.problems.append(place.problem(key, message, "warning"))
+            at_key = Node(value=None, place=node.key or node.place)
+            if meant := misspelt(key, known):
+                report.error(at_key, (key,), f'unknown key; did you mean "{meant}"?')
+            else:
+                report.warning(at_key, (key,), f"unknown key, ignored; {nearest(key, known)}")
 
 
 def _chosen(
@@ -207,14 +209,15 @@ def _findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
     if (tracker := parts["tracker"]) is not None:
         yield from tracker_findings(tracker)
         yield from agent_findings(parts["agent"], tracker)
+        yield from limit_findings(parts["agent"], tracker)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
 
 
 def _tell(report: Report, finding: Finding) -> None:
-    if any(report.is_bad(path) for path in (finding.path, *finding.needs)):
-        return
     node, path = report.nearest(finding.path), report.document.as_written(finding.path)
+    if any(report.is_bad(concerned) for concerned in (path, *finding.needs)):
+        return
     if finding.severity == "error":
         report.error(node, path, finding.message)
     else:

@@ -1,12 +1,14 @@
-"""Limits by state: entries that limit nothing are ignored, with a warning."""
+"""Limits by state: entries that limit nothing are told, and ignored where they are no limit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sortie.config.messages import describe
+from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
+from sortie.config.rules import Finding
+from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.config.tree import Node
 from sortie.config.values import LARGEST
 from sortie.model import state_key
@@ -30,6 +32,21 @@ def drop_useless_limits(report: Report) -> None:
             report.warning(entry, path, "replaces the limit of the same state above")
         kept[state_key(state)] = entry
     report.replace(_PATH, replace(node, value=kept))
+
+
+def limit_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:
+    """Yield the limits for states in which no agent works."""
+    names = tracker.active_states
+    active = {state_key(name) for name in names}
+    for state in agent.max_concurrent_agents_by_state:
+        if active and state not in active:
+            message = f"limits nothing: it is none of active_states; {nearest(state, names)}"
+            yield Finding(
+                path=(*_PATH, state),
+                message=message,
+                severity="warning",
+                needs=(("tracker", "active_states"),),
+            )
 
 
 def _is_limit(value: object) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+_MISSPELT = 0.8  # how like a known name another must be, to be meant as it for certain
 _SHOWN = 40
 _LISTED = 20
 
@@ -63,6 +64,13 @@ def nearest(word: str, known: Collection[str]) -> str:
     if not 0 < len(known) <= _LISTED:
         return "no known one is like it"
     return f"known: {', '.join(sorted(known))}"
+
+
+def misspelt(word: str, known: Collection[str]) -> str | None:
+    """Return the known word that this one is a slip of, None where it may be something else."""
+    plain = {name.casefold(): name for name in sorted(known)}
+    close = get_close_matches(word.casefold()[:100], plain, n=1, cutoff=_MISSPELT)
+    return plain[close[0]] if close else None
 
 
 def _hint(expected: str, value: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from pydantic.fields import FieldInfo
 
@@ -17,7 +16,7 @@ from sortie.config.fields import (
     parts_of,
     sections_of,
 )
-from sortie.config.messages import nearest
+from sortie.config.messages import misspelt, nearest
 from sortie.config.references import names_in
 from sortie.config.schemas import Override, Surroundings
 from sortie.config.settings import Settings
@@ -41,9 +40,6 @@ _INHERITED = frozenset(
     }
 )
 """Variables of a run; a daemon started inside a run inherits them."""
-
-_MISSPELT = 0.8
-"""How like an override a name must be; hooks may have variables of their own that are less so."""
 
 
 def _targets() -> dict[str, tuple[tuple[str, ...], FieldInfo]]:
@@ -147,8 +143,8 @@ def _hint(name: str, section: str, sections: Collection[str]) -> str | None:
         return f"sets no setting; {nearest(name, TARGETS.keys())}"
     if section in sections:
         return f"sets nothing: only {', '.join(_SECTIONS)} and db_path can be set like this"
-    close = get_close_matches(name.upper()[:100], TARGETS, n=1, cutoff=_MISSPELT)
-    return f'sets no setting; did you mean "{close[0]}"?' if close else None
+    meant = misspelt(name, TARGETS)
+    return f'sets no setting; did you mean "{meant}"?' if meant else None
 
 
 def _referred(node: Node) -> Iterator[str]:

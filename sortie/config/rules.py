@@ -43,17 +43,17 @@ def tracker_findings(tracker: TrackerSettings) -> Iterator[Finding]:
     for position, state in enumerate(tracker.terminal_states):
         if state_key(state) in active:
             message = f'"{state}" is in active_states too; a state is one or the other'
-            yield Finding(path=(*_TERMINAL, position), message=message, needs=(_ACTIVE,))
+            yield Finding(path=(*_TERMINAL, position), message=message)
     start, handoff = tracker.in_progress_state, tracker.handoff_state
     if start is not None and state_key(start) not in active:
         message = f'"{start}" is not in active_states; a run would stop itself'
         yield Finding(path=_IN_PROGRESS, message=message, needs=(_ACTIVE,))
     if handoff is not None and state_key(handoff) in active:
         message = f'"{handoff}" is in active_states; an issue handed over would run again'
-        yield Finding(path=_HANDOFF, message=message, needs=(_ACTIVE,))
+        yield Finding(path=_HANDOFF, message=message)
     elif handoff is not None and state_key(handoff) in terminal:
         message = f'"{handoff}" is in terminal_states; its workspace would be removed unseen'
-        yield Finding(path=_HANDOFF, message=message, needs=(_TERMINAL,))
+        yield Finding(path=_HANDOFF, message=message)
 
 
 def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:

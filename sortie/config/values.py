@@ -165,6 +165,9 @@ def _command(value: Any) -> Any:
         case list() | tuple() if value and all(isinstance(part, str) for part in value):
             if str(value[0]).strip():
                 return tuple(value)
+        case list() | tuple() if value:
+            wrong = next(at for at, part in enumerate(value) if not isinstance(part, str))
+            raise PydanticCustomError("string_type", "needs a text", {"item": wrong})
     raise needs("a program as a text, or a list of texts: the program and its arguments")
 
 

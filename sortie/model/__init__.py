@@ -3,6 +3,7 @@
 from sortie.model.errors import (
     AgentError,
     ErrorKind,
+    Excerpt,
     HookError,
     HostError,
     HostTrouble,
@@ -83,6 +84,7 @@ __all__ = [
     "NotInRootError",
     "OccupiedError",
     "Notification",
+    "Excerpt",
     "Problem",
     "ProcessIdentity",
     "ProcessesLeft",

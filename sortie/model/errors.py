@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from sortie.model.texts import cut
@@ -143,8 +143,19 @@ class StoreError(SortieError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """A line of a file as it may be shown, and the column in it, from 1, to point at."""
+
+    text: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One finding in a WORKFLOW.md; ``line`` and ``column`` count from 1, 0 when unknown."""
+    """One finding in a WORKFLOW.md; ``line`` and ``column`` count from 1, 0 when unknown.
+
+    ``excerpt`` is the line it is about, without secrets, where there is one to show.
+    """
 
     path: str
     line: int
@@ -152,6 +163,7 @@ class Problem:
     key: str  # dotted, "" where no key is concerned
     message: str
     severity: str = "error"  # or "warning"
+    excerpt: Excerpt | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path

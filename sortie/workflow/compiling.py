@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
@@ -19,6 +18,7 @@ from sortie.workflow.go_templates import go_actions
 from sortie.workflow.places import Lines
 from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
 from sortie.workflow.sandbox import PromptEnvironment
+from sortie.workflow.template_tokens import TemplateTokens, WordUse
 
 _GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point
 
@@ -53,12 +53,16 @@ def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
     try:
         if too_long := _too_long(environment, prompt.source):
             return (places.on_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
+        tokens = TemplateTokens(environment, prompt.source)
+        if wrong := tokens.syntax_error():
+            index, message = wrong
+            return (places.at(index, f"not a valid template: {message}"),)
         tree = environment.parse(prompt.source)
-        problems = tuple(_problems(tree, environment, places))
+        problems = tuple(_problems(tree, environment, places, tokens.uses()))
         if not problems:
             compile_prompt(prompt)
-    except TemplateSyntaxError as exc:
-        return (places.on_line(exc.lineno, _syntax(exc)),)
+    except TemplateSyntaxError as exc:  # what only the compiler finds
+        return (places.on_line(exc.lineno, f"not a valid template: {exc.message}"),)
     except CRASHES:
         message = "cannot be compiled: it nests too deeply or holds too large a number"
         return (places.whole(message),)
@@ -70,11 +74,10 @@ def _too_long(environment: PromptEnvironment, source: str) -> int:
     tokens = (
         line for line, kind, _ in environment.lex(source) if kind not in ("data", "whitespace")
     )
-    return next(islice(tokens, MAX_TOKENS, None), 0)
-
-
-def _syntax(exc: TemplateSyntaxError) -> str:
-    return f"not a valid template: {exc.message or 'syntax error'}"
+    try:
+        return next(islice(tokens, MAX_TOKENS, None), 0)
+    except TemplateSyntaxError:
+        return 0
 
 
 class _Places:
@@ -83,28 +86,30 @@ class _Places:
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._lines = Lines(prompt.path, prompt.source)
-        self._texts = prompt.source.split("\n")
 
     def at(self, index: int, message: str) -> Problem:
         place = self._lines.place(index)
         return self._problem(place.line, place.column, message)
 
-    def on_line(self, line: int, message: str, word: str = "") -> Problem:
-        """Return a problem at a word on a line of the template."""
-        text = self._texts[line - 1] if 0 < line <= len(self._texts) else ""
-        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) if word else None
-        return self._problem(line, found.start() + 1 if found else 1, message)
+    def on_line(self, line: int, message: str) -> Problem:
+        """Return a problem of a line of the template as a whole."""
+        return self._problem(line, 1, message)
 
     def whole(self, message: str, severity: str = "error") -> Problem:
         return self._problem(1, 1, message, severity)
 
     def _problem(self, line: int, column: int, message: str, severity: str = "error") -> Problem:
+        if line == 1:
+            column += self._prompt.column - 1
         place = Place(source=self._prompt.path, line=self._prompt.line + line - 1, column=column)
         return place.problem("prompt", message, severity)
 
 
 def _problems(
-    tree: nodes.Template, environment: PromptEnvironment, places: _Places
+    tree: nodes.Template,
+    environment: PromptEnvironment,
+    places: _Places,
+    uses: Mapping[WordUse, list[int]],
 ) -> Iterator[Problem]:
     own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
     own |= {node.name for node in tree.find_all(nodes.Macro)}
@@ -112,30 +117,41 @@ def _problems(
     known = {*VARIABLES, *own, *environment.globals}
     for node in tree.find_all(nodes.Node):
         if found := _wrong(node, known, own, environment):
-            word, message = found
-            yield places.on_line(node.lineno, message, word)
+            use, message = found
+            # Jinja does not say which of several uses on a line this is; all are equally wrong.
+            indices = uses.get(use, [])
+            if indices:
+                yield places.at(indices.pop(0), message)
+            else:
+                yield places.on_line(node.lineno, message)
 
 
 def _wrong(
     node: nodes.Node, known: set[str], own: set[str], environment: PromptEnvironment
-) -> tuple[str, str] | None:
+) -> tuple[WordUse, str] | None:
+    line = node.lineno
     match node:
         case nodes.Name(name=name, ctx="load") if name not in known:
-            return name, f'there is no "{name}"; {nearest(name, VARIABLES)}'
+            message = f'there is no "{name}"; {nearest(name, VARIABLES)}'
+            return WordUse(line=line, role="name", word=name), message
         case nodes.Getattr(node=nodes.Name(name=owner), attr=field):
-            return _unknown_field(owner, field, own)
+            return _unknown_field(line, owner, field, own)
         case nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as field)):
-            return _unknown_field(owner, field, own)
+            return _unknown_field(line, owner, field, own)
         case nodes.Filter(name=str() as name) if name not in environment.known_filters:
-            return name, f'there is no filter "{name}"; {nearest(name, environment.known_filters)}'
+            message = f'there is no filter "{name}"; {nearest(name, environment.known_filters)}'
+            return WordUse(line=line, role="filter", word=name), message
         case nodes.Test(name=name) if name not in environment.tests:
-            return name, f'there is no test "{name}"; {nearest(name, environment.tests)}'
+            message = f'there is no test "{name}"; {nearest(name, environment.tests)}'
+            return WordUse(line=line, role="test", word=name), message
         case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
-            return "", "a prompt cannot load other templates; write it in one piece"
+            message = "a prompt cannot load other templates; write it in one piece"
+            return WordUse(line=line, role="tag", word=type(node).__name__), message
     return None
 
 
-def _unknown_field(owner: str, field: str, own: set[str]) -> tuple[str, str] | None:
+def _unknown_field(line: int, owner: str, field: str, own: set[str]) -> tuple[WordUse, str] | None:
     if owner in own or owner not in FIELDS or field in FIELDS[owner] or hasattr(dict, field):
         return None
-    return field, f'{owner} has no "{field}"; {nearest(field, FIELDS[owner])}'
+    message = f'{owner} has no "{field}"; {nearest(field, FIELDS[owner])}'
+    return WordUse(line=line, role="field", word=field, owner=owner), message

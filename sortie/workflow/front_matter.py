@@ -13,6 +13,7 @@ from sortie.model import Problem
 from sortie.workflow.places import Lines
 from sortie.workflow.yaml_tree import TreeReader, YamlRefused
 
+_KEY = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:[ \t]|$)")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
@@ -21,13 +22,14 @@ class Parts:
     """What a WORKFLOW.md consists of.
 
     ``document`` is None where the front matter cannot be read; ``problems`` say why. The prompt
-    is without the white space around it and begins on ``prompt_line`` of the file; an empty one
-    is placed at the last line that is not blank.
+    is without the white space around it and begins at ``prompt_line`` and ``prompt_column`` of the
+    file; an empty one is placed at the last line that is not blank.
     """
 
     document: Node | None
     prompt: str
     prompt_line: int
+    prompt_column: int = 1
     problems: tuple[Problem, ...] = ()
 
 
@@ -81,12 +83,33 @@ def split_workflow(text: str, source: str) -> Parts:
         return Parts(document=None, prompt="", prompt_line=0, problems=(problem,))
     handler.load(front_matter)
     document = handler.document
+    problems = handler.problems
+    if not handler.detect(body):
+        message = f"{_why_none(first_line)}, so all of the file is taken as the prompt"
+        problems = (lines.place(opening).problem("", message, "warning"), *problems)
     if document is not None and document.value is None:
         document = Node(value={}, place=lines.place(opening))
     start = len(text) - len(prompt.lstrip()) if prompt.strip() else len(text.rstrip()) - 1
+    begin = lines.place(max(start, 0))
     return Parts(
         document=document,
         prompt=prompt.strip(),
-        prompt_line=lines.place(max(start, 0)).line,
-        problems=handler.problems,
+        prompt_line=begin.line,
+        prompt_column=begin.column if prompt.strip() else 1,
+        problems=problems,
     )
+
+
+def _why_none(first_line: str) -> str:
+    """Say why a file has no front matter, from its first line that is not blank."""
+    line = first_line.strip()
+    if line.startswith("---"):
+        fault = "indented" if first_line[0] in " \t" else "followed by something on its line"
+        return f"--- is {fault} and begins no front matter"
+    if line.startswith("+++"):
+        return "+++ begins front matter of TOML, and only YAML between two lines of --- is read"
+    if line.startswith("{"):
+        return "settings as JSON need a line --- before and after them"
+    if _KEY.match(line):
+        return "the settings that begin here lack a line --- before (and one after) them"
+    return "there is no front matter (settings between two lines of ---)"

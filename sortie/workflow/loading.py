@@ -12,6 +12,7 @@ from sortie.config import Node, Place, Schemas, Settings, Surroundings, decode
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiling import check_prompt
 from sortie.workflow.env_file import EnvFile, read_env_file
+from sortie.workflow.excerpts import with_excerpts
 from sortie.workflow.files import FileRefused, read_text
 from sortie.workflow.front_matter import split_workflow
 from sortie.workflow.prompts import Prompt
@@ -47,10 +48,12 @@ def load(
     lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
     around = _surroundings(path, env, lines, flags or {})
     try:
-        parts = split_workflow(read_text(path, source), source)
+        text = read_text(path, source)
+        parts = split_workflow(text, source)
     except FileRefused as exc:
         raise WorkflowError((exc.problem, *lines.problems)) from exc
-    prompt = Prompt(source=parts.prompt, line=parts.prompt_line, path=source)
+    begin = (parts.prompt_line, parts.prompt_column)
+    prompt = Prompt(source=parts.prompt, line=begin[0], column=begin[1], path=source)
     problems = [*parts.problems, *lines.problems]
     settings = None
     if parts.document is not None:
@@ -62,11 +65,10 @@ def load(
     if parts.prompt_line:
         problems += check_prompt(prompt)
     problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
+    shown = with_excerpts(problems, text, source, parts.document)
     if settings is None or any(problem.severity == "error" for problem in problems):
-        raise WorkflowError(tuple(problems))
-    return Workflow(
-        path=path.absolute(), settings=settings, prompt=prompt, warnings=tuple(problems)
-    )
+        raise WorkflowError(shown)
+    return Workflow(path=path.absolute(), settings=settings, prompt=prompt, warnings=shown)
 
 
 def _about_root(settings: Settings, document: Node, around: Surroundings) -> Iterator[Problem]:

@@ -34,10 +34,11 @@ Write nothing there otherwise; the file is read and removed after each of your t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A template; ``line`` is the line of ``path`` on which it begins. It may be empty."""
+    """A template; ``line`` and ``column`` are where in ``path`` it begins. It may be empty."""
 
     source: str
     line: int = 1
+    column: int = 1
     path: str = "WORKFLOW.md"
 
     @property

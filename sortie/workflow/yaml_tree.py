@@ -28,6 +28,7 @@ from sortie.config.tree import Scalar
 from sortie.model import Problem
 from sortie.workflow.places import Lines
 from sortie.workflow.scalars import resolve_scalar
+from sortie.workflow.yaml_faults import explained, out_of_range
 
 MAX_NODES = 10_000
 """Keys, values and items that a front matter may hold, those behind aliases counted each time."""
@@ -97,17 +98,17 @@ class TreeReader:
         try:
             yield from YAML(typ="safe", pure=True).parse(text)
         except MarkedYAMLError as exc:
-            mark = exc.problem_mark or exc.context_mark
-            place = self._lines.place(self._offset + (mark.index if mark else 0))
-            context = f" {exc.context}" if exc.context else ""
-            raise YamlRefused(place, f"invalid YAML:{context} {exc.problem}") from exc
+            index, message = explained(exc, text)
+            place = self._lines.place(self._offset + index)
+            raise YamlRefused(place, f"invalid YAML: {message}") from exc
         except YAMLError as exc:
             index = getattr(exc, "position", 0)
             place = self._lines.place(self._offset + index)
             raise YamlRefused(place, "invalid YAML: a character that it does not allow") from exc
         except (ValueError, OverflowError) as exc:  # from an escape beyond Unicode
-            place = self._lines.place(self._offset)
-            raise YamlRefused(place, f"invalid YAML: {exc}") from exc
+            index, message = out_of_range(text) or (0, str(exc))
+            place = self._lines.place(self._offset + index)
+            raise YamlRefused(place, f"invalid YAML: {message}") from exc
 
     def _place(self, event: Event) -> Place:
         return self._lines.place(self._offset + event.start_mark.index)

@@ -19,12 +19,13 @@ def test_a_valid_file_says_so(cli: Cli, here: Path) -> None:
 
 
 def test_all_mistakes_are_found_at_once(cli: Cli, here: Path) -> None:
-    """Five mistakes are five lines, each with its place and key, and the exit code is 1."""
+    """Five mistakes have five places and keys, each with its line shown, and the exit code is 1."""
     (here / "W.md").write_text(FIVE_MISTAKES)
 
     ran = cli("validate", "W.md")
 
-    places = [line.split(": ")[:2] for line in ran.out.splitlines() if ": warning: " not in line]
+    lines = [line for line in ran.out.splitlines() if ": warning: " not in line]
+    places = [line.split(": ")[:2] for line in lines if line.startswith("W.md:")]
     assert places == [
         ["W.md:4:18", "tracker.active_states"],
         ["W.md:5:3", "tracker.active_state"],
@@ -32,8 +33,100 @@ def test_all_mistakes_are_found_at_once(cli: Cli, here: Path) -> None:
         ["W.md:11:14", "agent.max_turns"],
         ["W.md:13:9", "server.port"],
     ]
+    assert lines[-3:] == [
+        "W.md:13:9: server.port: needs a whole number from 0 to 65535, not 70000",
+        "   13 |   port: 70000",
+        "      |         ^^^^^",
+    ]
     assert ran.code == 1
     assert ran.err.startswith("sortie: W.md is not valid: 5 errors")
+
+
+LONG = "{{ issue.title }} " * 8
+
+SHOWN = {
+    "wide characters": (
+        "agent: {command: [日本, 5]}",
+        "agent.command[1]: ",
+        ("agent: {command: [日本, 5]}", "                        ^"),
+    ),
+    "a long line": (
+        f"hooks: {{after_run: '{LONG}', timeout_ms: soon}}",
+        "hooks.timeout_ms: ",
+        (
+            "…title }} {{ issue.title }} {{ issue.title }} ', timeout_ms: soon}",
+            " " * 61 + "^^^^",
+        ),
+    ),
+    "what acts on the terminal": (
+        'agent: {command: ["\u202eab", 5]}'.replace("\\u202e", "\u202e"),
+        "agent.command[1]: ",
+        ('agent: {command: ["\\u202eab", 5]}', "                              ^"),
+    ),
+    "a tab": (
+        "agent:\n\tmax_turns: 1",
+        "invalid YAML: ",
+        (" max_turns: 1", "^"),
+    ),
+    "a secret": (
+        "tracker: {api_key: hunter2hunter2, knid: file}",
+        "tracker.knid: ",
+        ("tracker: {api_key: ***", "                   ^"),
+    ),
+    "a secret elsewhere": (
+        "tracker: {api_key: hunter2hunter2}\nagent: {command: [hunter2hunter2, 5]}",
+        "agent.command[1]: ",
+        ("agent: {command: [***, 5]}", "                       ^"),
+    ),
+    "an anchored secret": (
+        "hooks: {after_run: &k hunter2hunter2, timeout_ms: soon}\ntracker: {api_key: *k}",
+        "hooks.timeout_ms: ",
+        ("hooks: {after_run: &k ***, timeout_ms: soon}", " " * 39 + "^^^^"),
+    ),
+    "a secret that cannot be read": (
+        'tracker:\n  api_key: "hunter2\n  kind: file',
+        "invalid YAML: ",
+        ("  api_key: ***", "           ^"),
+    ),
+    "a secret on lines of its own": (
+        "server:\n  auth_token: |\n    hunter2hunter2\n    \tx\n  port: - x",
+        "invalid YAML: ",
+        ("  port: - x", "        ^"),
+    ),
+    "what goes on with a secret": (
+        "server:\n  auth_token: hunter2\n     hunter2: x",
+        "invalid YAML: ",
+        ("     ***", "     ^"),
+    ),
+    "a reference": (
+        'tracker: {api_key: "${TOKEN}", knid: file}',
+        "tracker.knid: ",
+        ('tracker: {api_key: "${TOKEN}", knid: file}', " " * 31 + "^^^^"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_line_is_shown_with_a_mark_and_without_secrets(cli: Cli, here: Path, name: str) -> None:
+    """The mark stands below the place, however wide its line is; a secret is never shown."""
+    written, about, (line, mark) = SHOWN[name]
+    (here / "W.md").write_text(f"---\n{written}\n---\nx\n")
+
+    out = cli("validate", "W.md").out
+
+    said = [found for found in out.split("W.md:") if about in found]
+    assert len(said) == 1, out
+    shown = said[0].splitlines()[1:]
+    assert [text.partition("| ")[2] for text in shown] == [line, mark]
+    assert "hunter2" not in out
+
+
+def test_the_env_file_is_not_shown(cli: Cli, here: Path) -> None:
+    """Its lines are secrets as often as not."""
+    (here / "W.md").write_text(WORKFLOW)
+    (here / "env").write_text("SORTIE_AGENT_MAX_TURNS=hunter2\n")
+
+    assert " | " not in cli("validate", "W.md", "--env-file", "env").out
 
 
 def test_findings_are_data(cli: Cli, here: Path) -> None:
@@ -105,7 +198,8 @@ def test_hostile_files_are_findings(cli: Cli, here: Path, content: bytes) -> Non
 
     assert ran.code == 1
     assert ran.out.startswith("WORKFLOW.md")
-    assert ran.out.count("\n") == 1
+    assert ran.out.count("WORKFLOW.md") == 1
+    assert ran.out.count("\n") in (1, 3)
 
 
 def test_a_key_cannot_act_on_the_terminal(cli: Cli, here: Path) -> None:

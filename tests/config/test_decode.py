@@ -195,13 +195,17 @@ BAD = {
         ],
     ),
     "unknown keys": (
-        GOOD + "  modle: x\nagent: {max-turn: 1}\ntraker: {}\nzzzz: 1\ngithub: {}",
+        GOOD
+        + "  modle: x\nagent: {max-turn: 1}\ntraker: {}\nzzzz: 1\ngithub: {}\n"
+        + "agents: {}\nAgent: {}",
         [
             'W:9:3: robot.modle: unknown key; did you mean "model"?',
             'W:10:9: agent.max-turn: unknown key; did you mean "max_turns"?',
-            'W:11:1: warning: traker: unknown key, ignored; did you mean "tracker"?',
+            'W:11:1: traker: unknown key; did you mean "tracker"?',
             f"W:12:1: warning: zzzz: unknown key, ignored; {UNKNOWN_TOP}",
             f"W:13:1: warning: github: unknown key, ignored; {UNKNOWN_TOP}",
+            'W:14:1: agents: unknown key; did you mean "agent"?',
+            'W:15:1: Agent: unknown key; did you mean "agent"?',
         ],
     ),
     "nested": (
@@ -314,8 +318,11 @@ server: {port: 65536}
         [f'W:9:18: agent.command: {COMMAND}, not the text " "'],
     ),
     "command of numbers": (
-        GOOD + "agent: {command: [a, 5]}",
-        [f"W:9:9: agent.command: {COMMAND}, not a list"],
+        GOOD + "agent: {command: [kiro-cli, 5, --x, [y]]}",
+        [
+            "W:9:29: agent.command[1]: needs a text, not 5; put it in quotes",
+            "W:9:37: agent.command[3]: needs a text, not a list",
+        ],
     ),
     "command without program": (
         GOOD + 'agent: {command: ["", a]}',
@@ -338,6 +345,7 @@ worker:
             'configuration, not the text "a:99999"',
             "W:10:35: worker.ssh_hosts[2]: needs [user@]host[:port] or a name from the ssh "
             'configuration, not the text "a b"',
+            'W:10:46: worker.ssh_hosts[4]: "ok" stands twice',
             "W:11:33: worker.ssh_strict_host_key_checking: needs accept-new, yes or no, not true",
             "W:12:18: worker.ssh_pass_env[0]: "
             'needs the name of an environment variable, not the text "A-B"',
@@ -416,6 +424,7 @@ def test_useless_limits_are_ignored_with_a_warning() -> None:
     assert [str(problem) for problem in result.problems] == [
         f"W:9:48: warning: {key}.Todo: {ignored} 0",
         f"W:9:68: warning: {key}.Doing: replaces the limit of the same state above",
+        f"W:9:68: warning: {key}.doing: limits nothing: it is none of active_states; known: Todo",
         f'W:9:74: warning: {key}.x: {ignored} the text "5"',
         f"W:9:82: warning: {key}.y: {ignored} true",
         f"W:9:90: warning: {key}.z: {ignored} nothing",

@@ -77,12 +77,14 @@ BAD_STATES = {
             "limit: an issue that stays active is run without end"
         ],
     ),
-    "a wrong list is not blamed for more": (
+    "a wrong item is not blamed for more, and hides nothing": (
         ("[Todo, 5]", "[todo]", "Doing", "todo"),
         [
             "W:3:25: tracker.active_states[1]: needs a text, not 5; put it in quotes",
-            'W:6:18: tracker.handoff_state: "todo" is in terminal_states; '
-            "its workspace would be removed unseen",
+            'W:4:21: tracker.terminal_states[0]: "todo" is in active_states too; '
+            "a state is one or the other",
+            'W:6:18: tracker.handoff_state: "todo" is in active_states; '
+            "an issue handed over would run again",
         ],
     ),
 }
@@ -169,4 +171,30 @@ def test_only_the_chosen_agent_warns() -> None:
     assert decoded(untrusting).settings is not None
     assert findings(untrusting + "  model: 5") == [
         "W:9:10: robot.model: needs a text, not 5; put it in quotes"
+    ]
+
+
+def test_a_wrong_item_does_not_postpone_what_is_wrong_with_others() -> None:
+    """Each item of a list is looked at, whatever is wrong with those before and behind it."""
+    hosts = "worker: {ssh_hosts: ['a b', local, box, 7, box]}"
+
+    assert findings(GOOD + hosts) == [
+        "W:9:22: worker.ssh_hosts[0]: needs [user@]host[:port] or a name from the ssh "
+        'configuration, not the text "a b"',
+        'W:9:29: worker.ssh_hosts[1]: "local" means this machine everywhere; '
+        "give the host another alias",
+        "W:9:41: worker.ssh_hosts[3]: needs a text, not 7; put it in quotes",
+        'W:9:44: worker.ssh_hosts[4]: "box" stands twice',
+    ]
+
+
+def test_limits_for_states_that_no_setting_names_are_told() -> None:
+    """A limit for a state in which no agent works limits nothing; the nearest state is named."""
+    limits = "agent: {max_concurrent_agents_by_state: {todo: 1, Toodo: 2, Review: 3}}"
+    key = "agent.max_concurrent_agents_by_state"
+
+    assert findings(GOOD + limits) == [
+        f"W:9:58: warning: {key}.toodo: limits nothing: it is none of active_states; "
+        'did you mean "Todo"?',
+        f"W:9:69: warning: {key}.review: limits nothing: it is none of active_states; known: Todo",
     ]

@@ -35,7 +35,12 @@ def test_good_prompts_have_no_problems(source: str) -> None:
     assert found(source) == []
 
 
+INVALID = "prompt: not a valid template:"
 VARIABLES = "known: attempt, issue, run, workspace"
+FIELDS = (
+    "known: assignee, blocked_by, branch_name, comments, created_at, description, id, identifier, "
+    "issue_type, labels, parent, priority, state, title, updated_at, url"
+)
 BAD = {
     "unknown variables": (
         "{{ isue.title }}\n{% if x and issue %}{{ y }}{% endif %}",
@@ -75,10 +80,43 @@ BAD = {
     "syntax": (
         "a\nb\n{% if issue %}\n{{ issue",
         [
-            "W:13:1: prompt: not a valid template: unexpected end of template, "
+            "W:13:9: prompt: not a valid template: unexpected end of template, "
             "expected 'end of print statement'."
         ],
     ),
+    "twice on a line": (
+        "isue {{ isue }} {{ isue }}{# isue #} {{ issue.x }} {{ run.x }} {{ issue.x }}\n"
+        "{% raw %}{{ nope }}{% endraw %}{{ 1 | nope }}{{ 1 is nope }}{{ nope | nope }}",
+        [
+            'W:10:9: prompt: there is no "isue"; did you mean "issue"?',
+            'W:10:20: prompt: there is no "isue"; did you mean "issue"?',
+            f'W:10:47: prompt: issue has no "x"; {FIELDS}',
+            'W:10:59: prompt: run has no "x"; known: is_continuation, max_turns, turn_number',
+            f'W:10:73: prompt: issue has no "x"; {FIELDS}',
+            'W:11:39: prompt: there is no filter "nope"; no known one is like it',
+            'W:11:54: prompt: there is no test "nope"; did you mean "none"?',
+            f'W:11:64: prompt: there is no "nope"; {VARIABLES}',
+            'W:11:71: prompt: there is no filter "nope"; no known one is like it',
+        ],
+    ),
+    "syntax, a word too much": (
+        "ab {{ a b }}",
+        [f"W:10:9: {INVALID} expected token 'end of print statement', got 'b'"],
+    ),
+    "syntax, an unknown tag": (
+        "a\n {%- foo %}",
+        [f"W:11:6: {INVALID} Encountered unknown tag 'foo'."],
+    ),
+    "syntax, a tag that is not closed": (
+        "{% for a in b %}{% if a %}{% endif %} {% if b -%} x",
+        [f"W:10:42: {INVALID} {{% if %}} is not closed by {{% endif %}}"],
+    ),
+    "syntax, no character of Jinja's": (
+        "x\n{{ a ? b }}",
+        [f"W:11:6: {INVALID} unexpected char '?'"],
+    ),
+    "syntax, an open comment": ("a {# b", [f"W:10:3: {INVALID} Missing end of comment tag"]),
+    "syntax, a wrong bracket": ("{{ (a }}", [f"W:10:7: {INVALID} unexpected '}}', expected ')'"]),
     "go": (
         "a {{ .issue.title }}\n{{ if .x }}{{ end }}\n{{ nope }}",
         [
@@ -103,13 +141,18 @@ BAD = {
 }
 
 
+def _place(problem: str) -> tuple[int, int]:
+    _, line, column, _ = problem.split(":", 3)
+    return int(line), int(column)
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_prompts(name: str) -> None:
     """Every problem has the line of the file, and none takes long to find."""
     source, expected = BAD[name]
     begin = time.monotonic()
 
-    problems = found(source)
+    problems = sorted(found(source), key=_place)
 
     assert problems == expected
     assert time.monotonic() - begin < 30

@@ -26,6 +26,40 @@ NO_TRACKER = [
     "W.md:1:1: warning: robot.trust: trusts nothing",
 ]
 
+AS_PROMPT = "of the file is taken as the prompt"
+NONE = (
+    "W.md:1:1: warning: there is no front matter (settings between two lines of ---), "
+    f"so all {AS_PROMPT}"
+)
+
+UNRECOGNIZED = {
+    "opening line left out": (
+        "traker:\n  kind: file\n---\nx",
+        "1:1",
+        "the settings that begin here lack a line --- before (and one after) them",
+    ),
+    "TOML": (
+        "+++\nkind = 'file'\n+++\nx",
+        "1:1",
+        "+++ begins front matter of TOML, and only YAML between two lines of --- is read",
+    ),
+    "JSON": (
+        '{"tracker": {"kind": "file"}}\nx',
+        "1:1",
+        "settings as JSON need a line --- before and after them",
+    ),
+    "indented": (
+        "  ---\n  tracker: {}\n  ---\nx",
+        "1:1",
+        "--- is indented and begins no front matter",
+    ),
+    "more on the line": (
+        "--- # settings\ntracker: {}\n---\nx",
+        "1:1",
+        "--- is followed by something on its line and begins no front matter",
+    ),
+}
+
 
 def test_a_good_file_gives_settings_and_prompt(tmp_path: Path) -> None:
     """The prompt is what follows the front matter, and knows the line on which it begins."""
@@ -95,10 +129,15 @@ def test_places_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 CONTENTS: dict[str, tuple[str | bytes, list[str]]] = {
-    "no front matter": (PROMPT, NO_TRACKER),
+    "no front matter": (PROMPT, [NONE, *NO_TRACKER]),
+    **{
+        name: (content, [f"W.md:{place}: warning: {why}, so all {AS_PROMPT}", *NO_TRACKER])
+        for name, (content, place, why) in UNRECOGNIZED.items()
+    },
     "empty": (
         "",
         [
+            NONE,
             *NO_TRACKER,
             "W.md:1:1: warning: prompt: "
             "there is no prompt below the front matter; a built-in one is used",
@@ -118,19 +157,19 @@ CONTENTS: dict[str, tuple[str | bytes, list[str]]] = {
     "bad YAML": (
         "---\ntracker:\n  kind: file: b\n---\n{{ nope }}",
         [
-            "W.md:3:13: invalid YAML: mapping values are not allowed here",
+            "W.md:3:13: invalid YAML: a second colon on this line; "
+            "put a text that holds a colon in quotes",
             'W.md:5:4: prompt: there is no "nope"; known: attempt, issue, run, workspace',
         ],
     ),
     "open quote": (
         '---\na: "b\n---\nc',
-        ["W.md:3:1: invalid YAML: while scanning a quoted scalar found unexpected end of stream"],
+        ["W.md:2:4: invalid YAML: the quote that begins here is not closed"],
     ),
     "tab": (
         "---\na:\n\tb: c\n---\n",
         [
-            "W.md:3:1: invalid YAML: while scanning for the next token "
-            "found character '\\t' that cannot start any token",
+            "W.md:3:1: invalid YAML: a tab stands here; lines are indented with blanks only",
             "W.md:4:1: warning: prompt: "
             "there is no prompt below the front matter; a built-in one is used",
         ],
@@ -169,7 +208,7 @@ def test_front_matter_and_prompt_are_checked_at_once(tmp_path: Path) -> None:
         "W.md:2:1",
         "W.md:3:24",
         "W.md:4:1",
-        "W.md:6:1",
+        "W.md:6:15",
         "env:1:1",
         "env:3:1",
     ]
@@ -308,13 +347,13 @@ def test_the_default_root_stays_when_what_a_link_points_to_changes(tmp_path: Pat
 def test_the_error_text_holds_errors_only(tmp_path: Path) -> None:
     """The exception prints errors; its problems hold the warnings too."""
     path = write(tmp_path / "W.md", FRONT_MATTER + "{{ nope }}\n")
-    write(path, path.read_text().replace("robot:", "robt:\n  a: 1\nrobot:"))
+    write(path, path.read_text().replace("robot:", "machine:\n  a: 1\nrobot:"))
 
     with pytest.raises(WorkflowError) as caught:
         loaded(path)
 
     assert [problem.severity for problem in caught.value.problems] == ["warning", "error"]
-    assert "robt" not in str(caught.value)
+    assert "machine" not in str(caught.value)
 
 
 def test_what_is_no_file_costs_no_descriptor(tmp_path: Path) -> None:

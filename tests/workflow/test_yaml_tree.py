@@ -157,7 +157,7 @@ REFUSED = {
     ),
     "escape beyond Unicode": (
         'a: "\\UFFFFFFFF"',
-        ["W:1:4: invalid YAML: Python int too large to convert to C int"],
+        ["W:2:5: invalid YAML: \\UFFFFFFFF is no character; the last one is \\U0010FFFF"],
     ),
     "directive": (
         "%YAML 1.1\na: b",
@@ -185,3 +185,56 @@ def test_reading_never_raises(text: str) -> None:
     parts = split_workflow(f"---\n{text}\n---\n", "W")
 
     assert parts.document is not None or parts.problems
+
+
+PLAIN_WORDS = {
+    "open list": (
+        "a: [b, c\nd: 1",
+        "1:4: the list that begins here is not closed with ], or lacks a comma",
+    ),
+    "open mapping": (
+        "a: {b: c\nd: 1",
+        "1:4: the mapping that begins here is not closed with }, or lacks a comma",
+    ),
+    "open quote": ("a: 'b\nc: 1", "1:4: the quote that begins here is not closed"),
+    "tab": ("a:\n\tb: 1", "2:1: a tab stands here; lines are indented with blanks only"),
+    "two colons": (
+        "a: b: c",
+        "1:5: a second colon on this line; put a text that holds a colon in quotes",
+    ),
+    "no colon": ("a: x\nb", "2:1: this line has no colon; a setting is written as key: value"),
+    "odd indentation": (
+        "a:\n  b: 1\n c: 2",
+        "3:2: this line is indented otherwise than those that it belongs to",
+    ),
+    "below a value": (
+        "a: b\n  c: d",
+        "2:4: a key cannot stand here: the text above goes on until here; "
+        "look at the indentation, and for a colon that is missing",
+    ),
+    "sign": ("a: @x", "1:4: a text cannot begin with @; put it in quotes"),
+    "item among keys": ("a: x\n- b", "2:1: a list cannot go on here, among keys"),
+    "item behind a key": (
+        "a: - x",
+        "1:4: a list cannot begin on the line of its key; write [a, b], or begin a line with it",
+    ),
+    "closed twice": ("a: [b]]", "1:7: ] closes nothing that is open"),
+    "behind a quote": (
+        "a: 'x' y",
+        "1:8: nothing can follow a closing quote or bracket here; quote the whole text",
+    ),
+    "no item": ("a: [b,,c]", "1:7: a value is missing before ,"),
+    "no character": (
+        'a: 1\nb: "x\\U00110000"',
+        "2:6: \\U00110000 is no character; the last one is \\U0010FFFF",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_WORDS)
+def test_what_is_not_understood_is_told_in_plain_words(name: str) -> None:
+    """The place is where the mistake began, and no word of the parser's own is needed."""
+    text, expected = PLAIN_WORDS[name]
+    line, column, message = expected.split(":", 2)
+
+    assert refused(text) == [f"W:{int(line) + 1}:{column}: invalid YAML:{message}"]
