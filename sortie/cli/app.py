@@ -10,6 +10,7 @@ import typer
 
 from sortie.cli.commanding import pause, refresh, resume, retry, stop
 from sortie.cli.demo.command import demo
+from sortie.cli.documentation import pages
 from sortie.cli.explain import explain
 from sortie.cli.history import history
 from sortie.cli.init import init
@@ -18,6 +19,8 @@ from sortie.cli.run import run
 from sortie.cli.status import status
 from sortie.cli.validate import validate
 from sortie.cli.version import show_version, version
+
+PAGES = pages()
 
 app = typer.Typer(
     name="sortie",
@@ -32,7 +35,8 @@ app = typer.Typer(
   sortie run                      start the daemon
   sortie status                   see what it does
 
-Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 130 cut short.""",
+Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 130 cut short."""
+    + (f"\n\nDocumentation: {PAGES}" if PAGES else ""),
 )
 
 
@@ -74,6 +78,7 @@ _add(
     "sortie validate",
     "sortie validate team/WORKFLOW.md --env-file team/.env",
     "sortie validate --format json | jq '.problems'",
+    "git show HEAD:WORKFLOW.md | sortie validate -",
 )
 _add(init, "sortie init", "sortie init team/WORKFLOW.md")
 _add(demo, "sortie demo --exit-when-idle", "sortie demo /tmp/look --port 8080")

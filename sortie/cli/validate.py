@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sortie.cli.arguments import (
     EnvFile,
@@ -15,6 +19,14 @@ from sortie.cli.excerpt import excerpt_lines
 from sortie.cli.output import Format, Json, emit, emit_json, emit_line, note
 from sortie.model import Problem, WorkflowError
 
+if TYPE_CHECKING:
+    from sortie.daemon.options import RunOptions
+
+STDIN = Path("-")
+_STDIN_NAME = "stdin"
+MOST_READ = 2 << 20
+"""Bytes of stdin that are read: more than any workflow file may have."""
+
 
 def validate(
     workflow: WorkflowArgument = None,
@@ -26,7 +38,8 @@ def validate(
 
     Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. Below
     it stands the line of the file with a mark; secrets in it appear as ***. The exit code is 1
-    where one of them is an error, and 0 where all are warnings. Nothing is asked of the tracker.
+    where one of them is an error, and 0 where all are warnings. Nothing is asked of the tracker. With -
+    the file is read from stdin, as one that stands in this directory.
     """
     source = Source.named(workflow, named, env_file)
     problems = _problems(source)
@@ -46,9 +59,17 @@ def _problems(source: Source) -> Sequence[Problem]:
     from sortie.daemon.loading import load_workflow
 
     try:
-        return load_workflow(source.options()).warnings
+        return load_workflow(_options(source)).warnings
     except WorkflowError as error:
         return error.problems
+
+
+def _options(source: Source) -> RunOptions:
+    options = source.options()
+    if source.workflow != STDIN:
+        return options
+    content = sys.stdin.buffer.read(MOST_READ) if sys.stdin is not None else b""
+    return replace(options, workflow=Path(_STDIN_NAME), content=content)
 
 
 def _row(problem: Problem) -> Json:
@@ -68,6 +89,7 @@ def _summary(source: Source, errors: int, warnings: int) -> str:
         for count, name in ((errors, "error"), (warnings, "warning"))
         if count
     )
+    name = _STDIN_NAME if source.workflow == STDIN else source.workflow
     if errors:
-        return f"sortie: {source.workflow} is not valid: {found}"
-    return f"{source.workflow} is valid" + (f": {found}" if found else "")
+        return f"sortie: {name} is not valid: {found}"
+    return f"{name} is valid" + (f": {found}" if found else "")

@@ -30,4 +30,5 @@ def load_workflow(options: RunOptions) -> Workflow:
         env=options.environ,
         env_file=options.env_file,
         flags=options.flags(),
+        content=options.content,
     )

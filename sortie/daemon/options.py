@@ -19,6 +19,8 @@ class RunOptions:
     log_level: str | None = None
     log_format: str | None = None
     exit_when_idle: bool = False
+    content: bytes | None = field(default=None, repr=False)
+    """What the workflow file holds, where it does not stand at ``workflow``."""
 
     @property
     def colours(self) -> bool:

@@ -26,13 +26,17 @@ class FileRefused(Exception):
         self.problem = problem
 
 
-def read_text(path: Path, source: str) -> str:
+def read_text(path: Path, source: str, content: bytes | None = None) -> str:
     """Return a file's text with ``\\n`` as its only line end and without a byte order mark.
 
-    ``source`` names the file in problems. Raises FileRefused for what is no regular file, cannot
+    ``source`` names the file in problems; ``content`` is its content where it was read already.
+    Raises FileRefused for what is no regular file, cannot
     be read, is larger than MAX_BYTES, is not UTF-8 or holds control characters; raises Shortage.
     """
-    raw = _read(path, source).removeprefix(b"\xef\xbb\xbf")
+    raw = _read(path, source) if content is None else content
+    if len(raw) > MAX_BYTES:
+        raise _refused(source, "is larger than 1 MiB")
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
     try:
         text = raw.decode()
     except UnicodeDecodeError as exc:
@@ -70,6 +74,4 @@ def _read(path: Path, source: str) -> bytes:
         if shortage is not None:
             raise shortage from exc
         raise _refused(source, f"cannot be read: {exc.strerror or exc}") from exc
-    if len(raw) > MAX_BYTES:
-        raise _refused(source, "is larger than 1 MiB")
     return raw

@@ -38,17 +38,19 @@ def load(
     env: Mapping[str, str],
     env_file: Path | None = None,
     flags: Mapping[str, str] | None = None,
+    content: bytes | None = None,
 ) -> Workflow:
     """Read and check a WORKFLOW.md; it may block. Raises WorkflowError with every problem.
 
     ``env`` is the environment, ``env_file`` a file of further ``SORTIE_*`` lines, ``flags`` are
     values of the command line by dotted key, such as ``server.port``; they win over all else.
+    ``content`` is the file's where it does not stand at ``path``.
     """
     source = str(path)
     lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
     around = _surroundings(path, env, lines, flags or {})
     try:
-        text = read_text(path, source)
+        text = read_text(path, source, content)
         parts = split_workflow(text, source)
     except FileRefused as exc:
         raise WorkflowError((exc.problem, *lines.problems)) from exc

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,32 @@ def test_a_key_cannot_act_on_the_terminal(cli: Cli, here: Path) -> None:
     assert ran.code == 0
     assert "[2J" in ran.out
     assert "\x1b" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "out", "err"),
+    [
+        (WORKFLOW, 0, "", "stdin is valid\n"),
+        (FIVE_MISTAKES, 1, "stdin:2:1: warning: ", "sortie: stdin is not valid: 5 errors"),
+        ("x" * (3 << 20), 1, "stdin: is larger than 1 MiB\n", "sortie: stdin is not valid"),
+        ("\x00", 1, "stdin:1:1: ", "sortie: stdin is not valid"),
+    ],
+)
+def test_a_file_can_come_through_a_pipe(
+    cli: Cli,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    code: int,
+    out: str,
+    err: str,
+) -> None:
+    """With - what comes on stdin is checked as a file of this directory would be."""
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+
+    ran = cli("validate", "-")
+
+    assert ran.code == code
+    assert ran.out.startswith(out)
+    assert ran.err.startswith(err)
+    assert list(here.iterdir()) == []
