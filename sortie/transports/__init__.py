@@ -114,7 +114,8 @@ class Transport(Protocol):
     async def remove_directory(self, root: str, name: str) -> bool:
         """Remove ``root/name`` with all it holds, following no link; return whether it was there.
 
-        Raises TransportError where it lies outside the root or something in it stays.
+        Raises TransportError where it lies outside the root or something in it stays. No mount is
+        crossed: where something is mounted in it, or on it, that is named and nothing is removed.
         """
         ...
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from sortie.model import TransportError
 from sortie.resources import shortage_behind
+from sortie.transports.local.mounts import mounts_in
 from sortie.transports.local.opening import DIRECTORY, opened, plain, single, translated
 from sortie.transports.local.removal import Removal
 
@@ -33,8 +34,8 @@ def make(root: str, name: str) -> tuple[str, bool]:
 def remove(root: str, name: str) -> bool:
     """Remove ``root/name`` with all it holds; return whether it was there.
 
-    Raises TransportError where it is no directory or something in it stays. Can be cancelled
-    between two files.
+    Raises TransportError where it is no directory or something in it stays; where something is
+    mounted in it, all of it does. Can be cancelled between two files.
     """
     single(name)
     root = plain(root)
@@ -44,6 +45,7 @@ def remove(root: str, name: str) -> bool:
     with translated(f"open the directory {root}"), opened(root) as root_fd:
         _check_owner(root, root_fd)
         with translated(f"remove {path}"):
+            _check_mounts(path)
             try:
                 Removal(path).remove(root_fd, name)
             except FileNotFoundError:
@@ -95,6 +97,17 @@ def _check_owner(root: str, root_fd: int) -> None:
         raise TransportError(
             f"the directory {root} belongs to the user with id {owner}, not to"
             f" {os.geteuid()}; choose a root of your own"
+        )
+
+
+def _check_mounts(path: str) -> None:
+    """Raise TransportError where something is mounted in a directory."""
+    points = mounts_in(os.path.realpath(path))
+    if points:
+        more = f" and {len(points) - 1} more" if len(points) > 1 else ""
+        raise TransportError(
+            f"could not remove {path}: something is mounted on {points[0]}{more}, and what is"
+            " mounted is not removed; unmount it"
         )
 
 

@@ -1,5 +1,6 @@
 """Removes a directory tree of any depth and any mode, through file descriptors only.
 
+It stops at mounts: what is mounted in the tree belongs to somebody else.
 A tree deeper than LEVELS is taken apart by moving what is below up to its top, so that neither
 open files nor the stack grow with what somebody built there.
 """
@@ -14,6 +15,7 @@ from contextlib import suppress
 import trio
 
 from sortie.model import TransportError
+from sortie.transports.local.mounts import mount_of
 from sortie.transports.local.opening import DIRECTORY
 
 LEVELS = 32
@@ -27,13 +29,15 @@ class Removal:
         self._path = path
         self._stays: list[str] = []
         self._moved = 0
+        self._mount: int | None = None
 
     def remove(self, parent: int, name: str) -> None:
         """Remove ``name`` in a directory. Raises TransportError saying what stays, and why.
 
         Raises OSError, having touched nothing, where ``name`` is missing or is no directory.
         """
-        top = _open(parent, name)
+        self._mount = mount_of(parent)
+        top = self._open(parent, name)
         try:
             while True:
                 moved = self._moved
@@ -79,7 +83,7 @@ class Removal:
             self._stays.append(f"{name!r} ({exc.strerror})")
 
     def _remove_directory(self, fd: int, name: str, top: int, level: int) -> None:
-        below = _open(fd, name)
+        below = self._open(fd, name)
         try:
             self._empty(below, top, level + 1)
         finally:
@@ -97,7 +101,7 @@ class Removal:
                 self._stays.append(f"{name!r} ({exc.strerror})")
 
     def _move_up(self, fd: int, name: str, top: int) -> None:
-        os.close(_open(fd, name))  # gives it the mode that moving needs
+        os.close(self._open(fd, name))  # gives it the mode that moving needs
         while True:
             self._moved += 1
             with suppress(FileExistsError, NotADirectoryError):
@@ -108,27 +112,39 @@ class Removal:
                     if exc.errno != errno.ENOTEMPTY:
                         raise
 
+    def _open(self, parent: int, name: str) -> int:
+        """Open a directory that may be unreadable or read-only, and make it removable.
 
-def _open(parent: int, name: str) -> int:
-    """Open a directory that may be unreadable or read-only, and make it removable."""
-    try:
-        fd = os.open(name, DIRECTORY, dir_fd=parent)
-    except PermissionError:
-        _allow(parent, name)
-        fd = os.open(name, DIRECTORY, dir_fd=parent)
-    if os.fstat(fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
-        with suppress(PermissionError):
-            os.fchmod(fd, stat.S_IRWXU)
-    return fd
+        Raises OSError, having touched nothing, where something is mounted on it.
+        """
+        try:
+            fd = os.open(name, DIRECTORY, dir_fd=parent)
+        except PermissionError:
+            self._allow(parent, name)
+            fd = os.open(name, DIRECTORY, dir_fd=parent)
+        try:
+            self._check_mount(fd)
+        except OSError:
+            os.close(fd)
+            raise
+        if os.fstat(fd).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            with suppress(PermissionError):
+                os.fchmod(fd, stat.S_IRWXU)
+        return fd
 
+    def _allow(self, parent: int, name: str) -> None:
+        """Make a directory of ours accessible, without following a link put in its place."""
+        if os.chmod in os.supports_follow_symlinks:
+            os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
+            return
+        flags = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+        handle = os.open(name, flags, dir_fd=parent)
+        try:
+            self._check_mount(handle)
+            os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)
+        finally:
+            os.close(handle)
 
-def _allow(parent: int, name: str) -> None:
-    """Make a directory of ours accessible, without following a link put in its place."""
-    if os.chmod in os.supports_follow_symlinks:
-        os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
-        return
-    handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)
-    finally:
-        os.close(handle)
+    def _check_mount(self, fd: int) -> None:
+        if mount_of(fd) != self._mount:
+            raise OSError(errno.EXDEV, "something is mounted on it")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import tracemalloc
@@ -18,8 +20,11 @@ import trio.testing
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
 from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local.opening import opened
 from sortie.transports.local.process import OBSERVE_EVERY
+from sortie.transports.local.removal import Removal
 from tests.transports.leftovers import foreign_children, holders, is_alive
+from tests.transports.mounts import bound, requires_mounts
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 ESCAPE = (sys.executable, str(PROGRAMS / "escape.py"))
@@ -318,26 +323,47 @@ async def test_unreadable_directories_are_removed_by_their_owner(open_place: Pat
 
 
 async def test_what_cannot_be_removed_is_told(transport: LocalTransport, tmp_path: Path) -> None:
-    """A directory in which somebody goes on making files is an error that names one."""
+    """What the system does not let go is an error that names one; the rest is gone."""
     root = tmp_path / "root"
     victim = root / "KEY-1"
-    victim.mkdir(parents=True)
-    busy = victim / "busy"
-    busy.mkdir()
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    mounted = await trio.run_process(
-        ["mount", "-t", "tmpfs", "none", str(busy)], check=False, capture_stderr=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip("mounting is not allowed here")
+    (victim / "kept").mkdir(parents=True)
+    fixed = victim / "kept" / "fixed"
+    fixed.touch()
     Path(victim, "file").touch()
+    if shutil.which("chattr") is None or subprocess.call(["chattr", "+i", fixed]) != 0:
+        pytest.skip("no file can be made immutable here")
 
     try:
-        with pytest.raises(TransportError, match=r"1 entries stay.*'busy'"):
+        with pytest.raises(TransportError, match=r"1 entries stay.*'fixed'"):
             await transport.remove_directory(str(root), "KEY-1")
     finally:
-        await trio.run_process(["umount", str(busy)])
+        subprocess.check_call(["chattr", "-i", fixed])
 
-    assert [p.name for p in victim.iterdir()] == ["busy"]
+    assert [p.name for p in victim.iterdir()] == ["kept"]
     assert await transport.remove_directory(str(root), "KEY-1")
+
+
+@requires_mounts
+@pytest.mark.parametrize("mode", [0o755, 0o500, 0])
+async def test_what_is_mounted_during_a_removal_is_left_alone(tmp_path: Path, mode: int) -> None:
+    """Each directory is looked at when its turn comes, not only the table of mounts before."""
+    victim = tmp_path / "victim"
+    (victim / "below").mkdir(parents=True)
+    victim.chmod(mode)
+    tree = tmp_path / "root" / "KEY-1"
+    (tree / "busy").mkdir(parents=True)
+    (tree / "file").touch()
+
+    def remove() -> None:
+        with opened(str(tmp_path / "root")) as root:
+            Removal(str(tree)).remove(root, "KEY-1")
+
+    with bound(victim, tree / "busy"):
+        with pytest.raises(TransportError, match=r"'busy' \(something is mounted on it"):
+            await trio.to_thread.run_sync(remove)
+        with bound(victim, tree), pytest.raises(OSError, match="something is mounted on it"):
+            await trio.to_thread.run_sync(remove)
+
+    assert victim.stat().st_mode & 0o777 == mode
+    assert (victim / "below").is_dir()
+    assert [p.name for p in tree.iterdir()] == ["busy"]
