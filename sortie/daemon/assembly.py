@@ -12,7 +12,7 @@ from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
 from sortie.daemon.fleet import Fleet
-from sortie.daemon.holding import HeldElsewhere, Lock
+from sortie.daemon.holding import HeldElsewhere, Lock, RootLock
 from sortie.model import (
     LOCAL,
     AgentError,
@@ -39,11 +39,17 @@ class Benches:
     """The tools of runs, for each host, under the settings in force."""
 
     def __init__(
-        self, workflow: Workflow, tracker: Tracker, fleet: Fleet, environ: Mapping[str, str]
+        self,
+        workflow: Workflow,
+        tracker: Tracker,
+        fleet: Fleet,
+        environ: Mapping[str, str],
+        place: RootLock,
     ) -> None:
         self._tracker = tracker
         self._fleet = fleet
         self._environ = environ
+        self._place = place
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:
@@ -64,7 +70,7 @@ class Benches:
             prompt=workflow.prompt,
             agent=agent,
             transport=local,
-            workspaces=Workspaces(settings.workspace.root, local),
+            workspaces=Workspaces(settings.workspace.root, local, self._recognise),
             tracker=self._tracker,
             environ=self._environ,
             secrets=secrets,
@@ -72,6 +78,12 @@ class Benches:
             workflow=str(workflow.path),
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
         )
+
+    async def _recognise(self) -> bool:
+        try:
+            return await run_in_thread(self._place.check)
+        except Shortage as exc:
+            raise WorkspaceError(str(exc)) from exc
 
     @property
     def local(self) -> Bench:

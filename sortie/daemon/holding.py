@@ -10,13 +10,15 @@ import fcntl
 import json
 import os
 import socket
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Self
 
 import psutil
 
-from sortie.model import SortieError
+from sortie.model import SortieError, WorkspaceError
 
 _NOTE_LIMIT = 4096
 
@@ -32,6 +34,7 @@ class Lock:
         self._path = path
         self._what = what
         self._fd: int | None = None
+        self._note = b""
 
     def ensure(self) -> None:
         """Hold the lock from now on, also where its file was removed meanwhile.
@@ -55,13 +58,13 @@ class Lock:
                 ) from exc
             raise
         try:
-            _write_note(fd)
+            self._note = _write_note(fd)
         except OSError:
             os.close(fd)  # else the lock would keep out this very daemon
             raise
         self._fd = fd
 
-    def __enter__(self) -> Lock:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -78,6 +81,59 @@ class Lock:
             there, ours = os.stat(self._path, follow_symlinks=False), os.fstat(fd)
             return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
         return False
+
+
+class RootLock(Lock):
+    """The lock in a workspace root, which also knows the root again.
+
+    A root that is gone, or whose disk is not mounted, must not be made anew in silence: agents
+    would begin in empty directories, and what is on the disk would be taken for removed.
+    """
+
+    def __init__(self, root: str) -> None:
+        super().__init__(os.path.join(root, "@daemon.lock"), f"the workspace root {root}")
+        self._root = root
+        self._identity: tuple[int, int] | None = None
+
+    def ensure(self) -> None:
+        """Hold the lock from now on; see Lock. Raises WorkspaceError where it is another root."""
+        self.check()
+        super().ensure()
+        self._identity = _identity(self._root)
+
+    def check(self) -> bool:
+        """Tell whether the root is the directory that was locked; False where none was yet.
+
+        One that is mounted again is known by the lock file in it, which holds our note. Raises
+        WorkspaceError for another directory, and where there is none any more.
+        """
+        if self._identity is None:
+            return False
+        if self._identity == _identity(self._root) or self._holds_our_note():
+            return True
+        raise WorkspaceError(
+            f"the workspace root {self._root} is not what it was when it was locked: it was removed"
+            " or replaced, or its disk is not mounted; bring it back, or restart the daemon to"
+            " begin with what is there now"
+        )
+
+    def _holds_our_note(self) -> bool:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            return self._note == os.pread(fd, _NOTE_LIMIT, 0)
+        finally:
+            os.close(fd)
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(directory)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
 
 
 def living_holder(path: str) -> str | None:
@@ -97,14 +153,16 @@ def living_holder(path: str) -> str | None:
     return _shown(note) if alive and note.get("host") == socket.gethostname() else None
 
 
-def _write_note(fd: int) -> None:
+def _write_note(fd: int) -> bytes:
     note = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    written = json.dumps(note).encode()
     os.ftruncate(fd, 0)
-    os.pwrite(fd, json.dumps(note).encode(), 0)
+    os.pwrite(fd, written, 0)
+    return written
 
 
 def _read_note(fd: int) -> str:
@@ -128,6 +186,6 @@ def database_lock_path(db_path: str) -> str:
     return f"{db_path}.lock"
 
 
-def root_lock(root: str) -> Lock:
+def root_lock(root: str) -> RootLock:
     """Return the lock of a workspace root, which lies in it under a name no workspace has."""
-    return Lock(os.path.join(root, "@daemon.lock"), f"the workspace root {root}")
+    return RootLock(root)

@@ -22,7 +22,7 @@ from sortie.daemon.assembly import (
 )
 from sortie.daemon.failures import LastFailures, recorded_failures
 from sortie.daemon.fleet import open_fleet
-from sortie.daemon.holding import Lock, database_lock, root_lock
+from sortie.daemon.holding import RootLock, database_lock, root_lock
 from sortie.daemon.leaving import Leaving
 from sortie.daemon.loading import load_workflow
 from sortie.daemon.options import RunOptions
@@ -104,7 +104,7 @@ class _Life:
     """The parts of a running daemon."""
 
     def __init__(
-        self, options: RunOptions, workflow: Workflow, store: Store, place: Lock, token: str
+        self, options: RunOptions, workflow: Workflow, store: Store, place: RootLock, token: str
     ) -> None:
         self._options = options
         self._workflow = workflow
@@ -132,7 +132,7 @@ class _Life:
         keep_account(self._shortages)
         keep_reserve()
         async with open_fleet(self._publish, environ, mark) as fleet:
-            benches = Benches(self._workflow, self._tracker, fleet, environ)
+            benches = Benches(self._workflow, self._tracker, fleet, environ, self._place)
             leaving = Leaving(None, fleet, self._publish)
             async with trio.open_nursery() as services:
                 services.start_soon(self._shortages.watch)

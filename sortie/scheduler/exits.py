@@ -228,7 +228,7 @@ def _reopened(book: Book, now: float) -> None:
     """Try at once what waits only for the tracker to take changes again."""
     for claim in list(book.claims.values()):
         if isinstance(claim, HandingOff) and claim.token is None and claim.refusals:
-            book.claims[claim.issue.id] = replace(claim, due_at=min(claim.due_at, now))
+            book.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
 
 
 def cleaned(book: Book, event: WorkspaceCleaned, now: float) -> None:

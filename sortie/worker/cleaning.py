@@ -28,7 +28,9 @@ async def remove_workspace(
         path=known.path, key=workspace_key(known.identifier), created=False, host=known.host
     )
     # The root of the settings may be another by now: the directory was made below this one.
-    workspaces = Workspaces(os.path.dirname(known.path), bench.transport)
+    workspaces = Workspaces(
+        os.path.dirname(known.path), bench.transport, bench.workspaces.recognise
+    )
     if await _is_there(workspaces, known.path):
         job = Assignment(run_id=removal_cookie(known), issue=issue, attempt=0, fetched_at=0.0)
         environment = RunEnvironment(job, bench, workspace)

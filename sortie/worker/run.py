@@ -117,6 +117,7 @@ class _Run:
         state = self.bench.settings.tracker.in_progress_state
         if state is None or same_state(state, self.issue.state):
             return
+        await self._reach_host()
         error, closed = None, False
         # A stop must not come between the move and the telling of it: it would look as if a
         # person had moved the issue.
@@ -140,6 +141,15 @@ class _Run:
                 closed=closed,
             )
         )
+
+    async def _reach_host(self) -> None:
+        """Make sure of a remote host before anybody is told that work begins."""
+        if self.bench.transport.host == LOCAL:
+            return
+        try:
+            await self.bench.workspaces.reach()
+        except WorkspaceError as exc:
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
     @asynccontextmanager
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:

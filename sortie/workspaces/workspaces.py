@@ -8,7 +8,7 @@ Rule 3: a workspace is neither used again nor removed while a process lives in i
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -52,17 +52,30 @@ class Workspace:
 class Workspaces:
     """The workspaces below one root on one host; ``root`` is an absolute path there.
 
-    All methods raise WorkspaceError.
+    All methods raise WorkspaceError. ``recognise`` tells whether the root is known, so that it
+    need not be made, and raises WorkspaceError where it is another than it was: nothing is made
+    or removed then.
     """
 
-    def __init__(self, root: str, transport: Transport) -> None:
+    def __init__(
+        self,
+        root: str,
+        transport: Transport,
+        recognise: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
         self._root = root
         self._transport = transport
+        self.recognise = recognise or _any_root
+
+    async def reach(self) -> None:
+        """Prove that the host can be asked."""
+        with _workspace_errors():
+            await self._transport.contained(self._root, self._root)
 
     async def check(self) -> None:
         """Make the root if need be, and prove that something can be made in it."""
         with _workspace_errors():
-            await self._make_root()
+            await self._have_root()
             await self._transport.write_file(self._root, _PROBE, b"")
             await self._transport.remove_file(self._root, _PROBE)
 
@@ -78,7 +91,7 @@ class Workspaces:
         key = workspace_key(identifier)
         reaped = 0
         with _workspace_errors():
-            await self._make_root()
+            await self._have_root()
             if await self._is_incomplete(key):
                 reaped += await self._clear(os.path.join(self._root, key), grace)
                 await self._remove(key)
@@ -101,6 +114,7 @@ class Workspaces:
         """
         with _workspace_errors():
             if not await self._transport.contained(self._root, path):
+                await self.recognise()  # a root that is away is nothing that this issue did
                 raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
                     " look whether it was removed or replaced by a link"
@@ -109,6 +123,7 @@ class Workspaces:
     async def remove(self, identifier: str) -> bool:
         """Remove an issue's workspace with all it holds; return whether it was there."""
         with _workspace_errors():
+            await self.recognise()
             return await self._remove(workspace_key(identifier))
 
     async def read_status(self, path: str) -> str | None:
@@ -135,9 +150,10 @@ class Workspaces:
         with _workspace_errors():
             await self._transport.remove_file(path, STATUS_FILE)
 
-    async def _make_root(self) -> None:
-        """Make the root, and in it the directory for the markers."""
-        await self._transport.make_directory(self._root, _INCOMPLETE)
+    async def _have_root(self) -> None:
+        """Make the root, and in it the directory for the markers, unless it is known."""
+        if not await self.recognise():
+            await self._transport.make_directory(self._root, _INCOMPLETE)
 
     async def _make(self, key: str) -> tuple[str, bool]:
         """Make a workspace, marked as incomplete from before it exists; or take what is there."""
@@ -190,6 +206,11 @@ class Workspaces:
 
 def _marker(key: str) -> str:
     return f"{_INCOMPLETE}/{key}"
+
+
+async def _any_root() -> bool:
+    await trio.lowlevel.checkpoint()
+    return False
 
 
 @contextmanager

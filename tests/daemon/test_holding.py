@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from sortie.daemon.holding import (
     living_holder,
     root_lock,
 )
+from sortie.model import WorkspaceError
 
 
 def test_a_second_holder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
@@ -167,3 +169,48 @@ def test_a_lock_whose_note_cannot_be_written_keeps_nobody_out(
             with pytest.raises(OSError, match="No space"):
                 lock.ensure()
         lock.ensure()
+
+
+def test_a_root_that_was_removed_or_replaced_is_not_taken(tmp_path: Path) -> None:
+    """Neither a missing root nor an empty mount point in its place passes for it; it does again
+    when it is back, and its lock file may be removed meanwhile."""
+    root, away = tmp_path / "root", tmp_path / "away"
+    root.mkdir()
+    with root_lock(str(root)) as lock:
+        lock.check()
+        lock.ensure()
+        root.rename(away)
+        with pytest.raises(WorkspaceError, match="not what it was when it was locked"):
+            lock.check()
+        root.mkdir()
+        with pytest.raises(WorkspaceError, match="bring it back, or restart"):
+            lock.ensure()
+        made = list(root.iterdir())
+        root.rmdir()
+        away.rename(root)
+        lock.ensure()
+        (root / "@daemon.lock").unlink()
+        lock.ensure()
+
+    assert made == []
+
+
+def test_a_root_is_known_again_by_what_its_lock_file_says(tmp_path: Path) -> None:
+    """A disk that is mounted again may have another device number; another daemon's root is not
+    taken for ours."""
+    root, copy = tmp_path / "root", tmp_path / "copy"
+    root.mkdir()
+    with root_lock(str(root)) as lock:
+        lock.ensure()
+        shutil.copytree(root, copy)
+        root.rename(tmp_path / "away")
+        copy.rename(root)
+        lock.ensure()
+        with root_lock(str(root)) as other, pytest.raises(HeldElsewhere):
+            other.ensure()
+        root.rename(tmp_path / "copy")
+        root.mkdir()
+        (root / "@daemon.lock").write_text('{"host": "x", "pid": 1, "started_at": "2026"}')
+
+        with pytest.raises(WorkspaceError):
+            lock.check()

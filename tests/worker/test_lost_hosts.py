@@ -13,6 +13,7 @@ from sortie.model import (
     TransportError,
 )
 from tests.agents.fake import Completes
+from tests.transports.fake import FakeTransport
 from tests.worker.rig import Rig
 
 LOST = HostError(HostTrouble.DROPPED, "lost the link to host east")
@@ -70,6 +71,23 @@ async def test_a_workspace_that_cannot_be_looked_at_before_the_session_is_retrie
     assert report.end == Failed(
         kind=kind, message=str(error), unreached=isinstance(error, HostError)
     )
+
+
+@pytest.mark.parametrize("reached", [True, False])
+async def test_an_issue_is_moved_only_when_its_host_was_reached(
+    clock: MockClock, reached: bool
+) -> None:
+    """Nobody is told that work begins on a host that does not answer."""
+    rig = Rig(tracker={"in_progress_state": "Doing"})
+    rig.transport = FakeTransport(host="east")
+    if not reached:
+        rig.transport.faults["contained"] = SILENT
+
+    report = await rig.work()
+
+    assert [move.after for move in rig.tracker.moves] == (["Doing"] if reached else [])
+    if not reached:
+        assert report.end == Failed(kind=ErrorKind.PORT_EXIT, message=str(SILENT), unreached=True)
 
 
 async def test_a_word_of_the_agent_that_cannot_be_read_is_not_passed_over(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import OccupiedError, RunId, TransportError, WorkspaceError
+from sortie.model import NotInRootError, OccupiedError, RunId, TransportError, WorkspaceError
 from sortie.transports import Command
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import Workspace, Workspaces
@@ -459,3 +459,42 @@ async def test_a_file_system_that_refuses_is_told(root: Path, workspaces: Worksp
 
     with pytest.raises(WorkspaceError, match=str(root)):
         await workspaces.prepare("ABC-1")
+
+
+async def test_a_root_that_is_not_recognised_is_left_alone(tmp_path: Path) -> None:
+    """Nothing is made in its place or taken for removed, and a workspace that is missing with it
+    is no fault of its issue."""
+    root = tmp_path / "root"
+
+    async def refuse() -> bool:
+        raise WorkspaceError("the root is away")
+
+    workspaces = Workspaces(str(root), LocalTransport(), refuse)
+
+    for ask in (
+        workspaces.check,
+        lambda: workspaces.prepare("A-1"),
+        lambda: workspaces.remove("A-1"),
+        lambda: workspaces.verify(str(root / "A-1")),
+    ):
+        with pytest.raises(WorkspaceError, match="the root is away") as refused:
+            await ask()
+        assert not isinstance(refused.value, NotInRootError)
+
+    assert not root.exists()
+
+
+async def test_a_known_root_is_never_made(tmp_path: Path) -> None:
+    """Also where it vanishes in the moment after it was looked at."""
+    root = tmp_path / "root"
+
+    async def vanish() -> bool:
+        return True
+
+    workspaces = Workspaces(str(root), LocalTransport(), vanish)
+
+    for ask in (workspaces.check, lambda: workspaces.prepare("A-1")):
+        with pytest.raises(WorkspaceError):
+            await ask()
+
+    assert not root.exists()
