@@ -15,9 +15,9 @@ from sortie.worker.bench import Assignment, Bench, Reports, Scopes
 from sortie.worker.verdicts import Abandoned
 from sortie.workspaces import Workspace
 
-SESSION_PATIENCE = 60.0
+SESSION_PATIENCE = 300.0
 """Seconds beyond ``agent.read_timeout_ms`` after which an agent whose session does not start is
-given up: its adapter should have noticed long before."""
+given up: its adapter should have noticed long before, though a host may let it wait."""
 
 SESSION_SLACK = 30.0
 """Seconds beyond the grace time after which an agent that does not end its session is given up."""

@@ -41,6 +41,8 @@ def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
     cause = host_error_behind(error)
     if cause is None:
         return failed
+    if began and cause.trouble is HostTrouble.BUSY:
+        return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
     dropped = cause.trouble is HostTrouble.DROPPED
     return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began and dropped)
 
@@ -101,7 +103,7 @@ def after_turn(
             status=_STATUSES[result.outcome],
             unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
             adrift=result.trouble is HostTrouble.DROPPED,
-            shortage=result.shortage,
+            shortage=result.shortage or (result.trouble is HostTrouble.BUSY and began),
         )
     match read:
         case Gone():

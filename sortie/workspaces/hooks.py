@@ -62,8 +62,10 @@ async def run_hook(
     exit_: Exit | None = None
     command = Command(argv=(_SHELL, "-c", script), cwd=cwd, env=env, grace=grace)
     try:
-        with trio.move_on_after(timeout):
+        with trio.CancelScope() as limit:
             async with transport.process(command) as process:
+                # Waiting for a host that has no time for another login is not the hook's.
+                limit.deadline = trio.current_time() + timeout
                 async for _, chunk in process.output():
                     tail.add(chunk)
                 exit_ = await process.wait()

@@ -14,6 +14,7 @@ from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.scripts import SHELL
 from sortie.transports.ssh.starting import silent_shell
+from sortie.transports.ssh.starts import Start, starting
 from sortie.transports.ssh.words import Words
 
 ANSWER_BOUND = 60.0
@@ -63,33 +64,45 @@ class Shell:
         write: Callable[[str], bytes],
         bound: float = ANSWER_BOUND,
         limit: int = ANSWER_LIMIT,
+        *,
+        urgent: bool = False,
     ) -> Answer:
         """Run the question that ``write`` makes from a nonce; return what it says yes to.
 
-        A question that nobody waits for any more is ended on the host. Raises TransportError
-        with the reason where the answer is no, and HostError where there is none, or one of more
-        than ``limit`` bytes.
-        """
-        nonce = self._new_nonce()
-        with trio.move_on_after(bound) as scope:
-            async with self._connections.channel(SHELL) as channel:
-                channel.write(write(nonce))
-                reply = _Reply(Words(nonce), limit)
-                await self._listen(channel, reply)
-                answer = self._answer(channel, reply, attempt)
-                await self._lingering.closed(channel)
-                return answer
-        assert scope.cancelled_caught
-        raise HostError(
-            HostTrouble.UNREACHABLE,
-            f"could not {attempt}: host {self._host} did not answer in {bound:g} s;"
-            " look at its load and its file systems",
-        )
+        ``bound`` counts from when the session is open; what is ``urgent`` has no others begin
+        before it. A question that nobody waits for any more is ended on the host.
 
-    async def _listen(self, channel: Channel, reply: _Reply) -> None:
+        Raises TransportError with the reason where the answer is no, and HostError where there is
+        none, or one of more than ``limit`` bytes.
+        """
+        while True:
+            nonce = self._new_nonce()
+            reply = _Reply(Words(nonce), limit)
+            with trio.CancelScope() as scope:
+                async with (
+                    starting(self._connections.starts, urgent=urgent) as start,
+                    self._connections.channel(SHELL) as channel,
+                ):
+                    scope.deadline = trio.current_time() + bound
+                    start.opened()
+                    channel.write(write(nonce))
+                    if not await self._listen(channel, reply, start):
+                        continue
+                    answer = self._answer(channel, reply, attempt)
+                    await self._lingering.closed(channel)
+                    return answer
+            assert scope.cancelled_caught
+            raise HostError(
+                HostTrouble.UNREACHABLE,
+                f"could not {attempt}: host {self._host} did not answer in {bound:g} s;"
+                " look at its load and its file systems",
+            )
+
+    async def _listen(self, channel: Channel, reply: _Reply, start: Start) -> bool:
         """Hear the shell to the end of its answer, or of what it says instead.
 
-        Raises HostError where it does not begin in time.
+        Return False where it did not begin in time, and is to be asked again. Raises HostError
+        where it did not begin in time and was alone.
         """
         heard = False
         with trio.move_on_after(self._handshake) as patience:
@@ -99,6 +112,7 @@ class Shell:
                         reply.hear(number, chunk)
                         if reply.begun:
                             patience.deadline = math.inf
+                            start.succeeded(self._handshake)
                         if reply.complete:
                             break
                         if reply.excess:
@@ -108,8 +122,12 @@ class Shell:
             finally:
                 if not heard:
                     await _abandon(channel, kill=not reply.begun)
-        if patience.cancelled_caught:
-            raise silent_shell(self._host, self._handshake)
+        if not patience.cancelled_caught:
+            return True
+        error = silent_shell(self._host, self._handshake)
+        if start.was_silent(error):
+            return False
+        raise error
 
     def _answer(self, channel: Channel, reply: _Reply, attempt: str) -> Answer:
         verdict, _, rest = (reply.said or "").partition(" ")

@@ -25,6 +25,7 @@ from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.hops import Hop, find_hops
 from sortie.transports.ssh.inbox import Inbox
 from sortie.transports.ssh.settings import SshSettings
+from sortie.transports.ssh.starts import Starts
 
 if TYPE_CHECKING:  # they import asyncssh, which only the asyncio thread needs
     from sortie.transports.ssh.dialling import Link
@@ -59,6 +60,7 @@ class Connections:
         self._news = trio.Event()
         self._closed = False
         self._wanted = True
+        self.starts = Starts(host)
 
     @property
     def links(self) -> int:
@@ -156,7 +158,7 @@ class Connections:
             now, news = trio.current_time(), self._news
             if now >= until:
                 raise HostError(
-                    HostTrouble.UNREACHABLE,
+                    HostTrouble.BUSY,
                     f"host {self._host} had no room for another session in {ROOM_BOUND:g} s"
                     f" ({self.sessions} on {self.links} connections); raise MaxSessions in its"
                     " sshd_config, and look for logins that hang",

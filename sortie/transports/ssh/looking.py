@@ -15,6 +15,7 @@ from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.hunting import Seen, read_census
 from sortie.transports.ssh.scripts import SHELL, looking_script
 from sortie.transports.ssh.starting import nonsense, silent_shell
+from sortie.transports.ssh.starts import starting
 from sortie.transports.ssh.words import Words
 
 _COOKIE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
@@ -137,16 +138,22 @@ async def open_lookout(
     Raises TransportError where it cannot show any, and HostError.
     """
     async with (
+        starting(connections.starts) as start,
         connections.channel(SHELL) as channel,
         aclosing(channel.output()) as chunks,
     ):
+        start.opened()
         channel.write(looking_script(nonce))
         lookout = Lookout(host, channel, chunks, nonce)
         with trio.move_on_after(handshake) as patience:
             await lookout.begin()
+            start.succeeded(handshake)
         if patience.cancelled_caught:
             channel.kill()
-            raise silent_shell(host, handshake)
+            error = silent_shell(host, handshake)
+            if start.was_silent(error):
+                error = HostError(HostTrouble.BUSY, str(error))
+            raise error
         try:
             yield lookout
         finally:

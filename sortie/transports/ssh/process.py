@@ -21,6 +21,7 @@ from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
 from sortie.transports.ssh.scripts import Launch, quoted
 from sortie.transports.ssh.starting import Born, Bounds, born_of, nonsense, refusal, silent_shell
+from sortie.transports.ssh.starts import Start
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
@@ -100,12 +101,14 @@ class SshProcess:
             raise self._failure
         return await self.wait()
 
-    async def start(self, bounds: Bounds) -> None:
-        """Wait until the host has started the program.
+    async def start(self, bounds: Bounds, start: Start) -> bool:
+        """Wait until the host has started the program; False where it is to be tried again.
 
         Raises ProgramNotFound, TransportError, HostError.
         """
-        await self._expect_shell(bounds.handshake)
+        if not await self._expect_shell(bounds.handshake, start):
+            return False
+        start.succeeded(bounds.handshake)
         if self._launch.command.stdin:
             await self._expect("send", bounds.start)
             self._channel.write(self._launch.command.stdin)
@@ -114,6 +117,7 @@ class SshProcess:
             self._channel.write(GO)
             self._channel.beat(bounds.beat)
         await self._expect("started", bounds.start)
+        return True
 
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""
@@ -134,16 +138,23 @@ class SshProcess:
         if limit.cancelled_caught:
             raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
 
-    async def _expect_shell(self, bound: float) -> None:
-        """Wait until the host's shell is there, which is told to go on before we hear of it."""
+    async def _expect_shell(self, bound: float, start: Start) -> bool:
+        """Wait until the host's shell is there, which is told to go on before we hear of it.
+
+        Return False where it is to be tried again.
+        """
         with trio.move_on_after(bound) as limit:
             await self._hear(HERE)
         if not limit.cancelled_caught:
-            return
-        if self._dialogue.withdraw():
-            self._channel.kill()  # or its login would keep its session for as long as it hangs
-            raise silent_shell(self._host, bound)
-        await self._hear(HERE)
+            return True
+        if not self._dialogue.withdraw():
+            await self._hear(HERE)
+            return True
+        self._channel.kill()  # or its login would keep its session for as long as it hangs
+        error = silent_shell(self._host, bound)
+        if start.was_silent(error):
+            return False
+        raise error
 
     async def _expect(self, expected: str, bound: float) -> None:
         """Wait for a word. Raises HostError where it does not come in time."""

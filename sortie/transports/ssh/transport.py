@@ -40,6 +40,7 @@ from sortie.transports.ssh.scripts import (
     launch_script,
 )
 from sortie.transports.ssh.starting import Born, Bounds
+from sortie.transports.ssh.starts import starting
 from sortie.transports.ssh.sweeping import Sweep
 
 Delivery = Literal["stdin", "inline"]
@@ -93,6 +94,16 @@ class SshTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
         check_speakable(command, inline=self._inline)
+        while True:
+            async with self._attempt(command) as process:
+                if process is not None:
+                    yield process
+                    return
+
+    @asynccontextmanager
+    async def _attempt(self, command: Command) -> AsyncIterator[SshProcess | None]:
+        """Start a program; None where the login took too long because others began with it, and
+        nothing was started."""
         launch = Launch(
             command=command,
             nonce=self._new_nonce(),
@@ -105,14 +116,17 @@ class SshTransport:
         # What comes after the last GO is the watchdog's, and before a stdin another one follows.
         beat = None if command.stdin else self._bounds.beat
         dialogue = Dialogue(script, launch.nonce, beat=beat)
-        async with self._connections.channel(line, dialogue) as channel:
+        async with (
+            starting(self._connections.starts) as start,
+            self._connections.channel(line, dialogue) as channel,
+        ):
+            start.opened()
             finish = partial(self._finish, launch)
             process = SshProcess(
                 self._host, launch, dialogue, channel, finish, self._hurry, self._lingering
             )
             try:
-                await process.start(self._bounds)
-                yield process
+                yield process if await process.start(self._bounds, start) else None
             finally:
                 await process.leave()
 
@@ -124,6 +138,7 @@ class SshTransport:
                 launch, nonce, born.identity.pid, born.ticks, marked=marked
             ),
             bound=FINISH_BOUND,
+            urgent=True,
         )
         return [int(pid) for pid in answer.said.split() if pid.lstrip("-").isdigit()]
 

@@ -25,6 +25,7 @@ from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import GO, Dialogue
 from sortie.transports.ssh.inbox import Inbox
 from sortie.transports.ssh.session import Session
+from sortie.transports.ssh.starts import Starts
 
 _MARK = "SORTIE_TEST_LOGIN"
 
@@ -166,6 +167,7 @@ class Logins:
         self.name = str(uuid.uuid4())
         self.commands: list[str] = []
         self.channels: list[PipeChannel] = []
+        self.starts = Starts("h")
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],
