@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sortie.cli.commanding import pause, refresh, resume, retry, stop
+from sortie.cli.completion import Shell, show_completion
 from sortie.cli.demo.command import demo
 from sortie.cli.documentation import pages
 from sortie.cli.explain import explain
@@ -26,6 +27,7 @@ app = typer.Typer(
     name="sortie",
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    add_completion=False,  # its options take no SHELL
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""Begin with:
   sortie demo --exit-when-idle    see five issues worked on, nothing to set up
@@ -46,10 +48,21 @@ def sortie(
     show: Annotated[
         bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True)
     ] = False,
+    completion: Annotated[
+        Shell | None,
+        typer.Option(
+            "--show-completion",
+            metavar="SHELL",
+            help="Print the completion for bash, zsh or fish and exit.",
+        ),
+    ] = None,
 ) -> int:
     """Turn the issues of a tracker into runs of a coding agent."""
     if show:
         show_version()
+        raise typer.Exit
+    if completion is not None:
+        show_completion(completion)
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())

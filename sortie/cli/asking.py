@@ -82,30 +82,33 @@ def accepted(answer: Answer, place: Place, attempt: str) -> Answer:
             )
 
 
-def ask(place: Place, presence: Presence, method: str, path: str) -> Answer:
-    """Send a request to a daemon that lives.
+def ask(
+    place: Place, presence: Presence, method: str, path: str, patience: float | None = None
+) -> Answer:
+    """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
 
     Raises NoDaemon where it does not answer, and SortieError where it cannot be asked at all.
     """
     from http.client import HTTPException
 
+    patience = TIMEOUT if patience is None else patience
     who = f"the daemon of {place.source.workflow} (pid {presence.process.pid})"
     if presence.url is None or presence.token is None:
         raise SortieError(
             f"{who} has no HTTP server, since server.port is 0; restart it with a port to use"
             " this command"
         )
-    connection = _connection(presence.url)
+    connection = _connection(presence.url, patience)
     headers = {
         "Authorization": f"Bearer {presence.token}",
         "Accept": "application/json",
         "Connection": "close",
     }
     try:
-        status, body = _converse(connection, method, path, headers)
+        status, body = _converse(connection, method, path, headers, patience)
     except TimeoutError as error:
         raise NoDaemon(
-            f"{who} has not answered within {TIMEOUT:g} s at {presence.url}; look at its log, and"
+            f"{who} has not answered within {patience:g} s at {presence.url}; look at its log, and"
             " restart it if it is stuck"
         ) from error
     except ConnectionRefusedError as error:
@@ -131,23 +134,23 @@ def ask(place: Place, presence: Presence, method: str, path: str) -> Answer:
     return Answer(status=status, document=document)
 
 
-def _connection(url: str) -> HTTPConnection:
+def _connection(url: str, patience: float) -> HTTPConnection:
     from http.client import HTTPConnection
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(url)
         if parts.scheme == "http" and parts.hostname and parts.port:
-            return HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT)
+            return HTTPConnection(parts.hostname, parts.port, timeout=patience)
     except ValueError:
         pass
     raise SortieError(f"the daemon gives {url!r} as its address, which is none; restart it")
 
 
 def _converse(
-    connection: HTTPConnection, method: str, path: str, headers: dict[str, str]
+    connection: HTTPConnection, method: str, path: str, headers: dict[str, str], patience: float
 ) -> tuple[int, bytes]:
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + patience
     connection.connect()
     sock = connection.sock
 

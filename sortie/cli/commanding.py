@@ -14,6 +14,7 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
+from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit_json, emit_line
 
 
@@ -29,6 +30,7 @@ IssueArgument = Annotated[
         metavar="ISSUE",
         help="The issue's identifier, such as DEMO-1, or its id.",
         callback=_issue_name,
+        autocompletion=complete_issue,
     ),
 ]
 

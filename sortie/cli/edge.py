@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from sortie.cli.app import app
+from sortie.cli.completion import serve_shells
 from sortie.cli.output import ReaderGone, complain, finish_output, tell_problem
 from sortie.model import SortieError, WorkflowError
 
@@ -20,6 +21,7 @@ EXIT_FAILURE = 1
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; its streams are guarded already."""
     try:
+        serve_shells()
         code = get_command(app).main(list(arguments), prog_name="sortie", standalone_mode=False)
         finish_output()
     except ReaderGone:

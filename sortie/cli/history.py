@@ -16,6 +16,7 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
+from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
 from sortie.cli.times import utc
 from sortie.model import RunId
@@ -29,7 +30,14 @@ _NAME_LIMIT = 60
 
 def history(
     issue: Annotated[
-        str | None, typer.Option("--issue", "-i", metavar="ISSUE", help="Of this issue only.")
+        str | None,
+        typer.Option(
+            "--issue",
+            "-i",
+            metavar="ISSUE",
+            help="Of this issue only.",
+            autocompletion=complete_issue,
+        ),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="At most N.")

@@ -15,6 +15,7 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
+from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit, emit_json, visible
 from sortie.model import LOCAL, Issue
 
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 def render(
     issue: Annotated[
-        str, typer.Argument(metavar="ISSUE", help="The issue's identifier, such as DEMO-1.")
+        str,
+        typer.Argument(
+            metavar="ISSUE",
+            help="The issue's identifier, such as DEMO-1.",
+            autocompletion=complete_issue,
+        ),
     ],
     workflow: WorkflowArgument = None,
     named: WorkflowOption = None,
