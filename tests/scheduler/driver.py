@@ -18,6 +18,7 @@ from sortie.model import (
 from sortie.scheduler import Decision, Event, Memory, Policy, Scheduler, run_ids
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from tests.typed import wrongly_typed
 
 POLICY = Policy(
     active_states=frozenset({"todo", "doing"}), terminal_states=frozenset({"done", "dropped"})
@@ -53,7 +54,10 @@ class Driver:
 
     def tell(self, event: Event) -> list[Decision]:
         """Give the scheduler one event."""
-        return self.scheduler.handle(event, self.now)
+        decisions = self.scheduler.handle(event, self.now)
+        for thing in (*decisions, *self.scheduler.snapshot(self.now).claims.values()):
+            assert wrongly_typed(thing) == []
+        return decisions
 
     def settle(self, decisions: list[Decision]) -> list[Decision]:
         """Answer every question truthfully until none is left; return all that was decided."""

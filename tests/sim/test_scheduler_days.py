@@ -10,10 +10,12 @@ import pytest
 from sortie.model import HoldReason, RunStatus, StopReason, Trigger
 from sortie.scheduler import Effect, Note, Record
 from tests.sim.days import live_through
+from tests.sim.sentences import unexpected, unsaid
 
 DAYS = 200
 CHUNK = 20
 REACHED: Counter[object] = Counter()
+SAID: set[str] = set()
 UNREACHABLE = {
     HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
     RunStatus.RUNNING,  # not an exit
@@ -30,7 +32,9 @@ def test_days_keep_the_invariants(first: int) -> None:
             exc.add_note(f"replay with: python -m tests.sim.replay {seed}")
             raise
         REACHED.update(world.reached)
+        SAID.update(world.said)
 
+    assert unexpected(SAID) == []
     assert REACHED["StartWorker"]
 
 
@@ -44,3 +48,11 @@ def test_the_days_reach_everything() -> None:
     missing = (kinds | words) - REACHED.keys()
 
     assert missing == set()
+
+
+def test_the_days_say_everything() -> None:
+    """Every sentence that people are told came up, word for word."""
+    if not SAID:
+        pytest.skip("needs the days of this module in the same process")
+
+    assert unsaid(SAID) == []

@@ -1,0 +1,142 @@
+"""What the scheduler says to people and counts in metrics, word for word.
+
+Whoever changes a sentence changes it here too: somebody may look for it in a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SPOKEN = ("reason", "detail", "message", "verdict", "action", "outcome", "lifecycle")
+
+ISSUE, STATE, RUN = "[A-H]", "[ A-Za-z]+", "[0-9a-f-]{36}"
+BLOCKED = rf"it is blocked by {ISSUE} \(({STATE}|state unknown)\)"
+MISSING, UNREAD = "the tracker no longer knows it", "it could not be re-read: down"
+MOVED = f"it was moved to {STATE}"
+SLOT = "no available orchestrator slots"
+HOST = (
+    r"(local|east|west|north) (has \d of \d runs|rests after trouble"
+    r"|is being tried again after trouble)"
+)
+ONE_HOST = rf"no host is free \({HOST}, and its workspace is there\)"
+TROUBLED_HOST = (
+    rf"no host is free \({HOST}, and its workspace is there"
+    r"; after 10 minutes of trouble it goes elsewhere\)"
+)
+ROOM = (
+    BLOCKED,
+    "it lacks the label ready",
+    "kiro-cli was not found",
+    "dispatch is paused",
+    SLOT,
+    f"{SLOT} for state {STATE}",
+    rf"no host is free \({HOST}(, {HOST})*\)",
+    ONE_HOST,
+    TROUBLED_HOST,
+)
+FAREWELL = r"; its turn has 30 s to end"
+NEITHER = "it neither waits nor is held"
+UNKNOWN = (
+    r"[a-h] neither runs, waits nor is held, and is not among the \d issues in an active state"
+    r" that the last poll found( \(the last poll failed: (down|no preflight has been made yet)\))?"
+    "; look at its spelling, and in the tracker at its state"
+)
+
+EXPECTED: dict[str, tuple[str, ...]] = {
+    "Answer.verdict": ("done", "conflict", "unknown"),
+    "Answer.message": (
+        UNKNOWN,
+        f"{ISSUE} is due now",
+        f"{ISSUE} is due now, but .+",
+        f"the handoff of {ISSUE} is tried now",
+        f"{ISSUE} cannot be retried: it is {STATE}, and its workspace is being removed",
+        rf"{ISSUE} cannot be retried: it is running \({RUN}\)",
+        f"{ISSUE} cannot be retried: {NEITHER}(, but .+)?",
+        f"{ISSUE} cannot be retried: it was chosen to run and is being re-read",
+        f"{ISSUE} cannot be retried: its handoff is under way",
+        f"{ISSUE} cannot be retried: its run is being stopped; try again when it is over",
+        f"{ISSUE} cannot be retried: its state {STATE} is not active",
+    ),
+    "Comment.lifecycle": ("completion", "failure"),
+    "Dropped.outcome": ("dropped", "error"),
+    "Dropped.reason": (
+        MISSING,
+        UNREAD,
+        f"its state {STATE} is not active",
+        f"its state {STATE} is terminal",
+        *ROOM,
+    ),
+    "HoldOver.reason": (
+        MISSING,
+        "an operator asked for a retry",
+        f"it is {STATE}",
+        "its content changed",
+        f"its state changed from {STATE} to {STATE}",
+        "the settings changed",
+        f"it was moved to {STATE}",
+    ),
+    "HostRested.message": ("connection refused", "it broke"),
+    "Reconciled.action": ("keep", "stop", "cleanup"),
+    "Reconciled.reason": (
+        "",
+        f"it is {STATE}",
+        MISSING,
+        MISSING + FAREWELL,
+        MOVED,
+        MOVED + FAREWELL,
+    ),
+    "RecordHold.detail": (
+        "an operator stopped it",
+        "it broke",
+        f"it could not be moved to {STATE}: no",
+        r"it had \d sessions, as many as agent.max_sessions allows",
+        "the agent asks for a review, and no handoff state is configured",
+        "the agent says it is blocked",
+        "the daemon crashed 2 times in a row while it handled this issue; see its log",
+    ),
+    "WaitOver.reason": (MISSING, MOVED, "no", "no handoff state is configured any more"),
+    "Waiting.reason": (
+        "",
+        UNREAD,
+        "no preflight has been made yet",
+        "the tracker did not say how the issues stand that were chosen last",
+        *ROOM,
+    ),
+}
+"""Patterns of what is said, by who says it."""
+
+_RARE = (
+    "Answer.message: [A-H] cannot be retried: its state",
+    "HoldOver.reason: it was moved",
+    "Waiting.reason: the tracker did not",
+    "Dropped.reason: ",
+)
+
+
+def sentences_of(thing: object) -> Iterator[str]:
+    """Yield what a decision or claim says, each with where it says it."""
+    for name in _SPOKEN:
+        text = getattr(thing, name, None)
+        if type(text) is str:
+            yield f"{type(thing).__name__}.{name}: {text}"
+
+
+def unexpected(said: set[str]) -> list[str]:
+    """Return what was said, by who is listed, that is not expected."""
+    mine = [text for text in said if text.partition(":")[0] in EXPECTED]
+    return sorted(text for text in mine if not any(p.fullmatch(text) for p in _PATTERNS))
+
+
+def unsaid(said: set[str]) -> list[str]:
+    """Return what is expected of some hundred days, and was not said."""
+    return [
+        f"{where}: {pattern}"
+        for where, patterns in EXPECTED.items()
+        for pattern in patterns
+        if not f"{where}: {pattern}".startswith(_RARE)
+        and not any(re.fullmatch(f"{re.escape(where)}: {pattern}", text) for text in said)
+    ]
+
+
+_PATTERNS = [re.compile(f"{re.escape(where)}: {p}") for where, ps in EXPECTED.items() for p in ps]

@@ -1,0 +1,55 @@
+"""See that what is decided is what it is declared to be: a None where a word belongs is a mistake
+that nobody notices before a person reads it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+Check = Callable[[Any], bool]
+
+
+def wrongly_typed(thing: object) -> list[str]:
+    """Return the fields of a dataclass that hold something else than their annotations say."""
+    return [
+        f"{type(thing).__name__}.{name} is {getattr(thing, name)!r}"
+        for name, is_right in _checks_of(thing)
+        if not is_right(getattr(thing, name))
+    ]
+
+
+_CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {}
+
+
+def _checks_of(thing: Any) -> tuple[tuple[str, Check], ...]:
+    kind = type(thing)
+    if kind.__qualname__ not in _CHECKS:
+        hints = get_type_hints(kind)
+        _CHECKS[kind.__qualname__] = tuple((f.name, _check(hints[f.name])) for f in fields(kind))
+    return _CHECKS[kind.__qualname__]
+
+
+def _check(hint: Any) -> Check:
+    hint = getattr(hint, "__supertype__", hint)  # of a NewType
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is None or hint is type(None):
+        return lambda value: value is None
+    if origin in (Union, types.UnionType):
+        checks = [_check(argument) for argument in arguments]
+        return lambda value: any(is_right(value) for is_right in checks)
+    if origin is Literal:
+        return lambda value: value in arguments
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return lambda value: isinstance(value, Mapping)
+    if isinstance(origin, type) and issubclass(origin, Collection):
+        item = _check(arguments[0])
+        return lambda value: isinstance(value, origin) and all(map(item, value))
+    if hint is float:
+        return lambda value: isinstance(value, float | int) and not isinstance(value, bool)
+    if hint is int:
+        return lambda value: isinstance(value, int) and not isinstance(value, bool)
+    if isinstance(hint, type):
+        return lambda value: isinstance(value, hint)
+    return lambda _value: True
