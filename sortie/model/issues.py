@@ -32,7 +32,8 @@ class Issue:
     """A tracker issue; ``id`` is opaque, ``identifier`` is for people.
 
     ``state`` is spelled as the tracker spells it: compare it with ``same_state`` or
-    ``state_key``. Times are aware.
+    ``state_key``. Times are aware. ``formerly`` are ids that this issue may have had before,
+    where the tracker noticed that they are gone.
     """
 
     id: IssueId
@@ -51,6 +52,7 @@ class Issue:
     blocked_by: tuple[Blocker, ...] = ()
     created_at: datetime | None = None
     updated_at: datetime | None = None
+    formerly: tuple[IssueId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

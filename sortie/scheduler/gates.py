@@ -101,6 +101,14 @@ def _blockers(issue: Issue, view: View) -> str | None:
     return f"it is blocked by {', '.join(open_ones)}" if open_ones else None
 
 
+def _renamed(issue: Issue, view: View) -> str | None:
+    """Keep an issue apart from itself: under a former id somebody may still work on it."""
+    claimed = [former for former in issue.formerly if former in view.book.claims]
+    if not claimed:
+        return None
+    return f"it seems to be {', '.join(claimed)} under another name, which is not let go of yet"
+
+
 def _dispatch(_issue: Issue, view: View) -> str | None:
     book = view.book
     if book.draining:
@@ -215,6 +223,7 @@ FITNESS: tuple[tuple[str, Gate], ...] = (
 """Gates that only the issue itself can open."""
 
 ROOM: tuple[tuple[str, Gate], ...] = (
+    ("rename", _renamed),
     ("dispatch", _dispatch),
     ("agent", _agent),
     ("slot", _slot),

@@ -148,3 +148,22 @@ async def test_what_only_a_restart_can_apply_is_said(place: Place, start: Start)
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
 
     assert told["settings"] == "file.path, logging.level"
+
+
+async def test_a_renamed_issue_does_not_run_beside_itself(place: Place, start: Start) -> None:
+    """The run under the old name is over, processes and all, before one under the new begins."""
+    place.add_issue("OLD", "delay=600")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="OLD")
+        (place.issues / "OLD.md").rename(place.issues / "NEW.md")
+        await daemon.line("turn.started", issue="NEW")
+        state = await daemon.state()
+    told = [
+        (line["event"], line["issue"])
+        for line in daemon.log
+        if line["event"] in ("run.started", "run.finished") and "issue" in line
+    ]
+
+    assert told[:3] == [("run.started", "OLD"), ("run.finished", "OLD"), ("run.started", "NEW")]
+    assert [run["issue_identifier"] for run in state["running"]] == ["NEW"]

@@ -26,6 +26,7 @@ GATES = (
     "blockers",
     "claim",
     "budget",
+    "rename",
     "dispatch",
     "agent",
     "slot",

@@ -33,7 +33,18 @@ class Spoiled:
     kind: TrackerErrorKind = TrackerErrorKind.INVALID
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """A file that stands among issues and is none."""
+
+    where: str
+    message: str  # begins with the place
+
+
 Entry = Found | Spoiled
+
+Content = tuple[Entry | Ignored, ...]
+"""What one file holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +76,7 @@ class Format(Protocol):
 
     limit: int  # bytes of a file
 
-    def read(self, name: str, raw: bytes, known: IssueId | None, /) -> tuple[Entry, ...]:
+    def read(self, name: str, raw: bytes, known: IssueId | None, /) -> Content:
         """Return a file's issues; ``known`` is the id of the one it held when last readable.
 
         Raises TrackerError (UNAVAILABLE) where nothing can be told about any of them.

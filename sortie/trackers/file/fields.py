@@ -138,6 +138,9 @@ def _names(root: Mapping, key: str) -> tuple[str, ...]:
     node = root.get(key)
     if node is None or is_null(node):
         return ()
+    if isinstance(node, Scalar):
+        parts = (_checked(part, key, node.start) for part in node.text.split(","))
+        return tuple(part for part in parts if part is not None)
     names: list[str] = []
     for item in node.items if isinstance(node, Sequence) else (node,):
         if not isinstance(item, Scalar) or is_null(item):

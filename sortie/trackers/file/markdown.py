@@ -10,11 +10,21 @@ from hashlib import sha256
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.file import yamledit, yamltext
-from sortie.trackers.file.documents import Change, Entry, Found, Spoiled, is_as_meant
+from sortie.trackers.file.documents import (
+    Change,
+    Content,
+    Found,
+    Ignored,
+    Spoiled,
+    is_as_meant,
+)
 from sortie.trackers.file.fields import id_of, is_name, issue_of, one_line
 from sortie.trackers.file.nodes import Flaw, Locator, Mapping, decoded
 
 SUFFIX = ".md"
+
+_ABOUT_THE_FOLDER = frozenset({"agents", "changelog", "contributing", "index", "license", "readme"})
+"""Names of files that are no issues, unless they have front matter."""
 
 _OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
@@ -23,14 +33,27 @@ _ID_LINE = re.compile(
 )
 
 
+def is_issue_name(name: str) -> bool:
+    """Tell whether a file of this name is read; hidden ones, and so editors' own, are not."""
+    return name.lower().endswith(SUFFIX) and name[0] not in ".#"
+
+
+def stem_of(name: str) -> str:
+    """Return a file's name without its suffix, however that is capitalized."""
+    return name[: -len(SUFFIX)] if name.lower().endswith(SUFFIX) else name
+
+
 class Markdown:
     """The format of a directory's files."""
 
     limit = 2**20
 
-    def read(self, name: str, raw: bytes, known: IssueId | None) -> tuple[Entry, ...]:
+    def read(self, name: str, raw: bytes, known: IssueId | None) -> Content:
         """Return the file's one issue."""
-        where, stem = one_line(name), name.removesuffix(SUFFIX)
+        where, stem = one_line(name), stem_of(name)
+        if known is None and stem.casefold() in _ABOUT_THE_FOLDER and not _begins(raw):
+            message = f"{where}: is no issue, since it does not begin with a line ---; left alone"
+            return (Ignored(where=where, message=message),)
         guess = known or IssueId(stem)
         try:
             parts = _split(decoded(raw))
@@ -46,7 +69,7 @@ class Markdown:
 
     def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
         """Change the front matter: its text where that is enough, else all of it anew."""
-        stem = name.removesuffix(SUFFIX)
+        stem = stem_of(name)
         parts = _split(decoded(raw))
         root = _root(parts)
         for front in _fronts(parts.front, root, change):
@@ -75,6 +98,10 @@ class _Parts:
     front: str
     tail: str
     body: str
+
+
+def _begins(raw: bytes) -> bool:
+    return _OPENING.match(raw[:100].decode(errors="replace")) is not None
 
 
 def _split(text: str) -> _Parts:

@@ -7,17 +7,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.file.documents import Entry, Found, Spoiled
+from sortie.trackers.file.documents import Content, Found, Ignored, Spoiled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A file as last read; ``stamp`` is its status, None where it must be read again anyhow."""
+    """A file as last read; ``stamp`` is its status, None where it must be read again anyhow.
+
+    ``file`` is its device and inode, None where unknown. ``formerly`` are ids that its issue may
+    have had before.
+    """
 
     name: str
     stamp: tuple[int, ...] | None
     digest: str
-    entries: tuple[Entry, ...]
+    entries: Content
+    file: tuple[int, int] | None = None
+    formerly: tuple[IssueId, ...] = ()
 
     def known_id(self) -> IssueId | None:
         """Return the id of the one issue it holds, or a guess where that cannot be read."""
@@ -28,6 +34,16 @@ class Document:
                 return guess
             case _:
                 return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """An issue that no file holds any more: its ids, the last one last, and how to know it."""
+
+    ids: tuple[IssueId, ...]
+    file: tuple[int, int] | None
+    digest: str
+    title: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +84,11 @@ class Reading:
     identifiers: Mapping[str, Found] = field(default_factory=dict)
     troubles: Mapping[IssueId, Trouble] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
+    ignored: tuple[Complaint, ...] = ()
+    gone: tuple[Gone, ...] = ()
 
 
-def index(documents: Mapping[str, Document]) -> Reading:
+def index(documents: Mapping[str, Document], gone: tuple[Gone, ...] = ()) -> Reading:
     """Put documents together: what two of them claim belongs to neither."""
     holders = [(doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, Found)]
     found = {entry.issue.id: entry for _, entry in holders}
@@ -110,6 +128,13 @@ def index(documents: Mapping[str, Document]) -> Reading:
         identifiers=identifiers,
         troubles=troubles,
         complaints=tuple(complaints),
+        ignored=tuple(
+            Complaint(subject=entry.where, token="", message=entry.message)
+            for doc in documents.values()
+            for entry in doc.entries
+            if isinstance(entry, Ignored)
+        ),
+        gone=gone,
     )
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
-from sortie.trackers.file.documents import Change, Entry, Format, Found, SetState, Spoiled
+from sortie.trackers.file.documents import Change, Content, Format, Found, SetState, Spoiled
 from sortie.trackers.file.fields import one_line
 from sortie.trackers.file.issuelist import IssueList
-from sortie.trackers.file.markdown import SUFFIX, Markdown
+from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
 from sortie.trackers.file.reading import Document, Reading, index
+from sortie.trackers.file.renames import traced
 
 TRIES = 3
 """How often a change is tried anew after somebody else changed the file meanwhile."""
@@ -51,7 +52,7 @@ class Shelf:
                     documents[name] = read
         if _are_same(documents, known.documents):
             return known
-        return index(documents)
+        return index(*traced(documents, known.documents, known.gone))
 
     def change(
         self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
@@ -134,10 +135,10 @@ class Shelf:
 
 
 def _names(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Yield the names of issue files; hidden ones, and so editors' own, are none."""
+    """Yield the names of issue files."""
     with os.scandir(folder) as entries:
         listed = sorted(
-            (e for e in entries if e.name.endswith(SUFFIX) and e.name[0] not in ".#"),
+            (e for e in entries if is_issue_name(e.name)),
             key=lambda entry: entry.name,
         )
     for entry in listed:
@@ -167,9 +168,17 @@ def _document(path: Path, file_format: Format, old: Document | None, at: float) 
     changed = max(status.st_mtime_ns, status.st_ctime_ns)
     mark = disk.stamp(status) if changed < at * 1e9 - _SETTLED_AFTER else None
     if old is not None and old.digest == digest:
-        return old if old.stamp == mark else replace(old, stamp=mark)
+        file = (status.st_dev, status.st_ino)
+        same = old.stamp == mark and old.file == file
+        return old if same else replace(old, stamp=mark, file=file)
     entries = file_format.read(path.name, raw, known)
-    return Document(name=path.name, stamp=mark, digest=digest, entries=entries)
+    return Document(
+        name=path.name,
+        stamp=mark,
+        digest=digest,
+        entries=entries,
+        file=(status.st_dev, status.st_ino),
+    )
 
 
 def _unreadable(path: Path, file_format: Format, exc: Exception, known: IssueId | None) -> Document:
@@ -184,7 +193,7 @@ def _unreadable(path: Path, file_format: Format, exc: Exception, known: IssueId 
         kind, message = TrackerErrorKind.INVALID, f"{where}: {exc}"
         if not isinstance(file_format, Markdown):
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, message) from exc
-    guess = known or IssueId(path.name.removesuffix(SUFFIX))
+    guess = known or IssueId(stem_of(path.name))
     spoiled = Spoiled(id=guess, where=where, message=message, kind=kind)
     return Document(name=path.name, stamp=None, digest=message, entries=(spoiled,))
 
@@ -197,7 +206,7 @@ def _raise_unless_found(reading: Reading, issue_id: IssueId, path: Path) -> None
         raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{path}: no issue has the id {issue_id!r}")
 
 
-def _pick(entries: tuple[Entry, ...], issue_id: IssueId) -> Found | None:
+def _pick(entries: Content, issue_id: IssueId) -> Found | None:
     found = (e for e in entries if isinstance(e, Found) and e.issue.id == issue_id)
     return next(found, None)
 

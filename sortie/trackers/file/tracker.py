@@ -24,7 +24,7 @@ from sortie.trackers import IssuesRead, Overview, Sightings, Unreadable
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
-from sortie.trackers.file.reading import Complaint, Reading
+from sortie.trackers.file.reading import Reading
 from sortie.trackers.file.shelf import Shelf
 
 LOCK_PATIENCE = 10.0
@@ -116,7 +116,7 @@ class FileTracker:
                 abandon_on_cancel=True,
             )
             self._last_good_look = self._looks_begun
-        self._complain(self._reading.complaints)
+        self._complain(self._reading)
         return self._reading
 
     async def _change(
@@ -137,13 +137,17 @@ class FileTracker:
             f"directory for {LOCK_PATIENCE:g} s",
         )
 
-    def _complain(self, complaints: Iterable[Complaint]) -> None:
+    def _complain(self, reading: Reading) -> None:
         """Log what is wrong in the files, each thing once until it changes."""
         present: dict[str, str] = {}
-        for complaint in complaints:
-            present[complaint.subject] = complaint.token
-            if self._complaints.get(complaint.subject) != complaint.token:
-                log.warning("tracker.issue_malformed", error=complaint.message)
+        for event, complaints in (
+            ("tracker.issue_malformed", reading.complaints),
+            ("tracker.file_ignored", reading.ignored),
+        ):
+            for complaint in complaints:
+                present[complaint.subject] = complaint.token
+                if self._complaints.get(complaint.subject) != complaint.token:
+                    log.warning(event, error=complaint.message)
         self._complaints = present
 
     async def _issues(self, reading: Reading, chosen: Sequence[Found]) -> Sequence[Issue]:

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.model import Blocker, Comment, Issue, IssueId
-from sortie.trackers.file.documents import Found, Spoiled
+from sortie.trackers.file.documents import Found, Ignored, Spoiled
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
 
 
 def read(text: str, name: str = "DEMO-1.md") -> Found | Spoiled:
     (entry,) = Markdown().read(name, text.encode(), None)
+    assert not isinstance(entry, Ignored)
     return entry
 
 
@@ -239,3 +240,13 @@ def test_harmless_text_holds_no_control_characters(text: str) -> None:
     assert made.encode().decode() == made
     assert all(c in "\t\n" or c.isprintable() or ord(c) > 0x9F for c in made)
     assert harmless(made) == made
+
+
+def test_names_in_one_text_are_separated_by_commas() -> None:
+    """A text of several names is several names; in a list a comma is part of a name."""
+    several = issue_of("---\ntitle: t\nstate: s\nblocked_by: A-1, B-2 ,\nlabels: x y,z\n---\n")
+    listed = issue_of('---\ntitle: t\nstate: s\nblocked_by: ["A-1, B-2"]\nlabels: [x]\n---\n')
+
+    assert several.blocked_by == (Blocker(identifier="A-1"), Blocker(identifier="B-2"))
+    assert several.labels == ("x y", "z")
+    assert listed.blocked_by == (Blocker(identifier="A-1, B-2"),)

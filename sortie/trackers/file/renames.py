@@ -1,0 +1,85 @@
+"""Notice that an issue has got another id: its file was renamed, or another id written into it.
+
+Without this, the issue under its new id would be one that nobody works on, and a second run would
+start beside the one under the old id.
+
+Rule 1: an issue is taken for a former one rather once too often than once too seldom: it only waits
+until nobody works on that one any more.
+Rule 2: what is remembered of issues that are gone is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sortie.trackers.file.documents import Found
+from sortie.trackers.file.reading import Document, Gone
+
+GONE_LIMIT = 1000
+"""Issues that are gone and remembered, the last ones; their runs end within minutes."""
+
+
+def traced(
+    documents: Mapping[str, Document], known: Mapping[str, Document], gone: tuple[Gone, ...]
+) -> tuple[Mapping[str, Document], tuple[Gone, ...]]:
+    """Give documents the ids that their issues had, and return what is gone by now."""
+    present = {document.known_id() for document in documents.values()}
+    vanished = [
+        _gone(document)
+        for document in known.values()
+        if (issue_id := document.known_id()) is not None and issue_id not in present
+    ]
+    gone = (*gone, *vanished)[-GONE_LIMIT:]
+    traced_ones = {
+        name: document
+        if document is known.get(name)
+        else _with_former(document, known.get(name), gone)
+        for name, document in documents.items()
+    }
+    return traced_ones, gone
+
+
+def _gone(document: Document) -> Gone:
+    issue_id = document.known_id()
+    assert issue_id is not None
+    return Gone(
+        ids=(*document.formerly, issue_id),
+        file=document.file,
+        digest=document.digest,
+        title=_title(document),
+    )
+
+
+def _with_former(document: Document, old: Document | None, gone: tuple[Gone, ...]) -> Document:
+    own = document.known_id()
+    if own is None:
+        return document
+    if old is not None and old.known_id() == own:
+        former = old.formerly
+    else:
+        same = [g for g in gone if _may_be(g, document)]
+        former = tuple(dict.fromkeys(i for g in same for i in g.ids if i != own))
+    if not former:
+        return document
+    entries = tuple(
+        replace(entry, issue=replace(entry.issue, formerly=former))
+        if isinstance(entry, Found)
+        else entry
+        for entry in document.entries
+    )
+    return replace(document, formerly=former, entries=entries)
+
+
+def _may_be(gone: Gone, document: Document) -> bool:
+    """Tell whether what is gone and what is new are the same file, text or title."""
+    same_file = gone.file is not None and gone.file == document.file
+    same_title = gone.title is not None and gone.title == _title(document)
+    return same_file or same_title or gone.digest == document.digest
+
+
+def _title(document: Document) -> str | None:
+    titles: Iterator[str] = (
+        entry.issue.title.casefold() for entry in document.entries if isinstance(entry, Found)
+    )
+    return next(titles, None)
