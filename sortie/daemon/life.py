@@ -6,6 +6,7 @@ import os
 import platform
 import secrets
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -22,6 +23,7 @@ from sortie.daemon.assembly import (
 )
 from sortie.daemon.failures import LastFailures, recorded_failures
 from sortie.daemon.fleet import open_fleet
+from sortie.daemon.guarding import Guard, shortages_told_to
 from sortie.daemon.holding import RootLock, database_lock, root_lock
 from sortie.daemon.leaving import Leaving
 from sortie.daemon.loading import load_workflow
@@ -37,8 +39,10 @@ from sortie.model import SortieError, WorkspaceError
 from sortie.orchestrator import Office, Orchestrator
 from sortie.orchestrator.asking import AskedTracker
 from sortie.orchestrator.recovery import Recovery, recover
-from sortie.resources import Shortage, Shortages, keep_account, run_in_thread
-from sortie.resources.descriptors import keep_reserve, raise_limit
+from sortie.resources import Shortage, run_in_thread
+from sortie.resources.clock import PauseClock
+from sortie.resources.descriptors import raise_limit
+from sortie.resources.watchdog import Watchdog
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
 from sortie.store import Store
 from sortie.store.sqlite import open_store
@@ -71,8 +75,11 @@ def run_daemon(options: RunOptions) -> int:
     become_subreaper()
     raise_limit()
     mark = mark_of_database(os.path.realpath(settings.db_path))
+    clock = PauseClock()
     try:
-        return trio.run(_live, options, workflow, token, mark if carry(mark) else None)
+        with Watchdog(lambda: clock.beats) as watchdog:
+            guard, carried = Guard(clock, watchdog), mark if carry(mark) else None
+            return trio.run(_live, options, workflow, token, carried, guard, clock=clock)
     except ExceptionGroup as group:
         expected, other = group.split(SortieError)
         if expected is None or other is not None:
@@ -86,7 +93,9 @@ def _first(group: ExceptionGroup[SortieError]) -> SortieError:
     return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
-async def _live(options: RunOptions, workflow: Workflow, token: str, mark: int | None) -> int:
+async def _live(
+    options: RunOptions, workflow: Workflow, token: str, mark: int | None, guard: Guard
+) -> int:
     settings = workflow.settings
     with database_lock(settings.db_path) as lock, root_lock(settings.workspace.root) as place:
         try:
@@ -97,7 +106,7 @@ async def _live(options: RunOptions, workflow: Workflow, token: str, mark: int |
                 " writable, or set db_path"
             ) from exc
         async with open_store(settings.db_path) as store:
-            return await _Life(options, workflow, store, place, token).run(mark)
+            return await _Life(options, workflow, store, place, token).run(mark, guard)
 
 
 class _Life:
@@ -117,25 +126,22 @@ class _Life:
         tracker = make_tracker(workflow, StoredSightings(store))
         self._tracker = AskedTracker(tracker, self._publish)
         self._reloader: Reloader | None = None
-        self._shortages = Shortages(
-            begun=lambda s: self._publish(facts.ShortageBegan(resource=s.resource, message=str(s))),
-            ended=lambda s: self._publish(facts.ShortageEnded(resource=s.resource)),
-        )
+        self._shortages = shortages_told_to(self._publish)
+        self._crashing: Callable[[], object] = lambda: None
 
     def _publish(self, fact: Fact) -> None:
         for sink in self._sinks:
             sink(fact)
 
-    async def run(self, mark: int | None) -> int:
+    async def run(self, mark: int | None, guard: Guard) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
-        keep_account(self._shortages)
-        keep_reserve()
+        self._crashing = guard.watchdog.leave_within
         async with open_fleet(self._publish, environ, mark) as fleet:
             benches = Benches(self._workflow, self._tracker, fleet, environ, self._place)
             leaving = Leaving(None, fleet, self._publish)
             async with trio.open_nursery() as services:
-                services.start_soon(self._shortages.watch)
+                guard.begin(services, self._shortages, self._publish)
                 await services.start(
                     lambda task_status: leaving.heed_signals(self._reload, task_status=task_status)
                 )
@@ -152,6 +158,7 @@ class _Life:
                     leaving.orchestrator = orchestrator
                     fleet.tell(orchestrator.tell)
                     await self._work(orchestrator, benches, (tally, failures), leaving, services)
+                guard.watchdog.leave_within()
                 services.cancel_scope.cancel()
         self._publish(facts.DaemonStopped(reason=leaving.reason))
         return leaving.exit_code
@@ -275,7 +282,7 @@ class _Life:
             preflight=lambda: preflight(benches.local, self._store, self._place, self._shortages),
             wall=time.time,
         )
-        return Orchestrator(scheduler, settings, office)
+        return Orchestrator(scheduler, settings, office, self._crashing)
 
 
 def _now() -> datetime:

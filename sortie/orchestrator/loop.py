@@ -17,6 +17,7 @@ from sortie.config import Settings
 from sortie.model import Issue, StoreError
 from sortie.orchestrator import effects
 from sortie.orchestrator.commands import Commands
+from sortie.orchestrator.crashing import told_at_once
 from sortie.orchestrator.crew import Crew
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.noting import fact_of_note, fact_of_record
@@ -49,10 +50,17 @@ EFFECTS_GRACE = 5.0
 class Orchestrator:
     """Owns a Scheduler; ``run`` returns when it is drained.
 
-    ``idle`` is set once there is nothing to do and nothing to wait for.
+    ``crashing`` is called as soon as ``run`` cannot end in good order any more, before it waits
+    for the ends of runs. ``idle`` is set once there is nothing to do and nothing to wait for.
     """
 
-    def __init__(self, scheduler: Scheduler, settings: Settings, office: Office) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        settings: Settings,
+        office: Office,
+        crashing: Callable[[], object] = lambda: None,
+    ) -> None:
         self._scheduler = scheduler
         self._settings = settings
         self._office = office
@@ -67,6 +75,7 @@ class Orchestrator:
         self._journal = Journal(office.store, office.wall, office.publish)
         self._commands = Commands(self.tell)
         self.idle = trio.Event()
+        self._crashing = crashing
         self.giving_up = False
 
     @property
@@ -143,17 +152,21 @@ class Orchestrator:
         """
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as workers:
-                while not (self._scheduler.drained and self._journal.is_empty):
-                    if self._is_stuck_at_the_end():
-                        await self._give_up(background, workers)
-                    else:
-                        await self._round(await self._next_events(), background, workers)
+                with told_at_once(self._crashing, self._office.publish):
+                    await self._rounds(background, workers)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
         answers = [item for item in self._queued() if isinstance(item[0], ev.TransitionAnswered)]
         if answers:
             async with trio.open_nursery() as nursery:
                 await self._round(answers, nursery, nursery)
+
+    async def _rounds(self, background: trio.Nursery, workers: trio.Nursery) -> None:
+        while not (self._scheduler.drained and self._journal.is_empty):
+            if self._is_stuck_at_the_end():
+                await self._give_up(background, workers)
+            else:
+                await self._round(await self._next_events(), background, workers)
 
     def _is_stuck_at_the_end(self) -> bool:
         """Tell whether only records that cannot be written keep the loop from its end.
@@ -233,6 +246,7 @@ class Orchestrator:
 
     async def _record_crash(self, issue: Issue | None) -> None:
         """Note which issue was being handled, so that a second crash over it parks it."""
+        self._crashing()  # first, as the disk may hang
         if issue is None:
             return
         with suppress(StoreError), trio.CancelScope(shield=True):

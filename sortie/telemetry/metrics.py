@@ -19,9 +19,11 @@ from sortie.telemetry.facts import (
     AgentSpoke,
     CommentCompleted,
     ControlUnavailable,
+    DaemonCrashed,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
+    DaemonWasPaused,
     DispatchDropped,
     Fact,
     HoldEnded,
@@ -149,6 +151,8 @@ class MetricsSink:
                 | AgentSimulated()
                 | HttpListening()
                 | ControlUnavailable()
+                | DaemonCrashed()
+                | DaemonWasPaused()
                 | ShortageBegan()
                 | ShortageEnded()
                 | AdapterCrashed()

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from sortie.daemon import leaving
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
+from sortie.resources import clock, watchdog
 from sortie.store import HistoryRow
 from sortie.telemetry.facts import DaemonStarted, HttpAnswered
 from sortie.telemetry.gauges import GaugeCollector, Gauges
@@ -171,7 +172,16 @@ def test_exit_codes_are_those_of_the_daemon() -> None:
     """Every exit code of the daemon is in the table of exit codes."""
     codes = {value for name, value in vars(leaving).items() if name.startswith("EXIT_")}
 
-    assert {int(row["code"]) for row in table(TEXT, "code")} == codes | {2}
+    assert {int(row["code"]) for row in table(TEXT, "code")} == codes | {2, watchdog.EXIT_STUCK}
+
+
+def test_the_bounds_of_the_watchdog_are_stated() -> None:
+    """What it waits for before it ends the daemon, and what a pause is."""
+    section_of = section(TEXT, "Pauses and standstills")
+
+    assert f"{watchdog.STANDSTILL / 60:g} minutes" in section_of
+    assert f"{watchdog.LAST_SECONDS:g} seconds" in section_of
+    assert f"more than {clock.LATE:g} seconds late" in section_of
 
 
 def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:

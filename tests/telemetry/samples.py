@@ -103,6 +103,8 @@ FACTS: tuple[f.Fact, ...] = (
     f.HttpListening(url="http://127.0.0.1:7678/"),
     f.ControlUnavailable(path="/p/.sortie.db.daemon", error="Permission denied"),
     f.HttpAnswered(route="/livez", status=200),
+    f.DaemonWasPaused(seconds=12.0),
+    f.DaemonCrashed(traceback="Traceback:\n  boom"),
     f.ShortageBegan(resource="files", message="the limit of open files is reached"),
     f.ShortageEnded(resource="files"),
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),

@@ -115,6 +115,8 @@ def test_every_fact_has_its_line() -> None:
         ("info", "http.listening"),
         ("warning", "control.unavailable"),
         ("debug", "http.answered"),
+        ("warning", "daemon.was_paused"),
+        ("error", "daemon.crashed"),
         ("error", "shortage.began"),
         ("info", "shortage.ended"),
         ("error", "adapter.crashed"),

@@ -8,9 +8,11 @@ from __future__ import annotations
 from sortie.telemetry.facts.daemon import (
     AdapterCrashed,
     ControlUnavailable,
+    DaemonCrashed,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
+    DaemonWasPaused,
     HostBack,
     HostGivenUp,
     HostNoticed,
@@ -111,6 +113,8 @@ Fact = (
     | HostRested
     | HostGivenUp
     | HttpAnswered
+    | DaemonCrashed
+    | DaemonWasPaused
     | ShortageBegan
     | ShortageEnded
     | AdapterCrashed
@@ -124,9 +128,11 @@ __all__ = [
     "AgentSpoke",
     "CommentCompleted",
     "ControlUnavailable",
+    "DaemonCrashed",
     "DaemonStarted",
     "DaemonStopped",
     "DaemonStopping",
+    "DaemonWasPaused",
     "DispatchDropped",
     "Fact",
     "HoldEnded",

@@ -170,6 +170,20 @@ class HttpAnswered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonWasPaused:
+    """The daemon could not act for so many seconds, which count against no limit."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonCrashed:
+    """The daemon ends by a bug, or by a shortage that it cannot survive."""
+
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShortageBegan:
     """The daemon was refused a resource: files, processes or memory."""
 

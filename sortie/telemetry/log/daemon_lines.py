@@ -10,9 +10,11 @@ from sortie.telemetry.facts import (
     AgentSimulated,
     CommentCompleted,
     ControlUnavailable,
+    DaemonCrashed,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
+    DaemonWasPaused,
     DispatchDropped,
     HoldEnded,
     HookCompleted,
@@ -69,6 +71,8 @@ DaemonFact = (
     | HostRested
     | HostGivenUp
     | HttpAnswered
+    | DaemonCrashed
+    | DaemonWasPaused
     | ShortageBegan
     | ShortageEnded
     | AdapterCrashed
@@ -169,6 +173,10 @@ def daemon_lines(fact: DaemonFact) -> Lines:
             return (line("warning", "control.unavailable", path=path, error=error),)
         case HttpAnswered(route=route, status=status):
             return (line("debug", "http.answered", route=route, status=status),)
+        case DaemonWasPaused(seconds=paused):
+            return (line("warning", "daemon.was_paused", seconds=seconds(paused)),)
+        case DaemonCrashed(traceback=traceback):
+            return (line("error", "daemon.crashed", traceback=traceback),)
         case ShortageBegan(resource=resource, message=message):
             return (line("error", "shortage.began", resource=resource, error=message),)
         case ShortageEnded(resource=resource):

@@ -20,9 +20,11 @@ from sortie.telemetry.facts import (
     AgentSpoke,
     CommentCompleted,
     ControlUnavailable,
+    DaemonCrashed,
     DaemonStarted,
     DaemonStopped,
     DaemonStopping,
+    DaemonWasPaused,
     DispatchDropped,
     Fact,
     HoldEnded,
@@ -156,6 +158,8 @@ class LogSink:
                 | HostRested()
                 | HostGivenUp()
                 | HttpAnswered()
+                | DaemonCrashed()
+                | DaemonWasPaused()
                 | ShortageBegan()
                 | ShortageEnded()
                 | AdapterCrashed()
