@@ -18,15 +18,16 @@ from sortie.model import (
     RunStatus,
     StoreError,
     Streak,
+    TrackerErrorKind,
     TransportError,
     Trigger,
     WaitKind,
 )
-from sortie.orchestrator.recovery import Recovery, recover
+from sortie.orchestrator.recovery import Recovery, recall, recover
 from sortie.scheduler import Memory, Record, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Held, Waiting
+from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -278,3 +279,49 @@ async def park_what_stays(world: World, run_id: RunId) -> None:
     )
     await recover(recovery, policy_of(world.settings))
     world.transport.faults.clear()
+
+
+def handing_off(tries: int, delay: float) -> rec.RecordRetry:
+    """Return the record of a handoff that failed so many times."""
+    return rec.RecordRetry(
+        issue=issue(),
+        kind=WaitKind.HANDOFF,
+        trigger=Trigger.HANDOFF,
+        streak=Streak(),
+        delay=delay,
+        tries=tries,
+    )
+
+
+@pytest.mark.parametrize("set_back", [0.0, 3600.0])
+async def test_failed_handoffs_stay_counted(clock: MockClock, set_back: float) -> None:
+    """Restarts do not make a failed handoff a first one, a clock that was set back neither."""
+    store = MemoryStore()
+    await store.commit([handing_off(3, 40.0)], WALL)
+
+    for _ in range(3):
+        memory, records = recall(
+            await store.recover(), POLICY, now=trio.current_time(), wall=WALL - set_back
+        )
+        await store.commit(records, WALL - set_back)
+        (claim,) = memory.claims
+
+        assert isinstance(claim, HandingOff)
+        assert (claim.tries, claim.token, claim.due_at) == (3, None, trio.current_time() + 40.0)
+
+
+async def test_a_handoff_is_tried_five_times_over_all_lives(clock: MockClock) -> None:
+    """A daemon that dies after each failed handoff holds the issue in the end all the same."""
+    world = World(issue(), tracker=HANDOFF)
+    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
+
+    for tries in range(1, 5):
+        async with world.life_cut_short():
+            await world.until(facts.RetryScheduled, tries)
+    async with world.life():
+        held = await world.until(facts.IssueHeld)
+
+    made = [f for f in world.of(facts.TransitionCompleted) if f.lifecycle == "handoff"]
+    assert held.reason is HoldReason.HANDOFF_FAILED
+    assert len(made) == 5
+    assert world.agent.runs_of("A") == 1

@@ -40,6 +40,35 @@ async def test_a_stop_that_overtakes_the_start(clock: MockClock) -> None:
     assert world.of(facts.TurnStarted) == []
 
 
+async def test_a_stop_waits_with_the_start_that_waits_for_its_record(clock: MockClock) -> None:
+    """A run that was decided upon while the disk failed is started and stopped in this order when
+    it works again: the stop reaches a worker that has not taken its first step."""
+    world = World(issue(), tracker={"in_progress_state": "Doing"})
+
+    def fill_the_disk(fact: object) -> None:
+        if isinstance(fact, facts.TrackerAsked) and fact.operation == "fetch_by_ids":
+            world.store.failing = StoreError("disk full")
+
+    world.sinks.append(fill_the_disk)
+    async with world.life() as orchestrator:
+        await world.until(facts.StoreFailed)
+        orchestrator.tell(ev.StopAsked(issue().id))
+        await trio.sleep(20)
+        done = [fact for fact in world.facts if isinstance(fact, facts.RunStopping)]
+        world.sinks.remove(fill_the_disk)
+        world.store.failing = None
+        held = await world.until(facts.IssueHeld)
+        await world.until(facts.RunFinished)
+
+    told = [type(f) for f in world.facts if isinstance(f, facts.RunStarted | facts.RunStopping)]
+    assert done == []
+    assert told == [facts.RunStarted, facts.RunStopping]
+    assert held.reason is HoldReason.OPERATOR
+    assert world.agent.begun == []
+    assert world.tracker.journey("a") == ("Todo",)
+    assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
+
+
 async def test_a_run_can_be_stopped_while_the_disk_fails(clock: MockClock) -> None:
     """What fills the disk may be the agent: it is ended at once, and that is recorded later."""
     world = World(issue(), tracker=HANDOFF)
@@ -98,6 +127,22 @@ async def test_an_issue_that_became_inactive_is_stopped(clock: MockClock) -> Non
     assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.INACTIVE]
     assert f"{ROOT}/A" in world.transport.directories
     assert world.of(facts.RetryScheduled) == []
+
+
+async def test_states_that_a_reload_adds_apply_to_what_runs(clock: MockClock) -> None:
+    """A run goes on where its issue is moved to a state that became active meanwhile."""
+    world = World(issue(), agent={"max_turns": 2})
+    world.agent.scripts["A"] = [Completes(after=20), Completes()]
+    more = settings_of(tracker={"active_states": ["Todo", "Later"]}, agent={"max_turns": 2})
+
+    async with world.life() as orchestrator:
+        await world.until(facts.AgentLaunched)
+        orchestrator.apply(more, policy_of(more))
+        world.tracker.edit("a", state="Later")
+        finished = await world.until(facts.RunFinished)
+        orchestrator.tell(ev.StopAsked(issue().id))
+
+    assert (finished.status, finished.turns) == (RunStatus.SUCCEEDED, 2)
 
 
 @pytest.mark.parametrize(

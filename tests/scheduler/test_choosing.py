@@ -328,3 +328,14 @@ def test_reconciliation_goes_on_while_a_poll_hangs() -> None:
 
     assert only(hanging, do.Poll) == [do.Poll()]
     assert len(only(stopped, do.StopWorker)) == 1
+
+
+@pytest.mark.parametrize("by_us", [True, False])
+def test_a_run_whose_issue_moves_frees_a_slot_of_its_former_state(by_us: bool) -> None:
+    """The next issue of that state does not wait for a poll."""
+    driver = Driver(replace(POLICY, max_by_state={"todo": 1}))
+    (run,) = driver.start(issue("a"), issue("b"))
+
+    freed = driver.settle(driver.tell(ev.IssueMoved(run.run_id, issue("a", state="Doing"), by_us)))
+
+    assert names(starts(freed)) == ["b"]

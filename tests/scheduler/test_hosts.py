@@ -362,3 +362,19 @@ def test_this_machine_is_never_rested() -> None:
 
     assert told == []
     assert hosts_of(driver.start(issue())) == ["local"]
+
+
+def test_a_reload_ends_no_rest() -> None:
+    """Other settings do not mend a host, and the next trouble is not its first."""
+    driver = Driver(THREE)
+    driver.tell(ev.HostTroubled("east", "no route"))
+    driver.pass_time(10.0)
+    driver.tell(ev.HostTroubled("east", "no route"))
+
+    driver.settle(driver.tell(ev.PolicyChanged(replace(THREE, max_concurrent_agents=2))))
+    driver.now += 19.0
+    early = driver.start(issue("a"), issue("b"), issue("c"))
+    snapshot = driver.scheduler.snapshot(driver.now)
+
+    assert sorted(hosts_of(early)) == ["north", "west"]
+    assert (snapshot.troubled["east"].until, snapshot.troubled["east"].times) == (30.0, 2)
