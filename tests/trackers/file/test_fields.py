@@ -12,6 +12,7 @@ from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.trackers.file.documents import Found, Ignored, Spoiled
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
+from tests.trackers.file.yamlwords import NOT_HERE
 
 
 def read(text: str, name: str = "DEMO-1.md") -> Found | Spoiled:
@@ -183,7 +184,7 @@ def test_a_value_is_taken_as_it_is_written(front: str, field: str, value: object
         ),
         (
             "---\ntitle: t\n state: [\n---\n",
-            "3:7: not valid YAML: mapping values are not allowed in this context",
+            f"3:7: not valid YAML: {NOT_HERE}",
         ),
     ],
 )
