@@ -2,15 +2,21 @@
 
 Rule 1: the kernel drops a lock with its holder, so that what a crash or reboot left blocks nobody.
 Rule 2: the file is never removed: a lock on a removed file would exclude nobody.
+Rule 3: what is locked is the thing itself, by device and inode, so that no second name of it, by
+a link, a mount or an upper case, lets another daemon in. The file beside or in it says who has it.
+Rule 4: a database is let go after SQLite has closed it: closing a file drops all locks that SQLite
+has on it in this process (fcntl; flock's own are apart from those on Linux, and only there).
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import socket
 import stat
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -21,6 +27,11 @@ import psutil
 from sortie.model import SortieError, WorkspaceError
 
 _NOTE_LIMIT = 4096
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENXIO})
+_UNLOCKABLE = frozenset(
+    {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
+)
+_UNNAMED = "it has not said who it is"
 
 
 class HeldElsewhere(SortieError):
@@ -28,41 +39,67 @@ class HeldElsewhere(SortieError):
 
 
 class Lock:
-    """A lock file at ``path``; ``what`` says in messages what it protects."""
+    """A lock file at ``path``; ``what`` says in messages what it protects.
 
-    def __init__(self, path: str, what: str) -> None:
+    ``thing`` is the file or directory itself, which is locked as well, where it is there and the
+    system can: on Linux, and not on every network file system.
+    """
+
+    def __init__(self, path: str, what: str, thing: str | None = None) -> None:
         self._path = path
         self._what = what
-        self._fd: int | None = None
+        self._thing = thing if sys.platform == "linux" else None
+        self._held: dict[str, int] = {}
         self._note = b""
 
     def ensure(self) -> None:
-        """Hold the lock from now on, also where its file was removed meanwhile.
+        """Hold the lock from now on, also where its file was removed meanwhile, or the thing made.
 
         Raises HeldElsewhere, naming the holder, and OSError where the file cannot be made.
         """
-        if self._fd is not None and self._is_in_place(self._fd):
-            return
-        self.release()
+        if not all(_is_in_place(path, fd) for path, fd in self._held.items()):
+            self.release()
+        try:
+            is_new = not self._held
+            if is_new:
+                self._take_file()
+            if self._thing is not None and self._thing not in self._held:
+                self._take_thing(self._thing)
+            if is_new:
+                self._note = _write_note(self._held[self._path])
+        except (HeldElsewhere, OSError):
+            self.release()
+            raise
+
+    def _take_file(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        fd = os.open(self._path, flags, 0o600)
+        fd = self._held[self._path] = os.open(self._path, flags, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as exc:
-            holder = _read_note(fd)
-            os.close(fd)
-            if isinstance(exc, BlockingIOError):
-                raise HeldElsewhere(
-                    f"{self._what} is in use by another daemon ({holder}); stop that one, or give"
-                    " this one a place of its own"
-                ) from exc
-            raise
+        except BlockingIOError as exc:
+            raise self._held_by(_read_note(fd)) from exc
+
+    def _take_thing(self, path: str) -> None:
         try:
-            self._note = _write_note(fd)
-        except OSError:
-            os.close(fd)  # else the lock would keep out this very daemon
+            fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return
             raise
-        self._fd = fd
+        self._held[path] = fd
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise self._held_by(_holder_by_kernel(fd)) from exc
+        except OSError as exc:
+            if exc.errno not in _UNLOCKABLE:
+                raise
+
+    def _held_by(self, holder: str) -> HeldElsewhere:
+        return HeldElsewhere(
+            f"{self._what} is in use by another daemon ({holder}); stop that one, or give this one"
+            " a place of its own"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -72,15 +109,14 @@ class Lock:
 
     def release(self) -> None:
         """Let others have it; safe more than once."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        while self._held:
+            os.close(self._held.popitem()[1])
 
-    def _is_in_place(self, fd: int) -> bool:
-        with suppress(OSError):
-            there, ours = os.stat(self._path, follow_symlinks=False), os.fstat(fd)
-            return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-        return False
+
+def _is_in_place(path: str, fd: int) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    return False
 
 
 class RootLock(Lock):
@@ -91,7 +127,7 @@ class RootLock(Lock):
     """
 
     def __init__(self, root: str) -> None:
-        super().__init__(os.path.join(root, "@daemon.lock"), f"the workspace root {root}")
+        super().__init__(os.path.join(root, "@daemon.lock"), f"the workspace root {root}", root)
         self._root = root
         self._identity: tuple[int, int] | None = None
 
@@ -169,7 +205,21 @@ def _read_note(fd: int) -> str:
     try:
         return _shown(json.loads(os.pread(fd, _NOTE_LIMIT, 0)))
     except (OSError, ValueError, KeyError, TypeError):
-        return "it has not said who it is"
+        return _UNNAMED
+
+
+def _holder_by_kernel(fd: int) -> str:
+    """Return who holds the lock of an open file, where its note lies elsewhere; see proc(5)."""
+    found = os.fstat(fd)
+    inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    with suppress(OSError, ValueError, psutil.Error), open("/proc/locks", encoding="ascii") as file:
+        for line in file:
+            _, kind, _, _, pid, locked, *_ = line.split()
+            if kind == "FLOCK" and locked == inode:
+                began = datetime.fromtimestamp(psutil.Process(int(pid)).create_time(), UTC)
+                since = began.isoformat(timespec="seconds")
+                return _shown({"host": socket.gethostname(), "pid": int(pid), "started_at": since})
+    return _UNNAMED
 
 
 def _shown(note: Mapping[str, object]) -> str:
@@ -177,13 +227,13 @@ def _shown(note: Mapping[str, object]) -> str:
 
 
 def database_lock(db_path: str) -> Lock:
-    """Return the lock of a database, which lies beside it."""
-    return Lock(database_lock_path(db_path), f"the database {db_path}")
+    """Return the lock of a database; ensure it again once a new one was made."""
+    return Lock(database_lock_path(db_path), f"the database {db_path}", db_path)
 
 
 def database_lock_path(db_path: str) -> str:
-    """Return where the lock of a database is."""
-    return f"{db_path}.lock"
+    """Return where the lock of a database is: beside the file itself, whatever leads to it."""
+    return f"{os.path.realpath(db_path)}.lock"
 
 
 def root_lock(root: str) -> RootLock:

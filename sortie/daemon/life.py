@@ -106,6 +106,7 @@ async def _live(
                 " writable, or set db_path"
             ) from exc
         async with open_store(settings.db_path) as store:
+            lock.ensure()  # a new database is only now there to be locked itself
             return await _Life(options, workflow, store, place, token).run(mark, guard)
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,92 @@ def test_a_note_that_makes_no_sense_is_no_trouble(tmp_path: Path) -> None:
 
         with pytest.raises(HeldElsewhere, match="it has not said who it is"):
             other.ensure()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere both kinds of locks meet")
+@pytest.mark.parametrize("name", ["soft", "hard", "relative", "by/way"])
+def test_a_database_has_one_lock_by_whatever_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A link of either kind, a relative name and a linked directory lead to one file; the message
+    names its holder."""
+    place = tmp_path / "place"
+    place.mkdir()
+    (tmp_path / "by").mkdir()
+    database = place / "x.db"
+    database.touch()
+    (tmp_path / "soft").symlink_to(database)
+    os.link(database, tmp_path / "hard")
+    (tmp_path / "by" / "way").symlink_to(place)
+    other = {"relative": "place/x.db", "by/way": f"{tmp_path}/by/way/x.db"}.get(
+        name, f"{tmp_path}/{name}"
+    )
+    monkeypatch.chdir(tmp_path)
+
+    with database_lock(str(database)) as first, database_lock(other) as second:
+        first.ensure()
+        with pytest.raises(HeldElsewhere, match=rf"{other} .* pid {os.getpid()}, since 2"):
+            second.ensure()
+        first.release()
+        second.ensure()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere both kinds of locks meet")
+def test_a_database_that_is_used_keeps_the_locks_of_sqlite(tmp_path: Path) -> None:
+    """Ours is held beside SQLite's own, on the same file, and does not take them away."""
+    path = str(tmp_path / "x.db")
+    write = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+    )
+
+    with database_lock(path) as lock:
+        lock.ensure()
+        database = sqlite3.connect(path, isolation_level=None)
+        database.execute("CREATE TABLE t (x)")
+        database.execute("BEGIN IMMEDIATE")
+        with database_lock(path) as other, pytest.raises(HeldElsewhere):
+            other.ensure()
+        kept_out = subprocess.run([sys.executable, "-c", write, path], capture_output=True)
+        database.execute("COMMIT")
+        database.close()
+    let_in = subprocess.run([sys.executable, "-c", write, path], capture_output=True)
+
+    assert b"database is locked" in kept_out.stderr
+    assert (let_in.returncode, let_in.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the file alone is locked")
+def test_a_database_that_is_made_later_is_locked_then(tmp_path: Path) -> None:
+    """To lock it makes no file; once it is there, no second name of it lets another in."""
+    path = tmp_path / "x.db"
+
+    with database_lock(str(path)) as lock, database_lock(str(tmp_path / "hard")) as other:
+        lock.ensure()
+        made = path.exists()
+        path.touch()
+        lock.ensure()
+        os.link(path, tmp_path / "hard")
+        with pytest.raises(HeldElsewhere):
+            other.ensure()
+
+    assert not made
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the file alone is locked")
+def test_a_root_is_locked_though_its_lock_file_is_removed(tmp_path: Path) -> None:
+    """What an agent removes in the root lets no second daemon in; ours makes it anew."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "link").symlink_to("root")
+    root, same = str(tmp_path / "root"), str(tmp_path / "link" / ".")
+
+    with root_lock(root) as first, root_lock(same) as second:
+        first.ensure()
+        (tmp_path / "root" / "@daemon.lock").unlink()
+        with pytest.raises(HeldElsewhere, match=rf"pid {os.getpid()}, since 2"):
+            second.ensure()
+        first.ensure()
+
+    assert (tmp_path / "root" / "@daemon.lock").exists()
 
 
 def test_where_the_locks_lie(tmp_path: Path) -> None:
