@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 import pytest
+import trio
+from trio.testing import MockClock
 
 from sortie.config import Settings
 from sortie.daemon.fleet import Fleet, open_fleet
-from sortie.model import LOCAL, HostError
+from sortie.model import LOCAL, HostError, HostTrouble, RunId
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from tests.transports.fake import FakeTransport
 from tests.worker.rig import settings_of
 
 NOWHERE = "build..1"
@@ -50,3 +58,48 @@ async def test_hosts_keep_their_transport_while_the_settings_stay() -> None:
         assert first is again
         assert patient is not first
         assert fleet.transport(LOCAL, settings()) is fleet.local
+
+
+async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and not under its name, of which there may be any number."""
+    told: list[Fact] = []
+    inner = FakeTransport(directories=["/w"])
+    monkeypatch.setattr("sortie.daemon.fleet.SshTransport", lambda *_args, **_options: inner)
+    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
+        remote = fleet.transport(NOWHERE, settings())
+        inner.faults["sweep"] = HostError(HostTrouble.UNREACHABLE, "refused")
+        with pytest.raises(HostError):
+            await remote.sweep([RunId("run-1")], grace=0.0)
+        inner.faults.clear()
+        monkeypatch.setattr(inner, "sweep", end_two)
+        await remote.make_directory("/w", "a")
+        await remote.make_directory("/w", "b")
+
+    assert told == [facts.OrphansReaped(where="host", count=2)]
+
+
+async def end_two(*_args: object, **_options: object) -> int:
+    await trio.lowlevel.checkpoint()
+    return 2
+
+
+async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of its transports meets it, and however often."""
+    told: list[Fact] = []
+    notices: list[Callable[[str], object]] = []
+
+    def make(*_args: object, **options: object) -> FakeTransport:
+        notices.append(cast(Callable[[str], object], options["notice"]))
+        return FakeTransport()
+
+    monkeypatch.setattr("sortie.daemon.fleet.SshTransport", make)
+    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
+        fleet.transport(NOWHERE, settings())
+        fleet.transport(NOWHERE, settings(read_timeout_ms=60_000))
+        for notice in [*notices, *notices]:
+            notice("its login leaves something running")
+
+    assert len(notices) == 2
+    assert told == [facts.HostNoticed(host=NOWHERE, message="its login leaves something running")]

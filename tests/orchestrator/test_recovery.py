@@ -42,13 +42,13 @@ WALL = 1_700_000_000.0
 LEFT = "could not end processes 4711"
 
 
-def begun(name: str, failures: int = 0) -> rec.RecordRun:
+def begun(name: str, failures: int = 0, host: str = "local") -> rec.RecordRun:
     """Return the record of a run of the issue of that name."""
     return rec.RecordRun(
         run_id=RunId(f"run-{name}"),
         issue=issue(name),
         streak=Streak(failures=failures),
-        host="local",
+        host=host,
         agent="fake",
     )
 
@@ -108,6 +108,22 @@ async def test_nothing_left_is_nothing_done(clock: MockClock) -> None:
     assert memory == Memory()
     assert heir.transport.swept == [frozenset()]
     assert heir.told == [facts.StateRestored(interrupted=0, waiting=0, held=0, paused=False)]
+
+
+async def test_what_was_ended_on_a_host_is_counted_once_and_as_a_hosts(clock: MockClock) -> None:
+    """The name of a host is no label's value: there may be any number of them."""
+    heir = Heir()
+    heir.transport.faults["sweep"] = ProcessesLeft(LEFT, pids=frozenset({7}), ended=4)
+
+    await heir.inherit([begun("a", host="build1")])
+
+    told = [f for f in heir.told if isinstance(f, facts.OrphansReaped | facts.OrphansLeft)]
+    assert sorted(told, key=str) == [
+        facts.OrphansLeft(where="host", error=LEFT),
+        facts.OrphansLeft(where="local", error=LEFT),
+        facts.OrphansReaped(where="host", count=4),
+        facts.OrphansReaped(where="local", count=4),
+    ]
 
 
 async def test_runs_are_ended_before_they_are_recorded_as_over(clock: MockClock) -> None:

@@ -78,6 +78,29 @@ async def test_a_run_whose_link_was_lost_is_looked_for_before_the_next_use(
     assert ("reaped", 0) in told.all
 
 
+async def test_what_was_ended_is_told_once(autojump_clock: MockClock, inner: FakeTransport) -> None:
+    """A sweep answers with its number, which its caller counts; what was owed is told instead."""
+    told = Told()
+    watched = WatchedTransport(inner, told.watch)
+
+    async def end_three(*_args: object, **_options: object) -> int:
+        await trio.lowlevel.checkpoint()
+        return 3
+
+    setattr(inner, "sweep", end_three)  # noqa: B010
+    asked = await watched.sweep([RUN], grace=1.0)
+    before = list(told.all)
+    with pytest.raises(HostError):
+        async with watched.process(command()):
+            raise LOST
+    await watched.make_directory("/w", "a")
+    await watched.make_directory("/w", "b")
+
+    assert asked == 3
+    assert before == [("reached", None)]
+    assert [one for one in told.all if one[0] == "reaped"] == [("reaped", 3)]
+
+
 async def test_a_host_that_stays_away_goes_on_owing(
     autojump_clock: MockClock, inner: FakeTransport
 ) -> None:

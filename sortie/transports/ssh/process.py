@@ -19,8 +19,16 @@ from sortie.transports import Exit
 from sortie.transports.ssh.asking import Lingering
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
-from sortie.transports.ssh.scripts import Launch, quoted
-from sortie.transports.ssh.starting import Born, Bounds, born_of, nonsense, refusal, silent_shell
+from sortie.transports.ssh.scripts import Launch
+from sortie.transports.ssh.starting import (
+    Born,
+    Bounds,
+    born_of,
+    nonsense,
+    refusal,
+    silent_shell,
+    struck,
+)
 from sortie.transports.ssh.starts import Start
 
 KILL_BOUND = 5.0
@@ -32,7 +40,6 @@ FINISH_BOUND = 15.0
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
 _SHOWN = 500  # bytes of what a login says before our script
-_SECRET = 6  # characters of a value that is worth to be hidden
 
 Finish = Callable[[Born, bool], Awaitable[list[int]]]
 """Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
@@ -175,7 +182,8 @@ class SshProcess:
         self._note(word)
         name, _, rest = word.partition(" ")
         if name != expected:
-            raise refusal(self._host, self._launch.command, name, rest)
+            said = struck(os.fsencode(rest), self._launch.command).decode("utf-8", "replace")
+            raise refusal(self._host, self._launch.command, name, said)
         if self._born is None:
             raise nonsense(self._host)
 
@@ -195,11 +203,10 @@ class SshProcess:
     def _silence(self) -> str:
         # A login that repeats what it is given would have us show the script, secrets and all.
         noise, _, _ = self._dialogue.noise.partition(self._launch.nonce.encode())
-        for value in self._launch.command.env.values():
-            if len(value) >= _SECRET:
-                noise = noise.replace(quoted(value), b"[...]")
-                noise = noise.replace(os.fsencode(value), b"[...]")
-        said = noise[-_SHOWN:].decode("utf-8", "replace").strip() or "nothing"
+        said = (
+            struck(noise, self._launch.command)[-_SHOWN:].decode("utf-8", "replace").strip()
+            or "nothing"
+        )
         return (
             f"could not start {self._launch.command.argv[0][:80]}: the login on host {self._host}"
             f" ended without starting it (exit {self._channel.exit_status}), and said: {said}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from sortie.model import (
@@ -12,9 +13,12 @@ from sortie.model import (
     ProgramNotFound,
     TransportError,
 )
+from sortie.model.secrets import spellings
 from sortie.transports import Command
 from sortie.transports.local.identity import started_at
+from sortie.transports.ssh.scripts import quoted
 
+_SECRET = 6  # characters of a value that is worth to be hidden
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 
 _REASON = 2000  # characters of what the host says that are shown
@@ -67,6 +71,18 @@ def silent_shell(host: str, seconds: float) -> HostError:
         f"the shell of host {host} did not answer in {seconds:g} s; look at its load and at what"
         " its login files (.bashrc and the like) wait for, or raise agent.read_timeout_ms",
     )
+
+
+def struck(said: bytes, command: Command) -> bytes:
+    """Return what a host said without the values of a command's variables, however it wrote them."""
+    values = {value for value in command.env.values() if len(value) >= _SECRET}
+    found = {quoted(value) for value in values}
+    for value in values:
+        found |= {os.fsencode(spelling) for spelling in spellings(value)}
+    # The longer first: a value may be the beginning of another one.
+    for spelling in sorted(found, key=len, reverse=True):
+        said = said.replace(spelling, b"[...]")
+    return said
 
 
 def nonsense(host: str) -> HostError:

@@ -54,6 +54,35 @@ async def test_the_environment_is_given_whole(transport: Transport, launch: Laun
     assert cwd == os.path.realpath(command.cwd)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc shows the pipe, fcntl enlarges it")
+async def test_what_an_enlarged_pipe_still_holds_is_read(
+    transport: Transport, launch: Launch, place: str
+) -> None:
+    """A program that has exited left a megabyte in its stdout, and a stranger holds that open."""
+    size = 2**20
+    script = (
+        "import fcntl, os, time\n"
+        f"fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, {size})\n"
+        "print('ready', flush=True)\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\n"
+        f"os.write(1, bytes({size}))\n"
+    )
+
+    async with transport.process(launch(sys.executable, "-c", script)) as process:
+        output = process.output()
+        assert await anext(output) == (1, b"ready\n")
+        stdout = os.open(f"/proc/{process.identity.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            Path(place, "go").touch()
+            exit_ = await process.wait()
+            read = sum([len(chunk) async for number, chunk in output if number == 1])
+        finally:
+            os.close(stdout)
+
+    assert exit_ == Exit(status=0)
+    assert read == size
+
+
 async def test_stdin_is_given_in_full_and_closed(transport: Transport, launch: Launch) -> None:
     """A megabyte goes through a program that answers while it reads."""
     content = os.urandom(1 << 20)

@@ -127,6 +127,30 @@ async def test_a_login_that_repeats_what_it_is_given_shows_no_secret(
     assert "012345" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "login",
+    [
+        'echo "$OUT, once more $OUT; and $LONG" >&2',
+        'timeout 0.5 cat | sed -n "s/^export KEY=\\(.*\\)/\\1 \\1/p" >&2',
+        "N=$(timeout 0.5 cat | sed -n \"s/^nonce='\\(.*\\)'/\\1/p\");"
+        ' printf \'\\001%s missing no %s, %s nor %s\\n\' "$N" "$OUT" "$OUT" "$LONG"',
+    ],
+)
+async def test_a_secret_is_struck_wherever_it_is_repeated(tmp_path: Path, login: str) -> None:
+    """Each time, in whatever the host says, and where one secret begins with another."""
+    long = PLAIN + "-and-more"
+    shell = ("bash", "-c", f"{login}; exit 1", "x")
+    transport = SshTransport("h", Logins(tmp_path, shell, OUT=PLAIN, LONG=long).connections)
+
+    with pytest.raises(TransportError) as caught:
+        async with transport.process(a_command("true", KEY=SECRET, PLAIN=PLAIN, LONG=long)):
+            pass
+
+    assert "[...]" in str(caught.value)
+    assert "012345" not in str(caught.value)
+    assert "and-more" not in str(caught.value)
+
+
 async def test_the_program_cannot_speak_for_its_watchdog(tmp_path: Path) -> None:
     """What the watchdog's last word begins with stands nowhere that others can list."""
     logins = Logins(tmp_path)

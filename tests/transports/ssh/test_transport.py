@@ -199,6 +199,22 @@ async def test_a_deaf_host_does_not_hold_up_who_leaves(
     assert str(process.identity.pid) in str(caught.value)
 
 
+@pytest.mark.parametrize("stdin", [None, b"x" * 200_000], ids=["no stdin", "a large stdin"])
+async def test_a_run_is_kept_alive_beyond_its_lease(
+    sshd: Sshd, connections: Connections, run_id: RunId, stdin: bytes | None
+) -> None:
+    """Signs of life follow the start, whatever was sent before it."""
+    host = SshTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=2.0))
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    command = Command(argv=("sh", "-c", "sleep 3.5; echo done"), cwd="/", env=env, stdin=stdin)
+
+    async with host.process(command) as process:
+        said = b"".join([chunk async for _, chunk in process.output()])
+        exit_ = await process.wait()
+
+    assert (said, exit_) == (b"done\n", Exit(status=0))
+
+
 async def test_many_at_once_leave_nothing(
     sshd: Sshd, host: SshTransport, run_id: RunId, tmp_path: Path
 ) -> None:
