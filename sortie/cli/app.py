@@ -17,6 +17,7 @@ from sortie.cli.history import history
 from sortie.cli.init import init
 from sortie.cli.render import render
 from sortie.cli.run import run
+from sortie.cli.schema import schema
 from sortie.cli.status import status
 from sortie.cli.validate import validate
 from sortie.cli.version import show_version, version
@@ -94,6 +95,7 @@ _add(
     "git show HEAD:WORKFLOW.md | sortie validate -",
 )
 _add(init, "sortie init", "sortie init team/WORKFLOW.md")
+_add(schema, "sortie schema > WORKFLOW.schema.json")
 _add(demo, "sortie demo --exit-when-idle", "sortie demo /tmp/look --port 8080")
 _add(
     render,

@@ -6,27 +6,37 @@ import os
 from importlib.resources import files
 from pathlib import Path
 from shlex import quote
+from urllib.parse import quote as quote_url
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument, WorkflowOption, workflow_of
 from sortie.cli.ignoring import IGNORED, ignore_in_git
 from sortie.cli.output import emit, note, one_line
+from sortie.cli.schema import schema_text
 from sortie.cli.writing import write_new
 from sortie.model import SortieError
+
+_SCHEMA = "WORKFLOW.schema.json"
 
 
 def init(given: WorkflowArgument = None, named: WorkflowOption = None) -> None:
     """Write a commented workflow file to begin with; an existing file is never overwritten.
 
-    The .gitignore beside it is made or extended, so that database, token and locks stay out of git.
+    Beside it a JSON Schema is written, by which editors complete and check it, and the .gitignore
+    is made or extended, so that database, token and locks stay out of git.
     """
     workflow = workflow_of(given, named)
     if workflow.is_dir():
         raise SortieError(f"{workflow} is a directory; name a file, such as {workflow}/WORKFLOW.md")
     starter = files("sortie.cli").joinpath("starter.md").read_text(encoding="utf-8")
-    if not write_new(workflow, starter):
+    schema = workflow.with_name(f"{workflow.stem}.schema.json")
+    if not write_new(workflow, starter.replace(_SCHEMA, quote_url(schema.name))):
         raise SortieError(
             f"{workflow} is there already and is never overwritten; name another file, or move it"
         )
+    try:
+        write_new(schema, schema_text())
+    except SortieError as error:
+        note(f"sortie: {error}; 'sortie schema' prints it")
     try:
         ignore_in_git(workflow.parent, IGNORED)
     except SortieError as error:

@@ -46,6 +46,8 @@ class Decoded:
 
 
 class _WrittenWorkspace(Block):
+    """Where workspaces are."""
+
     root: PathText | None = None
 
 
@@ -57,7 +59,8 @@ class _WrittenPaths(Block):
     db_path: PathText | None = None
 
 
-_SECTIONS = sections_of(Settings) | {"workspace": _WrittenWorkspace}
+SECTIONS = sections_of(Settings) | {"workspace": _WrittenWorkspace}
+"""The blocks that every workflow file may have, by their keys."""
 
 
 def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded:
@@ -87,7 +90,7 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
     agent = _chosen(report, "agent", schemas.agents, AgentSettings.model_fields["kind"].default)
     as_written = report.document
     parts: dict[str, Any] = {
-        name: decode_block((name,), model, around, report) for name, model in _SECTIONS.items()
+        name: decode_block((name,), model, around, report) for name, model in SECTIONS.items()
     }
     blocks = dict(_blocks(report, schemas.trackers, tracker, around))
     secrets = {*_SECRETS, *report.secret_variables}
@@ -119,7 +122,7 @@ def _parts_of_secrets(variables: Collection[str], around: Surroundings) -> Itera
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
-    known = {"db_path", *_SECTIONS, *(schema.block_name for schema in schemas.blocks())}
+    known = {"db_path", *SECTIONS, *(schema.block_name for schema in schemas.blocks())}
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:

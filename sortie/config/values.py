@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +13,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PlainSerializer,
     SerializeAsAny,
 )
@@ -107,6 +109,27 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+@dataclass(frozen=True)
+class Shaped(BeforeValidator):
+    """A check that tells a JSON Schema, too, what it accepts."""
+
+    shape: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.shape)
+
+
+def _numbers(minimum: int, maximum: int) -> dict[str, Any]:
+    shape: dict[str, Any] = {"type": "integer"}
+    if minimum != -LARGEST:
+        shape["minimum"] = minimum
+    if maximum != LARGEST:
+        shape["maximum"] = maximum
+    return shape
+
+
 def whole(minimum: int, maximum: int = LARGEST) -> BeforeValidator:
     """Accept whole numbers within bounds, and nothing that merely looks like one."""
     bounds = f"of at least {minimum}" if maximum == LARGEST else f"from {minimum} to {maximum}"
@@ -116,7 +139,7 @@ def whole(minimum: int, maximum: int = LARGEST) -> BeforeValidator:
             raise needs(f"a whole number {bounds}")
         return value
 
-    return BeforeValidator(check)
+    return Shaped(check, shape=_numbers(minimum, maximum))
 
 
 def milliseconds(minimum: int = -LARGEST, maximum: int = LARGEST) -> BeforeValidator:
@@ -130,7 +153,7 @@ def milliseconds(minimum: int = -LARGEST, maximum: int = LARGEST) -> BeforeValid
             raise needs(f"a whole number of milliseconds{bounds}")
         return float(value) / 1000
 
-    return BeforeValidator(check)
+    return Shaped(check, shape=_numbers(minimum, maximum))
 
 
 def _not_blank(text: str) -> str:
@@ -214,7 +237,7 @@ def choice(*accepted: str) -> BeforeValidator:
             raise needs(f"{words} or {accepted[-1]}")
         return value
 
-    return BeforeValidator(check)
+    return Shaped(check, shape={"type": "string", "enum": list(accepted)})
 
 
 class Frozen(Mapping[str, V]):

@@ -14,6 +14,7 @@ COMMANDS = (
     "run",
     "validate",
     "init",
+    "schema",
     "demo",
     "render",
     "history",

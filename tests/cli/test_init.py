@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -89,7 +90,10 @@ def test_git_does_not_see_what_a_daemon_writes(cli: Cli, here: Path) -> None:
         [*git, "status", "--porcelain", "-uall"], check=True, capture_output=True, text=True
     )
     assert [(one.code, one.err) for one in ran] == [(0, ""), (0, "")]
-    assert seen.stdout == "?? .gitignore\n?? WORKFLOW.md\n?? other.md\n"
+    assert seen.stdout == (
+        "?? .gitignore\n?? WORKFLOW.md\n?? WORKFLOW.schema.json\n?? other.md\n"
+        "?? other.schema.json\n"
+    )
     assert (here / ".gitignore").read_bytes() == (
         b"*.log\r\n.sortie-tracker-*\nbuild/\n# What Sortie keeps here\n.sortie.db*\n"
     )
@@ -107,7 +111,7 @@ def test_workspaces_are_not_in_the_repository(cli: Cli, here: Path) -> None:
     assert plain == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
     assert inside.code == 0
     assert inside.out.startswith(
-        f"inside.md:12:19: warning: workspace.root: lies inside the git work tree {here}; "
+        f"inside.md:13:19: warning: workspace.root: lies inside the git work tree {here}; "
     )
 
 
@@ -162,3 +166,29 @@ def test_what_cannot_be_written_whole_is_not_left(here: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "written"),
+    [
+        ("WORKFLOW.md", "WORKFLOW.schema.json", "WORKFLOW.schema.json"),
+        ("my team\n.md", "my team\n.schema.json", "my%20team%0A.schema.json"),
+    ],
+)
+def test_editors_find_a_schema(cli: Cli, here: Path, name: str, schema: str, written: str) -> None:
+    """The second line names the schema that stands beside the file, whatever it is called."""
+    cli("init", name)
+
+    text = (here / name).read_text().splitlines()
+    assert text[:2] == ["---", f"# yaml-language-server: $schema={written}"]
+    assert (here / schema).read_text() == cli("schema").out
+    assert json.loads((here / schema).read_text())["type"] == "object"
+    assert cli("validate", name).code == 0
+
+
+def test_an_existing_schema_is_kept(cli: Cli, here: Path) -> None:
+    """What is called like the schema may be somebody's."""
+    (here / "WORKFLOW.schema.json").write_text("mine")
+
+    assert cli("init").code == 0
+    assert (here / "WORKFLOW.schema.json").read_text() == "mine"

@@ -19,8 +19,10 @@ from sortie.config import (
     needs_restart,
 )
 from sortie.config.fields import leaves_of, lookup_of
+from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.values import Lookup
+from sortie.daemon.loading import schemas
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import FIELDS, VARIABLES
 from tests.docs.pages import page, section, table, word, words
@@ -119,6 +121,21 @@ def test_every_key_stands_in_the_reference() -> None:
     known = {key for key, _ in leaves()}
 
     assert KEYS.keys() == known
+
+
+def test_every_key_stands_in_the_schema_for_editors() -> None:
+    """The JSON Schema holds every key of the reference, and no other."""
+    schema = json_schema(schemas())
+
+    def keys(part: dict[str, Any], above: str = "") -> Iterator[str]:
+        for key, inner in part["properties"].items():
+            found = schema["$defs"].get(inner.get("$ref", "").rpartition("/")[2], inner)
+            if "properties" in found:
+                yield from keys(found, f"{above}{key}.")
+            else:
+                yield f"{above}{key}"
+
+    assert sorted(keys(schema)) == sorted(KEYS)
 
 
 def test_defaults_are_those_of_the_code() -> None:

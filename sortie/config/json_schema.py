@@ -1,0 +1,65 @@
+"""The front matter as a JSON Schema, for editors; made from the models that decode it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from sortie.config.decode import SECTIONS
+from sortie.config.schemas import Schemas
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MILLISECONDS = "_ms"
+_MODE: Literal["validation"] = "validation"
+
+
+class _Generate(GenerateJsonSchema):
+    """Leaves defaults out that JSON cannot hold, and says nothing of it."""
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+
+def json_schema(schemas: Schemas) -> dict[str, Any]:
+    """Return the schema of a front matter with the blocks of these adapters.
+
+    What only decoding can find, as two settings that contradict each other, it does not hold.
+    """
+    models: dict[str, type[BaseModel]] = dict(SECTIONS)
+    models |= {schema.block_name: schema.model for schema in schemas.blocks()}
+    wanted = [(model, _MODE) for model in models.values()]
+    refs, shared = models_json_schema(wanted, by_alias=True, schema_generator=_Generate)
+    properties: dict[str, Any] = {name: refs[model, _MODE] for name, model in models.items()}
+    properties["db_path"] = {"type": "string", "description": "The database of the daemon."}
+    definitions = shared["$defs"]
+    for definition in definitions.values():
+        _put_right(definition)
+    kinds = (("tracker", schemas.trackers), ("agent", schemas.agents))
+    for section, known in kinds:
+        _name_kinds(definitions[properties[section]["$ref"].rpartition("/")[2]], known)
+    return {
+        "$schema": DIALECT,
+        "title": "The front matter of a WORKFLOW.md",
+        "description": "The workflow reference in the documentation explains every key.",
+        "type": "object",
+        "properties": properties,
+        "required": ["tracker"],
+        "$defs": definitions,
+    }
+
+
+def _put_right(definition: dict[str, Any]) -> None:
+    """Drop the titles that are made of names, and write times as the file does."""
+    definition.pop("title", None)
+    if told := definition.get("description", "").partition("\n")[0]:
+        definition["description"] = told.replace("``", "")
+    for key, schema in definition.get("properties", {}).items():
+        schema.pop("title", None)
+        if key.endswith(_MILLISECONDS) and "default" in schema:
+            schema["default"] = round(schema["default"] * 1000)
+
+
+def _name_kinds(definition: dict[str, Any], known: Collection[str]) -> None:
+    definition["properties"]["kind"] = definition["properties"]["kind"] | {"enum": sorted(known)}
