@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import trio
 
-from sortie.resources import Shortages, keep_account
+from sortie.model import SortieError
+from sortie.resources import Shortages, keep_account, shortage_behind
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import keep_reserve
 from sortie.resources.watchdog import Watchdog
@@ -36,3 +39,34 @@ def shortages_told_to(publish: Publish) -> Shortages:
         begun=lambda s: publish(facts.ShortageBegan(resource=s.resource, message=str(s))),
         ended=lambda s: publish(facts.ShortageEnded(resource=s.resource)),
     )
+
+
+@contextmanager
+def expected_failures() -> Iterator[None]:
+    """Raise the SortieError, or the shortage, that ended a life of the daemon, if that was all."""
+    try:
+        yield
+    except ExceptionGroup as group:
+        expected, other = group.split(_is_expected)
+        if expected is None or other is not None:
+            raise
+        error = _first(expected)
+        raise _told(error) from group
+    except (OSError, RuntimeError, MemoryError) as error:
+        if not _is_expected(error):
+            raise
+        raise _told(error) from error
+
+
+def _is_expected(error: Exception) -> bool:
+    return isinstance(error, SortieError) or shortage_behind(error) is not None
+
+
+def _told(error: Exception) -> Exception:
+    return error if isinstance(error, SortieError) else shortage_behind(error) or error
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """Return the first failure of a group."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error

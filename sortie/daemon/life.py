@@ -23,7 +23,7 @@ from sortie.daemon.assembly import (
 )
 from sortie.daemon.failures import LastFailures, recorded_failures
 from sortie.daemon.fleet import open_fleet
-from sortie.daemon.guarding import Guard, shortages_told_to
+from sortie.daemon.guarding import Guard, expected_failures, shortages_told_to
 from sortie.daemon.holding import RootLock, database_lock, root_lock
 from sortie.daemon.leaving import Leaving
 from sortie.daemon.loading import load_workflow
@@ -76,21 +76,9 @@ def run_daemon(options: RunOptions) -> int:
     raise_limit()
     mark = mark_of_database(os.path.realpath(settings.db_path))
     clock = PauseClock()
-    try:
-        with Watchdog(lambda: clock.beats) as watchdog:
-            guard, carried = Guard(clock, watchdog), mark if carry(mark) else None
-            return trio.run(_live, options, workflow, token, carried, guard, clock=clock)
-    except ExceptionGroup as group:
-        expected, other = group.split(SortieError)
-        if expected is None or other is not None:
-            raise
-        raise _first(expected) from group
-
-
-def _first(group: ExceptionGroup[SortieError]) -> SortieError:
-    """Return the first expected failure of a group of nothing else."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error
+    with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
+        guard, carried = Guard(clock, watchdog), mark if carry(mark) else None
+        return trio.run(_live, options, workflow, token, carried, guard, clock=clock)
 
 
 async def _live(

@@ -13,6 +13,7 @@ import trio
 from sortie.resources import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
+    Shortage,
     run_in_thread,
     shortage_behind,
 )
@@ -34,6 +35,7 @@ class Observer:
     """Looks at the processes of this machine for everybody who waits for some of them to end.
 
     Rule: a look that fails for a shortage says nothing; it is made again until it succeeds.
+    ``shortage`` is what made the last one fail, None where it succeeded.
     """
 
     def __init__(self, families: Families) -> None:
@@ -43,6 +45,7 @@ class Observer:
         self._with_cookies = Shared(partial(self._take, everyone=True))
         self._homes = Shared(self._take_homes)
         self._taken_at = -math.inf
+        self.shortage: Shortage | None = None
 
     @property
     def sweeps(self) -> int:
@@ -83,10 +86,14 @@ class Observer:
         sentence = "it cannot be told which processes live: their runs stay as they are"
         while True:
             try:
-                return await self._looked(look)
+                seen = await self._looked(look)
             except Exception as exc:
-                if shortage_behind(exc) is None:
+                self.shortage = shortage_behind(exc)
+                if self.shortage is None:
                     raise
+            else:
+                self.shortage = None
+                return seen
             with not_known(sentence):
                 await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)

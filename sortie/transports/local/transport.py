@@ -9,14 +9,14 @@ nobody can tell whether its processes are gone: then it takes until that is know
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 import trio
 
-from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
+from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
 from sortie.resources import Shortage, run_in_thread
 from sortie.resources.register import not_known
 from sortie.transports import Command, Process
@@ -158,14 +158,27 @@ class LocalTransport:
         hunt = Hunt(run_ids, roots or {}, self._mark)
         if hunt.is_vain:
             return 0
-        return await Sweep(hunt, self._observer, self._hurry).end(grace)
+        with self._unknown_is_not_alive("look for processes of earlier runs"):
+            return await Sweep(hunt, self._observer, self._hurry).end(grace)
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left in a directory; see the port."""
         if not await self._observer.occupants(path):
             return 0
         dwellers = Dwellers(os.path.realpath(path), self._families, self._mark)
-        return await Clearing(dwellers, self._observer, self._hurry).end(grace)
+        with self._unknown_is_not_alive(f"look who lives in {path}"):
+            return await Clearing(dwellers, self._observer, self._hurry).end(grace)
+
+    @contextmanager
+    def _unknown_is_not_alive(self, attempt: str) -> Iterator[None]:
+        """Raise TransportError where it was a shortage that kept processes from being seen gone."""
+        try:
+            yield
+        except ProcessesLeft:
+            shortage = self._observer.shortage
+            if shortage is None:
+                raise
+            raise TransportError(f"could not {attempt}: {shortage}") from shortage
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""

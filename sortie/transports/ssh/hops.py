@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.resources import run_in_thread
 from sortie.transports.ssh.settings import SshSettings
 
 _MOST_HOPS = 8
@@ -111,7 +112,7 @@ async def _chain(text: str, settings: SshSettings, seen: tuple[str, ...]) -> lis
 async def _values(destination: Destination, settings: SshSettings) -> _Values:
     program = shutil.which("ssh", path=settings.search_path)
     if program is None:
-        return await trio.to_thread.run_sync(_read_without_ssh, destination, settings)
+        return await run_in_thread(_read_without_ssh, destination, settings)
     argv = [program, *(["-F", settings.config] if settings.config else [])]
     argv += ["-l", destination.user] if destination.user else []
     argv += ["-p", str(destination.port)] if destination.port else []

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import Shortages, keep_account, shortage_behind
 from sortie.transports import Command, Exit
-from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local import LocalTransport, become_subreaper, sweep
 from tests.resources.scarcity import descriptors_left, no_threads, own_reserve
 from tests.transports.leftovers import foreign_children, holders, is_alive
 
@@ -200,3 +200,18 @@ async def test_a_program_that_is_missing_is_still_missing(transport: LocalTransp
     with pytest.raises(ProgramNotFound):
         async with transport.process(command("x", "no-such-program")):
             pass
+
+
+async def test_what_a_sweep_could_not_see_is_not_said_to_be_left(
+    run_id: RunId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No run is blamed for processes that nobody could look at; the sweep is to be made again."""
+    transport = LocalTransport(os.environ["PATH"])
+    monkeypatch.setattr(sweep, "SWEEP_BOUND", 0.5)
+
+    with descriptors_left(0), pytest.raises(TransportError, match="limit of open files") as caught:
+        await transport.sweep([run_id], grace=0.0)
+
+    assert not isinstance(caught.value, ProcessesLeft)
+    assert shortage_behind(caught.value) is not None
+    assert await transport.sweep([run_id], grace=0.0) == 0

@@ -1,0 +1,38 @@
+"""How a life of the daemon ends by what was to be expected, and by what was not."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.daemon.guarding import expected_failures
+from sortie.model import SortieError
+from sortie.resources import Shortage
+
+NO_THREAD = RuntimeError("can't start new thread")
+BUG = RuntimeError("dictionary changed size")
+REFUSED = SortieError("the port is taken")
+
+
+@pytest.mark.parametrize("error", [NO_THREAD, MemoryError(), OSError(24, "Too many open files")])
+def test_a_shortage_is_told_in_a_line(error: Exception) -> None:
+    """Alone or in the groups that nurseries make of it."""
+    for raised in (error, ExceptionGroup("g", [ExceptionGroup("g", [error])])):
+        with pytest.raises(Shortage, match="a shortage of"), expected_failures():
+            raise raised
+
+
+def test_an_expected_failure_is_raised_itself() -> None:
+    """Out of however many groups."""
+    with pytest.raises(SortieError, match="the port is taken"), expected_failures():
+        raise ExceptionGroup("g", [ExceptionGroup("g", [REFUSED])])
+
+
+@pytest.mark.parametrize(
+    "error", [BUG, ExceptionGroup("g", [BUG]), ExceptionGroup("g", [REFUSED, BUG])], ids=repr
+)
+def test_a_bug_leaves_as_it_is(error: Exception) -> None:
+    """With its traceback, whatever else went wrong beside it."""
+    with pytest.raises(type(error)) as caught, expected_failures():
+        raise error
+
+    assert caught.value is error
