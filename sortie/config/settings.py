@@ -136,6 +136,12 @@ class LoggingSettings(Block):
     format: Annotated[Literal["text", "json"], choice("text", "json")] = "text"
 
 
+class HistorySettings(Block):
+    """How long recorded runs are kept; 0 days is for ever."""
+
+    keep_days: Annotated[int, whole(0, 36_500)] = 0
+
+
 class Settings(Block):
     """All that a WORKFLOW.md and its overrides say, but for the prompt.
 
@@ -154,6 +160,7 @@ class Settings(Block):
     worker: WorkerSettings = WorkerSettings()
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
+    history: HistorySettings = HistorySettings()
     db_path: PathText
     blocks: Blocks = Frozen()
     tracker_block: str = ""

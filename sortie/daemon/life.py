@@ -28,6 +28,7 @@ from sortie.daemon.holding import RootLock, database_lock, root_lock
 from sortie.daemon.leaving import Leaving
 from sortie.daemon.loading import load_workflow
 from sortie.daemon.options import RunOptions
+from sortie.daemon.pruning import prune_history
 from sortie.daemon.reloading import Reloader
 from sortie.daemon.serving import appear, open_web
 from sortie.daemon.steering import controls_of
@@ -209,6 +210,9 @@ class _Life:
         services: trio.Nursery,
     ) -> None:
         services.start_soon(reloader.run)
+        services.start_soon(
+            prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
+        )
         if self._options.exit_when_idle:
             self._sinks.append(leaving)
             services.start_soon(leaving.when_idle, orchestrator)

@@ -167,8 +167,16 @@ class Store(Protocol):
         """
         ...
 
+    async def forget_runs(self, before: float, limit: int) -> int:
+        """Delete up to ``limit`` runs that ended before ``before`` (Unix seconds), oldest first.
+
+        Returns how many; 0 where none is left. Kept are the newest run of all, and the newest of
+        each issue that waits, is held, or has sessions counted or a workspace. The totals stay.
+        """
+        ...
+
     async def totals(self) -> Totals:
-        """Sum up all runs, those under way included."""
+        """Sum up all runs, those under way and those forgotten included."""
         ...
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:

@@ -38,7 +38,7 @@ class MemoryStore:
         """Return what was committed; runs under way count as an earlier life's from now on."""
         await self._turn_up()
         tables = self._tables
-        tables.inherited = len(tables.runs)
+        tables.inherited = tables.last_seq
         return Recovered(
             unfinished=tuple(
                 _unfinished(tables.runs[run_id]) for run_id in tables.under_way.values()
@@ -68,10 +68,16 @@ class MemoryStore:
             runs = [run for run in runs if run.begun.issue.identifier == issue]
         return tuple(_history_row(run) for run in runs[: max(0, limit)])
 
+    async def forget_runs(self, before: float, limit: int) -> int:
+        """Forget old runs that nothing refers to any more; return how many."""
+        await self._turn_up()
+        self._tables = self._tables.copy()
+        return self._tables.forget_runs(before, limit)
+
     async def totals(self) -> Totals:
         """Sum up all runs."""
         await self._turn_up()
-        runs = self._tables.runs.values()
+        runs = (*self._tables.runs.values(), *self._tables.forgotten)
         credits_told = [run.credits for run in runs if run.credits is not None]
         tokens_told = [run.tokens for run in runs if run.tokens is not None]
         return Totals(

@@ -148,6 +148,28 @@ SELECT run_id, identifier, issue_id, failures, status, error_kind, error, turns,
 FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 
+-- name: forget_runs
+DELETE FROM runs WHERE seq IN (
+  SELECT seq FROM runs AS old
+  WHERE started_at < :before AND finished_at < :before
+    -- A seq is not used again as long as the last one stays.
+    AND seq < (SELECT max(seq) FROM runs)
+    AND (
+      EXISTS (
+        SELECT 1 FROM runs AS newer
+        WHERE newer.identifier = old.identifier AND newer.issue_id = old.issue_id
+          AND (newer.started_at, newer.seq) > (old.started_at, old.seq)
+      )
+      OR NOT (
+        EXISTS (SELECT 1 FROM retries WHERE retries.issue_id = old.issue_id)
+        OR EXISTS (SELECT 1 FROM holds WHERE holds.issue_id = old.issue_id)
+        OR EXISTS (SELECT 1 FROM sessions WHERE sessions.issue_id = old.issue_id)
+        OR EXISTS (SELECT 1 FROM workspaces WHERE workspaces.issue_id = old.issue_id)
+      )
+    )
+  ORDER BY started_at, seq LIMIT max(0, :limit)
+);
+
 -- name: totals
 SELECT runs, turns, credits, tokens, seconds FROM totals;
 

@@ -64,6 +64,10 @@ class SqliteStore:
         """Return runs, newest first. Raises UnknownRun."""
         return await self._writer.read(partial(read_runs, issue=issue, limit=limit, before=before))
 
+    async def forget_runs(self, before: float, limit: int) -> int:
+        """Delete old runs that nothing refers to any more; return how many."""
+        return await self._change(partial(_forget_runs, before=before, limit=limit))
+
     async def totals(self) -> Totals:
         """Return the sums, which are kept up to date by each commit."""
         return await self._writer.read(read_totals)
@@ -102,6 +106,11 @@ def _sight(database: Database, digests: Mapping[str, str], at: float) -> Mapping
             database.change("note_sighting", issue_id=issue_id, digest=digest, at=at)
             seen[issue_id] = sighting(database.row("sighting", issue_id=issue_id))
     return seen
+
+
+def _forget_runs(database: Database, before: float, limit: int) -> int:
+    with database.transaction():
+        return database.change("forget_runs", before=before, limit=limit)
 
 
 def _check(database: Database, *, doubted: bool) -> None:

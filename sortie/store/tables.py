@@ -66,7 +66,9 @@ class Tables:
     workspaces: dict[tuple[str, str], KnownWorkspace] = field(default_factory=dict)
     crashes: dict[IssueId, StoredCrash] = field(default_factory=dict)
     paused: bool = False
-    inherited: int = 0  # how many runs were recorded when an earlier life was recovered
+    inherited: int = 0  # the last seq of the life that was recovered
+    last_seq: int = 0
+    forgotten: list[Run] = field(default_factory=list)  # the totals count them still
 
     def copy(self) -> Tables:
         """Return tables that change on their own; what is in them is frozen."""
@@ -79,6 +81,7 @@ class Tables:
             workspaces=dict(self.workspaces),
             crashes=dict(self.crashes),
             under_way=dict(self.under_way),
+            forgotten=list(self.forgotten),
         )
 
     def write(self, record: Record, at: float) -> None:
@@ -124,6 +127,27 @@ class Tables:
             case _:
                 assert_never(record)
 
+    def forget_runs(self, before: float, limit: int) -> int:
+        """Forget runs as ``Store.forget_runs`` says; return how many."""
+        order = sorted(self.runs.values(), key=lambda run: (run.started_at, run.seq))
+        newest = {(run.begun.issue.id, run.begun.issue.identifier): run.seq for run in order}
+        needed = {*self.retries, *self.holds, *self.sessions}
+        needed |= {known.issue_id for known in self.workspaces.values()}
+        old = [
+            run
+            for run in order
+            if run.finished_at is not None
+            and max(run.started_at, run.finished_at) < before
+            and run.seq < self.last_seq
+            and not (
+                run.begun.issue.id in needed
+                and run.seq == newest[run.begun.issue.id, run.begun.issue.identifier]
+            )
+        ][: max(0, limit)]
+        for run in old:
+            self.forgotten.append(self.runs.pop(run.begun.run_id))
+        return len(old)
+
     def _begin(self, record: RecordRun, at: float) -> None:
         if record.run_id in self.runs or record.issue.id in self.under_way:
             raise RecordRefused(
@@ -132,9 +156,8 @@ class Tables:
                 record,
             )
         self.under_way[record.issue.id] = record.run_id
-        self.runs[record.run_id] = Run(
-            begun=record, seq=len(self.runs) + 1, started_at=at, seen_at=at
-        )
+        self.last_seq += 1
+        self.runs[record.run_id] = Run(begun=record, seq=self.last_seq, started_at=at, seen_at=at)
 
     def _hear_of(self, record: Record, run_id: RunId, at: float, **changes: object) -> None:
         run = self._under_way(record, run_id)

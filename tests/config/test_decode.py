@@ -66,6 +66,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         },
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
+        "history": {"keep_days": 0},
         "db_path": "/srv/.sortie.db",
         "tracker_block": "file",
         "agent_block": "robot",
@@ -160,8 +161,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, db_path, file, hooks, logging, polling, robot, server, tracker, worker, "
-    "workspace"
+    "known: agent, board, db_path, file, history, hooks, logging, polling, robot, server, tracker, "
+    "worker, workspace"
 )
 
 BAD = {

@@ -1,0 +1,50 @@
+"""Forget runs that history need not keep any longer, a few at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import structlog
+import trio
+
+from sortie.model import StoreError
+from sortie.store import Store
+
+PERIOD = 3600.0
+"""Seconds from one look for old runs to the next; a changed setting is obeyed by then."""
+
+BATCH = 200
+"""Runs that are forgotten in one transaction: some milliseconds, while records wait."""
+
+_PAUSE = 0.2  # between two of them, in which records have their turn
+_DAY = 86_400.0
+
+log = structlog.get_logger()
+
+
+async def prune_history(
+    store: Store, keep_days: Callable[[], int], wall: Callable[[], float] = time.time
+) -> None:
+    """Forget old runs now and every PERIOD, for ever; ``keep_days`` 0 keeps them all.
+
+    Where the database cannot be written, that is told by those who have to write; here the next
+    look tries again.
+    """
+    while True:
+        if days := keep_days():
+            forgotten = await _forget(store, wall() - days * _DAY)
+            if forgotten:
+                log.info("history.pruned", runs=forgotten, keep_days=days)
+        await trio.sleep(PERIOD)
+
+
+async def _forget(store: Store, before: float) -> int:
+    total = 0
+    try:
+        while forgotten := await store.forget_runs(before, BATCH):
+            total += forgotten
+            await trio.sleep(_PAUSE)
+    except StoreError as exc:
+        log.warning("history.not_pruned", error=str(exc))
+    return total
