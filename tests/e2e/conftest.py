@@ -9,9 +9,10 @@ from typing import Protocol
 import pytest
 import trio
 
-from tests.e2e.daemon import Daemon, free_port, run_command
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
+from tests.ports import free_port
 
 
 class Start(Protocol):

@@ -23,9 +23,10 @@ import trio
 
 from tests.e2e.crash_plans import SLOTS, Kill, Plan, draw
 from tests.e2e.crash_verdicts import Life, Played, found, verdicts
-from tests.e2e.daemon import Daemon, free_port, run_command
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.witnessing import let_witness
+from tests.ports import free_port
 
 BACKOFF = 1.0
 GRACE = 0.3

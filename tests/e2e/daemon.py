@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -199,11 +198,3 @@ class Daemon:
 def run_command(*options: str, port: int) -> tuple[str, ...]:
     """Return the command line of a daemon that logs JSON and listens on a port."""
     return (SORTIE, "run", "--port", str(port), "--log-format", "json", *options)
-
-
-def free_port() -> int:
-    """Return a port that nobody had a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

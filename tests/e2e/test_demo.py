@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 
-from tests.e2e.daemon import free_port
 from tests.e2e.place import SORTIE, Place
+from tests.ports import free_port
 
 
 async def test_the_demo_comes_to_its_end(place: Place) -> None:

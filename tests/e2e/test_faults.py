@@ -17,9 +17,10 @@ import pytest
 import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import Daemon, free_port, run_command
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.stubborn import gone, in_short
+from tests.ports import free_port
 
 WAIT_FOR_GO = "touch ../../waits; while [ ! -e ../../go ]; do sleep 0.05; done"
 """A hook during which the test does what it likes."""

@@ -13,8 +13,9 @@ import pytest
 import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import Daemon, free_port
+from tests.e2e.daemon import Daemon
 from tests.e2e.place import SORTIE, Place
+from tests.ports import free_port
 
 DEFAULT_PORT = 7678
 

@@ -11,8 +11,8 @@ import trio
 
 from sortie.resources.watchdog import EXIT_STUCK
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import free_port
 from tests.e2e.place import PATIENCE, Place
+from tests.ports import free_port
 
 PAUSE = 4.0
 

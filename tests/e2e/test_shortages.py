@@ -13,8 +13,9 @@ import pytest
 import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import Daemon, free_port, run_command
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
+from tests.ports import free_port
 
 PIDS = Path("/sys/fs/cgroup/pids")
 

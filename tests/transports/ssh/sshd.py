@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -26,6 +25,7 @@ import pytest
 import trio
 
 from sortie.transports.ssh.settings import SshSettings
+from tests.ports import free_port
 
 SSHD = shutil.which("sshd", path=os.pathsep.join([os.environ["PATH"], "/usr/sbin", "/sbin"]))
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -126,7 +126,7 @@ class Sshd:
         self.authorized_keys = directory / "authorized_keys"
         self.authorized_keys.write_bytes(Path(f"{keys.key}.pub").read_bytes())
         self.options = dict(options or {})
-        self.port = _free_port()
+        self.port = free_port()
         self.log: list[str] = []
         self._news = threading.Condition()
         self._listener: psutil.Popen | None = None
@@ -181,7 +181,7 @@ class Sshd:
             if self._heard("Server listening", already):
                 return
             self.stop()
-            self.port = _free_port()
+            self.port = free_port()
             self._write_config()
         raise AssertionError(f"sshd did not start: {self.log}")
 
@@ -333,13 +333,6 @@ def sshd_running(
         raise
     left = host.close()
     assert left == [], f"still running on the host: {left}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
