@@ -74,7 +74,7 @@ def silent_shell(host: str, seconds: float) -> HostError:
 
 
 def struck(said: bytes, command: Command) -> bytes:
-    """Return what a host said without the values of a command's variables, however it wrote them."""
+    """Return what a host said without the values of a command's variables, however written."""
     values = {value for value in command.env.values() if len(value) >= _SECRET}
     found = {quoted(value) for value in values}
     for value in values:
