@@ -27,7 +27,10 @@ SIGNS = (
 )
 """Log lines after which a daemon may be killed."""
 
-LINGERING = ("none", "plain", "setsid", "setsid", "double_fork", "hold_stdout")
+LINGERING = (
+    *("none", "plain", "setsid", "double_fork", "hold_stdout"),
+    *("cleared", "cleared", "overwritten", "overwritten"),
+)
 """What agents leave behind, in such proportion."""
 
 # Who works prints, and dies of a closed pipe once the daemon is gone; who is silent stays.

@@ -169,13 +169,19 @@ class Place:
                 await trio.sleep(0.02)
 
     def processes(self) -> list[psutil.Process]:
-        """Return the live processes of runs whose workspace is here: agents, hooks, children."""
+        """Return the live processes of runs whose workspace is here: agents, hooks, children.
+
+        One that has hidden its environment is known by living in a workspace.
+        """
         found = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
                 environ = process.environ()
                 workspace = environ.get("SORTIE_WORKSPACE", "")
-                if "SORTIE_RUN_ID" in environ and workspace.startswith(f"{self.root}{os.sep}"):
+                is_named = "SORTIE_RUN_ID" in environ and workspace.startswith(
+                    f"{self.root}{os.sep}"
+                )
+                if is_named or process.cwd().startswith(f"{self.workspaces}{os.sep}"):
                     found.append(process)
         return found
 

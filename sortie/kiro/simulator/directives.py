@@ -113,8 +113,8 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "trailer_style": (_one_of("escapes", "plain", "prefixed"), "STYLE  escapes, plain, prefixed"),
     "credits": (_seconds, "FLOAT     the number in the trailer"),
     "child": (
-        _one_of("none", "plain", "setsid", "double_fork", "hold_stdout"),
-        "KIND      leave a process: plain, setsid, double_fork, hold_stdout",
+        _one_of("none", "plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten"),
+        "KIND      leave a process: plain, setsid, double_fork, hold_stdout, cleared, overwritten",
     ),
     "ignore_sigterm": (_switch, "1         do not die by SIGTERM, nor does the child"),
     "store": (

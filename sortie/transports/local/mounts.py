@@ -6,9 +6,12 @@ than on Linux nothing can be told, and there are no bind mounts.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _TABLE = "/proc/self/mountinfo"
 _POINT = 4  # the mount point, among the fields of a line; see proc(5)
@@ -17,28 +20,41 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def mounts_in(path: str) -> list[str]:
-    """Return the mount points at a real path and below it, the upper ones first."""
-    try:
-        with open(_TABLE, "rb") as file:
-            points = [_unescaped(line.split(b" ")[_POINT]) for line in file]
-    except OSError:
+    """Return the mount points at a real path and below it, the upper ones first.
+
+    Raises OSError where they cannot be told.
+    """
+    if sys.platform != "linux":
         return []
+    with _known(), open(_TABLE, "rb") as file:
+        points = [_unescaped(line.split(b" ")[_POINT]) for line in file]
     below = path.rstrip("/") + "/"
     return sorted({point for point in points if point == path or point.startswith(below)})
 
 
 def mount_of(fd: int) -> int | None:
-    """Return the number of the mount that an open file lies on, None where it cannot be told.
+    """Return the number of the mount that an open file lies on, None elsewhere than on Linux.
 
-    Unlike the device it tells a bind mount from what is around it.
+    Unlike the device it tells a bind mount from what is around it. Raises OSError where it cannot
+    be told.
     """
-    with suppress(OSError, ValueError, IndexError):
+    if sys.platform != "linux":
+        return None
+    with _known():
         info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return int(os.read(info, _LIMIT).partition(b"mnt_id:")[2].split(None, 1)[0])
         finally:
             os.close(info)
-    return None
+
+
+@contextmanager
+def _known() -> Iterator[None]:
+    """Let nobody take a missing /proc for a missing directory, or for no mount."""
+    try:
+        yield
+    except (FileNotFoundError, ValueError, IndexError) as exc:
+        raise OSError(errno.ENOSYS, "/proc does not tell what is mounted") from exc
 
 
 def _unescaped(field: bytes) -> str:

@@ -100,7 +100,9 @@ async def test_a_flood_of_output(bench: Bench) -> None:
     assert len(heard.messages) > 100_000
 
 
-@pytest.mark.parametrize("kind", ["plain", "setsid", "double_fork", "hold_stdout"])
+@pytest.mark.parametrize(
+    "kind", ["plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten"]
+)
 async def test_children_are_gone_with_the_turn(bench: Bench, kind: str) -> None:
     """Whatever group or session a tool's process is in, the turn completes and leaves none."""
     with trio.fail_after(LIMIT):

@@ -66,6 +66,20 @@ class Witness:
                 return line.removeprefix("state:").strip().strip("\"'")
         return ""
 
+    def dwellers(self) -> list[str]:
+        """Return who else has this directory, or one below it, as working directory."""
+        here = os.getcwd()
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                cwd = os.readlink(entry / "cwd") if entry.name.isdigit() else ""
+                if entry.name != str(os.getpid()) and f"{cwd}/".startswith(f"{here}/"):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found.append(f"{entry.name} {command.decode(errors='replace').strip()}")
+            except OSError:
+                continue  # it is gone, or another user's
+        return found
+
     def earlier(self) -> list[int]:
         """Return the pids of what was started in earlier runs of this issue and is alive."""
         import psutil
@@ -107,6 +121,8 @@ def look(witness: Witness, program: str, slots: int) -> None:
         witness.write("trouble", what="beyond the limit")
     if program == "after_run":
         return  # the issue may be done
+    if dwellers := witness.dwellers():
+        witness.write("trouble", what=f"somebody lives in its workspace: {dwellers}")
     state = witness.state()
     if state not in ACTIVE:
         witness.write("trouble", what=f"a run of an issue that is {state}")

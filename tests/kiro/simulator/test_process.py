@@ -110,6 +110,25 @@ def test_a_child_stays(kind: str, tmp_path: Path) -> None:
     assert own_session == (kind in ("setsid", "double_fork"))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what others see of an environment is Linux's")
+@pytest.mark.parametrize("kind", ["cleared", "overwritten"])
+def test_a_child_may_hide_its_environment(kind: str, tmp_path: Path) -> None:
+    """Nothing in it names the run, and neither parent nor session leads there."""
+    log = tmp_path / "log"
+    with started(tmp_path, *chat(f"sim: child={kind} log={log}"), SORTIE_RUN_ID="run-1") as process:
+        status = process.wait(timeout=20)
+        pid = child_pid(log)
+        try:
+            while not (seen := Path(f"/proc/{pid}/cmdline").read_bytes()):
+                pass  # it becomes another program
+            hidden = b"SORTIE" not in Path(f"/proc/{pid}/environ").read_bytes()
+            own_session = os.getsid(pid) != os.getsid(0)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    assert (status, hidden, own_session) == (0, True, True), seen
+
+
 def test_a_child_needs_a_run_id(tmp_path: Path) -> None:
     """No process is left where nobody could find it again."""
     with started(tmp_path, *chat("sim: child=setsid")) as process:
