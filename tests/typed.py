@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Check = Callable[[Any], bool]
@@ -13,21 +13,31 @@ Check = Callable[[Any], bool]
 
 def wrongly_typed(thing: object) -> list[str]:
     """Return the fields of a dataclass that hold something else than their annotations say."""
-    return [
-        f"{type(thing).__name__}.{name} is {getattr(thing, name)!r}"
-        for name, is_right in _checks_of(thing)
-        if not is_right(getattr(thing, name))
-    ]
+    wrong = []
+    for name, is_right, good in _checks_of(thing):
+        value = getattr(thing, name)
+        if type(value) in good:
+            continue
+        if not is_right(value):
+            wrong.append(f"{type(thing).__name__}.{name} is {value!r}")
+        elif type(value) in _SIMPLE or is_dataclass(value):
+            good.add(type(value))
+    return wrong
 
 
-_CHECKS: dict[str, tuple[tuple[str, Check], ...]] = {}
+_SIMPLE = (int, float, bool, type(None))
+"""Kinds of which every value is right where one is; of words that need not be so."""
+
+_CHECKS: dict[str, tuple[tuple[str, Check, set[type]], ...]] = {}
 
 
-def _checks_of(thing: Any) -> tuple[tuple[str, Check], ...]:
+def _checks_of(thing: Any) -> tuple[tuple[str, Check, set[type]], ...]:
     kind = type(thing)
     if kind.__qualname__ not in _CHECKS:
         hints = get_type_hints(kind)
-        _CHECKS[kind.__qualname__] = tuple((f.name, _check(hints[f.name])) for f in fields(kind))
+        _CHECKS[kind.__qualname__] = tuple(
+            (f.name, _check(hints[f.name]), set()) for f in fields(kind)
+        )
     return _CHECKS[kind.__qualname__]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 _SPOKEN = ("reason", "detail", "message", "verdict", "action", "outcome", "lifecycle")
 
@@ -116,10 +117,20 @@ _RARE = (
 
 def sentences_of(thing: object) -> Iterator[str]:
     """Yield what a decision or claim says, each with where it says it."""
-    for name in _SPOKEN:
-        text = getattr(thing, name, None)
+    for name in _spoken_by(thing):
+        text = getattr(thing, name)
         if type(text) is str:
             yield f"{type(thing).__name__}.{name}: {text}"
+
+
+_SPOKEN_BY: dict[Any, tuple[str, ...]] = {}
+
+
+def _spoken_by(thing: Any) -> tuple[str, ...]:
+    kind = type(thing)
+    if kind not in _SPOKEN_BY:
+        _SPOKEN_BY[kind] = tuple(name for name in _SPOKEN if hasattr(kind, name))
+    return _SPOKEN_BY[kind]
 
 
 def unexpected(said: set[str]) -> list[str]:

@@ -7,8 +7,7 @@ Rule 2: what it says holds over a crash as far as it was committed; ``commit`` m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sortie.model import (
     Failed,
@@ -59,6 +58,19 @@ class Ledger:
     tries: dict[IssueId, int] = field(default_factory=dict)
     paused: bool = False
 
+    def copy(self) -> Ledger:
+        """Return a ledger that changes on its own."""
+        return Ledger(
+            standings={i: replace(standing) for i, standing in self.standings.items()},
+            waits=set(self.waits),
+            holds=dict(self.holds),
+            sessions=dict(self.sessions),
+            runs=dict(self.runs),
+            handoffs=set(self.handoffs),
+            tries=dict(self.tries),
+            paused=self.paused,
+        )
+
 
 @dataclass(slots=True)
 class OpenRun:
@@ -108,7 +120,7 @@ class Account:
                 if isinstance(record, rec.RecordHold):
                     self.now.holds[record.issue.id] = (record.reason, record.issue)
                     self.now.waits.discard(record.issue.id)
-        self._durable = deepcopy(self.now)
+        self._durable = self.now.copy()
 
     def _rebase(self, records: Sequence[Record]) -> None:
         """Compare holds with what a crash left recorded as their baseline."""
@@ -119,7 +131,7 @@ class Account:
 
     def begin_life(self, policy: Policy, now: float, waits: dict[IssueId, float]) -> None:
         """Take over what is on disk; ``waits`` says from when on each waiting issue may run."""
-        self.now = ledger = deepcopy(self._durable)
+        self.now = ledger = self._durable.copy()
         self.recovering = True
         self.open.clear()
         for issue_id in ledger.runs.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -14,13 +14,28 @@ from sortie.model import Issue
 _BRIEF = 160
 
 
-@dataclass(frozen=True, slots=True)
 class Line:
-    """Something that happened; ``kind`` says who tells it."""
+    """Something that happened; ``kind`` says who tells it. Its text is made when it is read, since
+    most days are never looked at."""
 
-    at: float
-    kind: str
-    text: str
+    __slots__ = ("_hidden", "_told", "at", "kind")
+
+    def __init__(self, at: float, kind: str, told: object, hidden: str) -> None:
+        self.at = at
+        self.kind = kind
+        self._told = told
+        self._hidden = hidden
+
+    @property
+    def text(self) -> str:
+        """What happened, in a line."""
+        text = self._told if isinstance(self._told, str) else brief(self._told)
+        return text.replace(self._hidden, "")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Line) and str(self) == str(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return f"{self.at:10.3f}  {self.kind:<9} {self.text}"
@@ -38,19 +53,19 @@ class Trace:
         self.wrongs: list[Line] = []
         self.reached: Counter[object] = Counter()
 
-    def note(self, kind: str, text: str) -> None:
-        """Add a line."""
-        self.lines.append(Line(trio.current_time(), kind, text.replace(self._hidden, "")))
+    def note(self, kind: str, told: object) -> None:
+        """Add a line, of a text or of something that is told in brief."""
+        self.lines.append(Line(trio.current_time(), kind, told, self._hidden))
 
     def tell(self, kind: str, thing: object) -> None:
         """Add a line about an event, a decision or a fact, and count its kind and its words."""
-        self.note(kind, brief(thing))
+        self.note(kind, thing)
         self._count(thing)
 
     def _count(self, thing: object) -> None:
         self.reached[type(thing)] += 1
-        for part in fields(thing) if is_dataclass(thing) else ():
-            word = getattr(thing, part.name)
+        for name in _names_of(thing):
+            word = getattr(thing, name)
             if isinstance(word, Enum):
                 self.reached[word] += 1
             elif is_dataclass(word) and not isinstance(word, Issue):
@@ -60,6 +75,16 @@ class Trace:
         """Note a broken promise; nothing is raised, since the daemon's edges would catch it."""
         self.note("WRONG", text)
         self.wrongs.append(self.lines[-1])
+
+
+_NAMES: dict[Any, tuple[str, ...]] = {}
+
+
+def _names_of(thing: Any) -> tuple[str, ...]:
+    kind = type(thing)
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(part.name for part in fields(kind)) if is_dataclass(kind) else ()
+    return _NAMES[kind]
 
 
 def brief(thing: object) -> str:
