@@ -58,8 +58,8 @@ async def test_the_environment_is_given_whole(transport: Transport, launch: Laun
 async def test_what_an_enlarged_pipe_still_holds_is_read(
     transport: Transport, launch: Launch, place: str
 ) -> None:
-    """A program that has exited left a megabyte in its stdout, and a stranger holds that open."""
-    size = 2**20
+    """A program that has exited left half a megabyte in it, and a stranger holds it open."""
+    size = 2**19
     script = (
         "import fcntl, os, time\n"
         f"fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, {size})\n"
@@ -74,7 +74,8 @@ async def test_what_an_enlarged_pipe_still_holds_is_read(
         stdout = os.open(f"/proc/{process.identity.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
         try:
             Path(place, "go").touch()
-            exit_ = await process.wait()
+            await process.wait()
+            exit_ = await process.end()
             read = sum([len(chunk) async for number, chunk in output if number == 1])
         finally:
             os.close(stdout)
