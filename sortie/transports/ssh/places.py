@@ -79,11 +79,17 @@ class Places:
         answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
         return os.fsdecode(answer.content)
 
-    async def occupied(self, path: str) -> list[int]:
-        """Return the pids of the processes whose working directory is ``path`` or below it."""
+    async def occupied(self, path: str) -> dict[int, int | None]:
+        """Return the pids of the processes whose working directory is ``path`` or below it, each
+        with its soft limit on file locks, which may be a launch's mark."""
         body = [_path("path", path), text("occupied")]
         answer = await self._ask(f"look who lives in {path}", body)
-        return [int(pid) for pid in answer.said.split() if pid.isdigit()]
+        found: dict[int, int | None] = {}
+        for word in answer.said.split():
+            pid, _, limit = word.partition(":")
+            if pid.isdigit():
+                found[int(pid)] = int(limit) if limit.isdigit() else None
+        return found
 
     async def _ask(
         self,

@@ -53,6 +53,11 @@ class Launch:
         digest = hashlib.sha256(self.nonce.encode()).digest()
         return _FIRST_MARK + int.from_bytes(digest[:8], "big") % _MARKS
 
+    @staticmethod
+    def is_marker(limit: int | None) -> bool:
+        """Tell whether a limit on file locks is some launch's."""
+        return limit is not None and _FIRST_MARK <= limit < _FIRST_MARK + _MARKS
+
     @property
     def centiseconds(self) -> int:
         """The grace time in 1/100 s, which is what a shell can count in."""
@@ -171,6 +176,21 @@ def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bo
         "A": "apart",
     }
     return question(nonce, [*_assignments(given), text("ending"), b'end\nyes "$m"'])
+
+
+def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
+    """Return the question that ends all that descends from a launch, wherever it is; yes says which
+    pids were there, and behind a bar which stay."""
+    given = {
+        "P": "0",
+        "S": "0",
+        "M": str(marker),
+        "C": "",
+        "G": str(round(grace * 100)),
+        "A": "apart",
+    }
+    body = b'look\nbefore=$m\nend\nyes "$before | $m"'
+    return question(nonce, [*_assignments(given), text("ending"), body])
 
 
 def question(nonce: str, body: Iterable[bytes]) -> bytes:

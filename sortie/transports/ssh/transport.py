@@ -12,7 +12,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import trio
 
@@ -30,11 +30,12 @@ from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.looking import open_lookout
 from sortie.transports.ssh.places import Places
-from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
+from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
 from sortie.transports.ssh.scripts import (
     SHELL,
     Launch,
     check_speakable,
+    clearing_script,
     finish_script,
     inline_command,
     launch_script,
@@ -48,6 +49,23 @@ Delivery = Literal["stdin", "inline"]
 
 def _random_nonce() -> str:
     return f"sortie-{secrets.token_hex(16)}"
+
+
+_UNDER_WAY: set[int] = set()
+"""The marks of all launches of this daemon, on whatever host; no two are the same."""
+
+
+@asynccontextmanager
+async def _under_way(marker: int) -> AsyncIterator[None]:
+    _UNDER_WAY.add(marker)
+    try:
+        yield
+    finally:
+        _UNDER_WAY.discard(marker)
+
+
+def _pids(text: str) -> set[int]:
+    return {int(word) for word in text.split() if word.isdigit()}
 
 
 class SshTransport:
@@ -117,6 +135,7 @@ class SshTransport:
         beat = None if command.stdin else self._bounds.beat
         dialogue = Dialogue(script, launch.nonce, beat=beat)
         async with (
+            _under_way(launch.marker),
             starting(self._connections.starts) as start,
             self._connections.channel(line, dialogue) as channel,
         ):
@@ -163,24 +182,44 @@ class SshTransport:
             sweep = Sweep(self._host, lookout, run_ids, roots or {}, self._hurry)
             return await sweep.end(grace)
 
-    async def clear(self, path: str, *, grace: float) -> int:  # noqa: ARG002
-        """Make sure that nobody lives in a directory of the host; see the port.
+    async def clear(self, path: str, *, grace: float) -> int:
+        """End what runs that are over left living in a directory of the host; see the port.
 
-        Nobody is ended: whoever lives there, a run's left-over included, is named.
+        Known are they by the mark that each launch hands on, where the host's shell can set it.
         """
-        pids = await self.occupied(path)
+        ended: set[int] = set()
+        pids = await self._places.occupied(path)
+        for marker in {mark for mark in pids.values() if self._is_over(mark)}:
+            ended |= await self._clear(marker, 0.0 if self._hurry.is_set() else grace)
+        if ended:
+            pids = await self._places.occupied(path)
         if pids:
             raise ProcessesLeft(
                 f"somebody lives in {path} on host {self._host}: processes"
                 f" {', '.join(str(pid) for pid in sorted(pids))}; no run begins beside them:"
                 " end them, or have them leave that directory",
                 pids=frozenset(pids),
+                ended=len(ended),
             )
-        return 0
+        return len(ended)
+
+    def _is_over(self, mark: int | None) -> TypeGuard[int]:
+        """Tell whether a limit is the mark of a launch, and of none that is under way."""
+        return Launch.is_marker(mark) and mark not in _UNDER_WAY
+
+    async def _clear(self, marker: int, grace: float) -> set[int]:
+        """End all that descends from a launch; return the pids that are gone."""
+        answer = await self._shell.ask(
+            "end what an earlier run left",
+            lambda nonce: clearing_script(nonce, marker, grace),
+            bound=grace + KILL_BOUND + FINISH_BOUND,
+        )
+        before, _, after = answer.said.partition("|")
+        return _pids(before) - _pids(after)
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port."""
-        return await self._places.occupied(path)
+        return list(await self._places.occupied(path))
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable on the host; see the port.

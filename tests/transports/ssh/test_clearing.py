@@ -1,0 +1,91 @@
+"""What a run left in a directory of a host whose watchdog was killed as well."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sortie.model import ProcessesLeft
+from sortie.transports import Command
+from sortie.transports.ssh.scripts import Launch
+from sortie.transports.ssh.transport import SshTransport
+from tests.transports.leftovers import is_alive
+from tests.transports.ssh.pipes import Logins
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the mark is a limit of Linux")
+
+_RLIMIT_LOCKS = 10
+MARKER = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="former", lease=30).marker
+
+
+@contextmanager
+def left_in(directory: Path, marker: int | None) -> Iterator[list[int]]:
+    """Give the pids of two processes with a mark, no environment and sessions of their own, the
+    second of them elsewhere."""
+
+    def mark() -> None:
+        if marker is not None:
+            resource.setrlimit(_RLIMIT_LOCKS, (marker, resource.RLIM_INFINITY))
+
+    script = "trap '' TERM; (cd /; exec setsid sleep 1000) & echo $!; while :; do sleep 1; done"
+    with subprocess.Popen(
+        ["sh", "-c", script],
+        cwd=directory,
+        env={},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=mark,
+    ) as process:
+        assert process.stdout is not None
+        other = int(process.stdout.readline())
+        try:
+            yield [process.pid, other]
+        finally:
+            process.kill()
+            subprocess.run(["kill", "-9", str(other)], check=False, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
+    logins = Logins(tmp_path)
+    yield SshTransport("h", logins.connections)
+    await logins.quiet()
+
+
+async def test_what_a_launch_that_is_over_left_is_ended(host: SshTransport, tmp_path: Path) -> None:
+    """With all that descends from it, wherever that lives; nothing but its mark tells whose."""
+    with left_in(tmp_path, MARKER) as pids:
+        ended = await host.clear(str(tmp_path), grace=0.2)
+        alive = [is_alive(pid) for pid in pids]
+
+    assert alive == [False, False]
+    assert ended >= 2
+    assert await host.clear(str(tmp_path), grace=0.2) == 0
+
+
+async def test_who_carries_no_mark_is_named(host: SshTransport, tmp_path: Path) -> None:
+    """A person's program is left alone, and counted for nothing."""
+    with left_in(tmp_path, None) as pids:
+        with pytest.raises(ProcessesLeft, match=rf"\b{pids[0]}\b") as caught:
+            await host.clear(str(tmp_path), grace=0.2)
+        alive = [is_alive(pid) for pid in pids]
+
+    assert (alive, caught.value.ended) == ([True, True], 0)
+
+
+async def test_one_is_ended_beside_another_who_is_named(host: SshTransport, tmp_path: Path) -> None:
+    """Who cannot be ended keeps nobody else alive."""
+    with left_in(tmp_path, MARKER) as pids, left_in(tmp_path, None) as strangers:
+        with pytest.raises(ProcessesLeft) as caught:
+            await host.clear(str(tmp_path), grace=0.2)
+        alive = [is_alive(pid) for pid in (*pids, *strangers)]
+
+    assert alive == [False, False, True, True]
+    assert strangers[0] in caught.value.pids
+    assert pids[0] not in caught.value.pids
