@@ -8,7 +8,7 @@ Rule 2: what is not known because of a shortage is named until it is known.
 from __future__ import annotations
 
 import os
-import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -30,9 +30,12 @@ def _try_files() -> None:
 
 
 def _try_processes() -> None:
-    thread = threading.Thread(target=lambda: None, name="sortie-trial", daemon=True)
-    thread.start()
-    thread.join()
+    # Not threading.Thread: its start waits for ever for a thread that memory ran out for.
+    start_new_thread(_do_nothing, ())
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _try_memory() -> None:

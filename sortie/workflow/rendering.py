@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from _thread import start_new_thread
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -66,8 +67,12 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a rendering leaves behind when ``done``; nothing where it crashed."""
+    """What a rendering leaves behind when ``done``; nothing where it crashed.
 
+    Who takes ``begun`` gives the rendering's slot back: the thread, or who waited for it in vain.
+    """
+
+    begun: threading.Lock = field(default_factory=threading.Lock)
     done: threading.Event = field(default_factory=threading.Event)
     text: str | None = None
     error: TemplateError | None = None
@@ -83,15 +88,17 @@ def _bounded(prompt: Prompt, context: PromptContext, seconds: float) -> str:
     outcome = _Outcome()
     started = False
     try:
-        threading.Thread(
-            target=_work, args=(prompt, context, deadline, outcome), name="prompt", daemon=True
-        ).start()
+        # Not threading.Thread: its start waits for ever for a thread that memory ran out for.
+        start_new_thread(_work, (prompt, context, deadline, outcome))
         started = True
     finally:
-        if not started:  # who gives it back did not begin
+        if not started:
             _RUNNING.release()
     # The rendering ends itself at the deadline where it can; give it time to say so.
     if not outcome.done.wait(max(0.0, deadline - time.monotonic()) + 0.25):
+        if outcome.begun.acquire(blocking=False):
+            _RUNNING.release()
+            raise MemoryError("the thread of a rendering did not begin")
         raise too_long
     if outcome.shortage is not None:
         raise outcome.shortage
@@ -101,6 +108,8 @@ def _bounded(prompt: Prompt, context: PromptContext, seconds: float) -> str:
 
 
 def _work(prompt: Prompt, context: PromptContext, deadline: float, outcome: _Outcome) -> None:
+    if not outcome.begun.acquire(blocking=False):
+        return  # nobody waits any more
     try:
         outcome.text = _rendered(prompt, context, deadline)
     except _MISTAKES as exc:

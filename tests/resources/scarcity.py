@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import resource
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import pytest
 import trio
 
-from sortie.resources import descriptors
+from sortie.resources import descriptors, register
 
 
 @contextmanager
@@ -44,38 +46,39 @@ def own_reserve() -> Iterator[None]:
 
 
 class ThreadLimit:
-    """Refuses threads as the system does, while it is ``reached`` and for names it applies to."""
+    """Refuses threads as the system does, while it is ``reached``."""
 
-    def __init__(self, only: str) -> None:
+    def __init__(self) -> None:
         self.reached = True
         self.refused = 0
-        self._only = only
 
-    def refuses(self, thread: threading.Thread) -> bool:
-        if self.reached and self._only in thread.name:
+    def start(self, work: Callable[..., object], args: tuple[Any, ...]) -> int:
+        """Do as ``_thread.start_new_thread``, or refuse."""
+        if self.reached:
             self.refused += 1
-            return True
-        return False
+            raise RuntimeError("can't start new thread")
+        return _thread.start_new_thread(work, args)
 
 
 @contextmanager
-def no_threads(patch: pytest.MonkeyPatch, only: str = "") -> Iterator[ThreadLimit]:
+def no_threads(patch: pytest.MonkeyPatch) -> Iterator[ThreadLimit]:
     """Give no thread while the block lasts and the limit is reached, not even an idle one."""
-    limit = ThreadLimit(only)
+    limit = ThreadLimit()
     start, over = threading.Thread.start, threading.Event()
 
     def refuse(thread: threading.Thread) -> None:
-        if limit.refuses(thread):
+        if limit.reached:
+            limit.refused += 1
             raise RuntimeError("can't start new thread")
         start(thread)
 
-    patch.setattr(threading.Thread, "start", refuse)
-    try:
-        if not only:
+    with patch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        patched.setattr(register, "start_new_thread", limit.start)
+        try:
             with suppress(RuntimeError):
                 while True:
                     trio.lowlevel.start_thread_soon(over.wait, lambda _: None)
-        yield limit
-    finally:
-        over.set()
-        patch.setattr(threading.Thread, "start", start)
+            yield limit
+        finally:
+            over.set()
