@@ -16,7 +16,7 @@ SHOWN = 20
 
 _ALIKE = 0.7  # of 1: what difflib takes for a slip of the pen
 _HINTS = 3
-_COMPARED = 2000  # names, which takes some milliseconds
+_COMPARED = 500  # names, which takes some ten milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

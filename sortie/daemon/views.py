@@ -54,7 +54,7 @@ class Window:
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""
         snapshot, details = self.orchestrator.snapshot(), self.board.runs()
-        backlog, failure = self.orchestrator.backlog(SHOWN), self.failures.of
+        backlog, failure = self.orchestrator.backlog(snapshot, SHOWN), self.failures.of
         running = tuple(
             _running(c, details.get(c.run_id), snapshot, failure(c.issue)) for c in snapshot.worked
         )

@@ -97,9 +97,9 @@ class Orchestrator:
         """Return an immutable picture of the scheduler."""
         return self._scheduler.snapshot(trio.current_time())
 
-    def backlog(self, shown: int) -> Backlog:
+    def backlog(self, snapshot: Snapshot, shown: int) -> Backlog:
         """Return what the last poll found and nothing is done about, the first ``shown`` of it."""
-        return self._scheduler.backlog(trio.current_time(), shown)
+        return self._scheduler.backlog(snapshot, shown)
 
     def explain(self, issue: Issue) -> tuple[str, ...]:
         """Return why an issue would not be started now; empty if it would."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sortie.model import Issue
+from sortie.model import Issue, IssueId
 from sortie.scheduler.book import Book
 from sortie.scheduler.dispatching import queue
 from sortie.scheduler.gates import FITNESS, ROOM, Gate, Load, View, closed
@@ -33,15 +34,17 @@ class Backlog:
     first_blocked: tuple[Kept, ...]
 
 
-def backlog(book: Book, now: float, shown: int) -> Backlog:
-    """Return what is kept back, with ``shown`` issues of either kind at most."""
+def backlog(book: Book, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
+    """Return what is kept back, with ``shown`` issues of either kind at most.
+
+    ``unfit`` are those of a snapshot: with thousands of issues their gates are not asked twice.
+    """
     view = View(book, Load(book), now)
     queued: list[Issue] = []
     blocked: list[Issue] = []
     for _, issue, waited in queue(book):
         if waited is None:
-            fit = closed(FITNESS, issue, view) is None
-            (queued if fit else blocked).append(issue)
+            (blocked if issue.id in unfit else queued).append(issue)
     return Backlog(
         queued=len(queued),
         blocked=len(blocked),

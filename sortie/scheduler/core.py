@@ -122,9 +122,12 @@ class Scheduler:
         """Return an immutable picture of all that is claimed, waiting and held."""
         return picture(self._book, now)
 
-    def backlog(self, now: float, shown: int) -> Backlog:
-        """Return what the last poll found and nothing is done about, the first ``shown`` of it."""
-        return backlog(self._book, now, shown)
+    def backlog(self, snapshot: Snapshot, shown: int) -> Backlog:
+        """Return what the last poll found and nothing is done about, the first ``shown`` of it.
+
+        ``snapshot`` is one of this moment.
+        """
+        return backlog(self._book, snapshot.now, shown, snapshot.unfit)
 
     def explain(self, issue: Issue, now: float) -> tuple[Verdict, ...]:
         """Return every gate's verdict on an issue."""

@@ -11,6 +11,11 @@ from sortie.scheduler.backlog import Kept
 from sortie.scheduler.rules import NO_SLOT
 from tests.scheduler.driver import POLICY, Driver, issue
 
+
+def backlog_of(driver: Driver, shown: int) -> Backlog:
+    return driver.scheduler.backlog(driver.scheduler.snapshot(driver.now), shown)
+
+
 ONE_AT_A_TIME = replace(POLICY, max_concurrent_agents=1)
 BLOCKED = (Blocker(identifier="Z"),)
 
@@ -23,7 +28,7 @@ def test_what_waits_for_room_and_what_waits_for_a_change_are_told_apart() -> Non
 
     driver.start(first, second, third, blocked)
 
-    assert driver.scheduler.backlog(driver.now, 5) == Backlog(
+    assert backlog_of(driver, 5) == Backlog(
         queued=2,
         blocked=1,
         first_queued=(Kept(third, NO_SLOT), Kept(second, NO_SLOT)),
@@ -39,7 +44,7 @@ def test_all_are_counted_and_the_first_are_shown() -> None:
         *(issue(f"b{n}", blocked_by=BLOCKED) for n in range(7)),
     )
 
-    backlog = driver.scheduler.backlog(driver.now, 3)
+    backlog = backlog_of(driver, 3)
 
     assert (backlog.queued, backlog.blocked) == (8, 7)
     assert [kept.issue.id for kept in backlog.first_queued] == ["a1", "a2", "a3"]
@@ -52,6 +57,6 @@ def test_a_pause_is_the_reason_of_all() -> None:
     driver.tell(ev.PauseAsked(True))
     driver.start(issue("a"))
 
-    (kept,) = driver.scheduler.backlog(driver.now, 5).first_queued
+    (kept,) = backlog_of(driver, 5).first_queued
 
     assert kept.reason == "dispatch is paused"

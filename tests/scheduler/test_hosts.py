@@ -129,7 +129,7 @@ def test_the_trouble_of_a_host_is_no_reason_of_each_issue() -> None:
     driver.tell(ev.HostTroubled("east", "a long story"))
     driver.start(issue("a"), issue("b"))
 
-    backlog = driver.scheduler.backlog(driver.now, 5)
+    backlog = driver.scheduler.backlog(driver.scheduler.snapshot(driver.now), 5)
 
     reason = "no host is free (east rests after trouble)"
     assert [kept.reason for kept in backlog.first_queued] == [reason, reason]
