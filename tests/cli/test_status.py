@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -16,7 +17,7 @@ import pytest
 from sortie.cli.arguments import Source
 from sortie.cli.finding import Place
 from sortie.cli.output import Format
-from sortie.cli.status import INTERVAL, follow
+from sortie.cli.status import INTERVAL, follow, pausing
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import READY, STATE, FakeDaemon, announce
 from tests.cli.world import Ran
@@ -422,3 +423,16 @@ def test_a_terminal_is_drawn_over(
     assert any(re.match(r"DEMO-0 +In Progress ", line) for line in lines)
     assert "no daemon runs for WORKFLOW.md" in second
     assert "looking on" in second
+
+
+def test_a_change_of_size_ends_the_pause() -> None:
+    """The screen is drawn anew at once; afterwards the process heeds signals as before."""
+    before = signal.getsignal(signal.SIGWINCH), signal.set_wakeup_fd(-1)
+
+    with pausing() as pause:
+        os.kill(os.getpid(), signal.SIGWINCH)
+        pause(3600)  # returns, or the test's time limit ends it
+        during = signal.getsignal(signal.SIGWINCH)
+
+    assert during != before[0]
+    assert (signal.getsignal(signal.SIGWINCH), signal.set_wakeup_fd(-1)) == before
