@@ -16,7 +16,7 @@ from sortie.model import ProcessesLeft, RunId
 from sortie.transports import Command
 from sortie.transports.local import LocalTransport, become_subreaper, carry, mark_of_database
 from sortie.transports.local.mark import mark_of
-from tests.transports.former import ESCAPE, killed_at_last, left_by, without_adoption
+from tests.transports.former import ESCAPE, PROJECT, killed_at_last, left_by, without_adoption
 from tests.transports.leftovers import holders, is_alive
 
 MARK, ANOTHER = mark_of_database("/ours.db"), mark_of_database("/another.db")
@@ -67,6 +67,26 @@ def test_a_mark_is_inherited_whatever_becomes_of_the_environment(
             process.communicate()
 
         assert mark == MARK
+
+
+def test_the_mark_of_another_users_process_can_be_read(
+    transport: LocalTransport,
+) -> None:
+    """A process that has become another user's is known all the same, if not where it lives."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    script = (
+        "import os, sys\n"
+        "from sortie.transports.local.mark import mark_of\n"
+        "os.setuid(65534)\n"
+        "print(mark_of(int(sys.argv[1])))\n"
+    )
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        argv = [sys.executable, "-c", script, str(process.pid)]
+        done = subprocess.run(argv, cwd=PROJECT, capture_output=True, text=True, check=False)
+        process.kill()
+
+    assert (done.stdout, done.stderr) == (f"{MARK}\n", "")
 
 
 @pytest.mark.parametrize("words", ["fork cleared", "fork cleared ignore tree"])

@@ -38,6 +38,7 @@ def seen(
     sid: int = 0,
     pgid: int = 0,
     cookie: str | None = None,
+    mark: int | None = None,
     dead: bool = False,
     started_at: float = 9.0,
 ) -> Seen:
@@ -52,6 +53,7 @@ def seen(
         adopted=False,
         identity=ProcessIdentity(pid=pid, started_at=started_at),
         cookie=cookie,
+        mark=mark,
     )
 
 
@@ -101,6 +103,20 @@ class FakeObserver:
 def sweep(hunt: Hunt, show: Show, watch: Show | None = None) -> Sweep:
     """Return a sweep that is shown these; ``watch`` is for looks without cookies."""
     return Sweep(hunt, cast(Observer, FakeObserver(show, watch or show)), trio.Event())
+
+
+def test_a_mark_shows_a_process_whose_run_nobody_can_name() -> None:
+    """It and its children are found, unless they come from this life; a cookie names the run."""
+    me = seen(os.getpid(), mark=7)
+    nameless, child, named = seen(11, mark=7), seen(12, ppid=11), seen(13, mark=7, cookie=RUN)
+    ours, another = seen(14, ppid=os.getpid(), mark=7), seen(15, mark=8)
+    hunt = Hunt([RUN], {}, 7)
+
+    everybody = found(hunt, census_of(me, nameless, child, named, ours, another))
+
+    assert everybody == {11, 12, 13}
+    assert hunt.runs_of([nameless, child]) == frozenset()
+    assert hunt.runs_of([named]) == {RUN}
 
 
 @pytest.mark.parametrize("dead", [False, True])
