@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from sortie.config.fields import fields_of, is_secret, lookup_of, sections_of
 from sortie.config.messages import describe, explain, nearest
-from sortie.config.references import Resolved, resolve, unset_warning
+from sortie.config.references import Resolved, resolve, unset, unset_warning
 from sortie.config.report import Report
 from sortie.config.schemas import Surroundings
 from sortie.config.tree import Node, Path
@@ -50,7 +50,7 @@ class _Decoding:
     around: Surroundings
     report: Report
     node: Node
-    unset: dict[Path, tuple[Node, str]] = field(default_factory=dict)
+    unset: dict[Path, tuple[Node, list[str]]] = field(default_factory=dict)
 
     def drop_unknown_keys(self) -> None:
         self.node = self._known(self.node, self.path, self.model)
@@ -89,7 +89,7 @@ class _Decoding:
         for node, message in found.wrong:
             self.report.error(node, path if node is entry else (*path, node.index or 0), message)
         if found.unset:
-            self.unset[path] = (entry, found.unset[0])
+            self.unset[path] = (entry, found.unset)
 
     def validate(self) -> BaseModel | None:
         """Validate, drop what is wrong and validate again, until nothing more is found."""
@@ -104,8 +104,8 @@ class _Decoding:
                     break
             else:
                 break
-        for path, (entry, name) in self.unset.items():
-            self.report.warning(entry, path, unset_warning(name))
+        for path, (entry, names) in self.unset.items():
+            self.report.warning(entry, path, unset_warning(names))
         return block
 
     def _drop(self, path: Path) -> bool:
@@ -142,8 +142,8 @@ class _Decoding:
         if self.report.is_blamed(path):
             return about
         if error["type"] == "missing" and path in self.unset:
-            entry, name = self.unset.pop(path)
-            self.report.error(entry, path, f"is required, but ${name} is not set or empty")
+            entry, names = self.unset.pop(path)
+            self.report.error(entry, path, f"is required, but {unset(names)}")
             return about
         node = self._empty(loc) or self.node.at(self._written(loc)) or self.node
         shown = not is_secret(fields_of(self.model)[str(loc[0])])

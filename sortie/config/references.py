@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -45,20 +46,23 @@ def resolve(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
         result.used += found.used
         result.wrong += found.wrong
         result.warnings += found.warnings
-        result.warnings += [(item, _missing(name, "item")) for name in found.unset]
+        if found.unset:
+            result.warnings.append((item, unset_warning(found.unset, "item")))
         if found.node is not None:
             kept.append(found.node)
     result.node = replace(node, value=tuple(kept))
     return result
 
 
-def _missing(name: str, what: str) -> str:
-    return f"${name} is not set or empty, so the {what} counts as missing"
+def unset(names: Sequence[str]) -> str:
+    """Say of one or several variables that they are not set."""
+    listed = " and ".join(f"${name}" for name in names)
+    return f"{listed} {'is' if len(names) == 1 else 'are'} not set or empty"
 
 
-def unset_warning(name: str) -> str:
-    """Return the warning about a key whose variable is not set."""
-    return _missing(name, "key")
+def unset_warning(names: Sequence[str], what: str = "key") -> str:
+    """Return the warning about a key or item whose variables are not set."""
+    return f"{unset(names)}, so the {what} counts as missing"
 
 
 def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:

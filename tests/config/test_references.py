@@ -96,6 +96,13 @@ WARNED = {
         GOOD + "server: {auth_token: $NOPE}",
         [f"W:9:22: warning: server.auth_token: $NOPE {UNSET}"],
     ),
+    "two on a line": (
+        GOOD.replace("kind: file", "kind: file\n  api_key: $NOPE-${EMPTY}-$HERE"),
+        [
+            "W:3:12: warning: tracker.api_key: "
+            "$NOPE and $EMPTY are not set or empty, so the key counts as missing"
+        ],
+    ),
     "part of a value": (
         GOOD.replace("path: issues", "path: $HOME/issues").replace(
             "kind: file", "kind: file\n  endpoint: https://$HOST/"
@@ -115,7 +122,7 @@ def test_odd_references_are_warned_about(name: str) -> None:
     """What is unset counts as missing, what is not looked up stays; both are said."""
     front_matter, expected = WARNED[name]
 
-    result = decoded(front_matter, around({"EMPTY": ""}))
+    result = decoded(front_matter, around({"EMPTY": "", "HERE": "here"}))
 
     assert [str(problem) for problem in result.problems] == expected
     assert result.settings is not None

@@ -119,6 +119,7 @@ async def test_secrets_travel_unseen(place: Place, start: Start, fleet: Fleet) -
     assert telltales(place.root, NEEDLE) == []
     assert given["environ"].keys() & SECRETS.keys() == set()
     assert given["environ"]["SORTIE_SSH_HOST"] == "one"
+    assert given["environ"]["GIT_CEILING_DIRECTORIES"] == str(host.home / "workspaces")
     for name in hooks:
         assert "KIRO_API_KEY" not in (host.home / f"{name}.txt").read_text()
         assert "SORTIE_SSH_HOST=one" in (host.home / f"{name}.txt").read_text()
