@@ -111,6 +111,17 @@ async def agent_program(bench: Bench) -> tuple[str, ...]:
     )
 
 
+async def has_program(bench: Bench) -> bool:
+    """Tell whether agents can be launched; of remote hosts only their runs tell."""
+    if bench.settings.worker.ssh_hosts:
+        return True
+    try:
+        await agent_program(bench)
+    except AgentError:
+        return False
+    return True
+
+
 async def simulator_of(bench: Bench) -> str | None:
     """Return the path of the agent's program where it only stands in for the agent."""
     simulators = agents.load(bench.settings.agent.kind).simulators

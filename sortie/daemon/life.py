@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from sortie import __version__
 from sortie.daemon.assembly import (
     Benches,
+    has_program,
     preflight,
     secrets_of,
     simulator_of,
@@ -255,6 +256,7 @@ class _Life:
             publish=self._publish,
             wall=time.time,
             grace=settings.agent.stop_grace,
+            has_program=lambda: has_program(benches.local),
         )
         return await recover(recovery, policy_of(settings))
 

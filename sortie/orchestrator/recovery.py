@@ -6,7 +6,7 @@ Rule 2: what follows from the stored rows is on disk before the scheduler acts o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import trio
@@ -23,6 +23,7 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
+from sortie.orchestrator.restored_holds import facts_of, let_go, records_of
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
@@ -38,13 +39,15 @@ _CRASHED = "the daemon crashed {} times in a row while it handled this issue; se
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
-    seconds; ``wall`` is the time in Unix seconds."""
+    seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
+    is found, as far as that can be told."""
 
     store: Store
     transport_of: Callable[[str], Transport]
     publish: Publish
     wall: Callable[[], float]
     grace: float
+    has_program: Callable[[], Awaitable[bool]]
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
@@ -64,6 +67,8 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
         left=left.known,
         adrift=left.adrift,
     )
+    memory, ended = await let_go(memory, policy, recovery.has_program)
+    records = (*records, *records_of(ended))
     if records:
         await recovery.store.commit(records, wall)
     for run in recovered.unfinished:
@@ -76,10 +81,8 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
             paused=memory.paused,
         )
     )
-    for record in records:
-        if isinstance(record, rec.RecordHold):
-            issue, reason, detail = record.issue, record.reason, record.detail
-            recovery.publish(facts.IssueHeld(issue=issue, reason=reason, detail=detail))
+    for fact in facts_of(memory, ended, policy, records):
+        recovery.publish(fact)
     return memory
 
 

@@ -36,6 +36,7 @@ from sortie.scheduler.reconciling import (
     reconcile,
     refreshed,
 )
+from sortie.scheduler.repairs import program_appeared
 from sortie.scheduler.snapshot import Snapshot, picture
 
 
@@ -157,6 +158,8 @@ class Scheduler:
                 self._poll_answered(now)
                 book.skipped = book.poll_error = None
                 book.silent_until = now
+                if book.hindrance is not None and hindrance is None:
+                    program_appeared(book)
                 book.hindrance = hindrance
                 note_candidates(book, issues)
             case ev.PollFailed(error, skipped):

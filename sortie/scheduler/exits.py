@@ -37,6 +37,7 @@ from sortie.scheduler.rules import (
     after_failure,
     backoff,
     continuation_delay,
+    handoff_failure,
     held_at_once,
     trigger_of,
 )
@@ -217,7 +218,7 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
         book.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
     elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
         book.out.append(rec.ForgetRetry(issue_id=issue.id))
-        detail = f"it could not be moved to {book.policy.handoff_state}: {event.error}"
+        detail = handoff_failure(book.policy.handoff_state) + event.error
         book.hold(issue, HoldReason.HANDOFF_FAILED, detail, now)
     else:
         delay = backoff(tries, book.policy)

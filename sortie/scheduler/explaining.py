@@ -23,6 +23,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.dispatching import queue
 from sortie.scheduler.gates import FITNESS, Verdict, eligible_hosts, explain
+from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
 
 
@@ -81,7 +82,7 @@ def explain_issue(book: Book, name: str, now: float) -> Explanation | str:
         gates=gates,
         next_at=next_at,
         next_step=next_step,
-        ways_out=_ways_out(book, claim),
+        ways_out=ways_out(book.policy, claim),
     )
 
 
@@ -235,18 +236,21 @@ _STATE_CHANGE = "a change of its state in the tracker"
 _CONTENT_CHANGE = "a change of its content in the tracker (title, description, labels; no comment)"
 
 
-def _ways_out(book: Book, claim: Claim | None) -> tuple[str, ...]:
+def ways_out(policy: Policy, claim: Claim | None) -> tuple[str, ...]:
+    """Return what ends a wait, a hold or a run, in words."""
     match claim:
         case Held(issue=issue, reason=reason):
             ways = [_STATE_CHANGE]
-            if book.policy.is_active(issue):
+            if policy.is_active(issue):
                 ways.insert(0, f"sortie retry {issue.identifier}")
             if reason is not HoldReason.OPERATOR:
                 ways.append(_CONTENT_CHANGE)
+            if reason is HoldReason.AGENT_NOT_FOUND:
+                ways.append("the agent's program, once it is found")
             if reason in CONFIGURATION_HOLDS:
                 ways.append("a reload of the workflow file: a change to it, or SIGHUP")
             elif reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
-                ways.append(f"agent.max_sessions above {book.policy.max_sessions}, or 0")
+                ways.append(f"agent.max_sessions above {policy.max_sessions}, or 0")
             elif reason is HoldReason.HANDOFF_FAILED:
                 ways.append("another tracker.handoff_state")
             return tuple(ways)

@@ -24,7 +24,8 @@ from sortie.scheduler.dispatching import put_back
 from sortie.scheduler.explaining import unknown
 from sortie.scheduler.gates import FITNESS, ROOM, SPENT, Load, View, closed
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import CONFIGURATION_HOLDS, STOPPED
+from sortie.scheduler.repairs import ended_by_reload
+from sortie.scheduler.rules import STOPPED
 
 _RETRIED = "an operator asked for a retry"
 
@@ -42,18 +43,10 @@ def change_policy(book: Book, policy: Policy, now: float) -> None:
     book.unsettled = True
     for claim in list(book.claims.values()):
         book.in_hand = claim.issue
-        if isinstance(claim, Held) and _ended_by_reload(claim, old, policy):
+        if isinstance(claim, Held) and ended_by_reload(claim, old, policy):
             book.end_hold(claim, "the settings changed")
     book.hosts.forget(policy.hosts, settings_changed=True)
     poll_now(book, now)
-
-
-def _ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
-    if claim.reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
-        return new.max_sessions == 0 or new.max_sessions > old.max_sessions > 0
-    if claim.reason is HoldReason.HANDOFF_FAILED:
-        return old.handoff_state != new.handoff_state
-    return claim.reason in CONFIGURATION_HOLDS
 
 
 @dataclass(frozen=True, slots=True)

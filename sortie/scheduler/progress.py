@@ -10,6 +10,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.book import Book
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
 from sortie.scheduler.decisions import HostBack, HostRested
+from sortie.scheduler.repairs import program_appeared
 
 
 def progressed(
@@ -87,6 +88,9 @@ def rest_host(
 
 def host_reached(book: Book, host: str, *, launched: bool) -> None:
     """Trust a host again that was in trouble."""
+    trouble = book.hosts.of(host)
     if book.hosts.reached(host, launched=launched):
+        if trouble is not None and trouble.lacks_agent:
+            program_appeared(book)
         book.out.append(HostBack(host))
         book.unsettled = True

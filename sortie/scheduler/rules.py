@@ -131,6 +131,11 @@ def held_at_once(kind: ErrorKind) -> HoldReason | None:
     return _HELD_AT_ONCE.get(kind)
 
 
+def handoff_failure(state: str | None) -> str:
+    """Return how the detail of a hold begins that a failed handoff to this state led to."""
+    return f"it could not be moved to {state}: "
+
+
 def hold_ended_by(held: Issue, reason: HoldReason, issue: Issue) -> str | None:
     """Return what ends the hold now that the issue reads so; None keeps it.
 

@@ -27,6 +27,7 @@ from sortie.telemetry.facts import (
     DispatchDropped,
     Fact,
     HoldEnded,
+    HoldRestored,
     HookCompleted,
     HostBack,
     HostGivenUp,
@@ -136,6 +137,7 @@ class MetricsSink:
                 | RunStopping()
                 | WaitEnded()
                 | HoldEnded()
+                | HoldRestored()
                 | StatusFileRead()
                 | WorkspaceRemoved()
                 | PauseChanged()

@@ -91,6 +91,7 @@ class Heir:
             publish=self.told.append,
             wall=lambda: WALL,
             grace=5.0,
+            has_program=finds_none,
         )
         return await recover(recovery, POLICY)
 
@@ -292,6 +293,7 @@ async def park_what_stays(world: World, run_id: RunId) -> None:
         publish=world.publish,
         wall=world.wall,
         grace=5.0,
+        has_program=finds_none,
     )
     await recover(recovery, policy_of(world.settings))
     world.transport.faults.clear()
@@ -341,3 +343,9 @@ async def test_a_handoff_is_tried_five_times_over_all_lives(clock: MockClock) ->
     assert held.reason is HoldReason.HANDOFF_FAILED
     assert len(made) == 5
     assert world.agent.runs_of("A") == 1
+
+
+async def finds_none() -> bool:
+    """Look for the agent's program, in vain."""
+    await trio.lowlevel.checkpoint()
+    return False

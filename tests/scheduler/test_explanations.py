@@ -18,6 +18,7 @@ from tests.scheduler.parking import parked
 STATE = "a change of its state in the tracker"
 CONTENT = "a change of its content in the tracker (title, description, labels; no comment)"
 RELOAD = "a reload of the workflow file: a change to it, or SIGHUP"
+FOUND = "the agent's program, once it is found"
 RETRY, STOP = "sortie retry A", "sortie stop A"
 GATES = (
     "complete",
@@ -158,7 +159,7 @@ ROWS: list[
         0.0,
         None,
         "it does not run before its hold ends",
-        (RETRY, STATE, CONTENT, RELOAD),
+        (RETRY, STATE, CONTENT, FOUND, RELOAD),
     ),
     (
         at.held_for_handoff,
@@ -271,6 +272,8 @@ def test_every_hold_names_its_ways_out(reason: HoldReason) -> None:
     expected = [RETRY, STATE]
     if reason is not HoldReason.OPERATOR:
         expected.append(CONTENT)
+    if reason is HoldReason.AGENT_NOT_FOUND:
+        expected.append(FOUND)
     if reason in special:
         expected.append(special[reason])
 

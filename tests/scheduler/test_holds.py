@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sortie.model import Blocker, Comment, HoldReason
+from sortie.model import Blocker, Comment, ErrorKind, Failed, HoldReason
 from sortie.scheduler import Policy
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Cleaning, HandingOff, Starting
-from tests.scheduler.driver import issue, only, starts
+from sortie.scheduler.claims import Cleaning, HandingOff, Held, Starting
+from tests.scheduler.driver import Driver, issue, only, starts
 from tests.scheduler.lives import A, Lives
 from tests.scheduler.parking import PARKING, edit, parked
 
@@ -274,3 +274,24 @@ def test_only_a_raised_or_removed_limit_ends_a_hold_for_the_budget(
     driver.tell(ev.PolicyChanged(replace(PARKING, max_sessions=after)))
 
     assert (driver.holds() is None) == ends
+
+
+def test_a_program_that_appears_ends_the_holds_for_want_of_it() -> None:
+    """The poll that finds the program lets the issue go; one that found it all along does not."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    missing = Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli")
+    driver.end(run.run_id, missing)
+    driver.tell(ev.CandidatesFetched((issue(),)))
+    still = driver.scheduler.snapshot(driver.now).claims
+    driver.tell(ev.CandidatesFetched((issue(),), "no kiro-cli"))
+    without = driver.scheduler.snapshot(driver.now).claims
+
+    decisions = driver.tell(ev.CandidatesFetched((issue(),)))
+
+    assert isinstance(still[issue().id], Held)
+    assert isinstance(without[issue().id], Held)
+    assert [d.reason for d in decisions if isinstance(d, do.HoldOver)] == [
+        "the agent's program is found"
+    ]
+    assert len(only(decisions, do.Refresh)) == 1

@@ -78,6 +78,12 @@ FACTS: tuple[f.Fact, ...] = (
     ),
     f.WaitEnded(issue=ISSUE, reason="terminal"),
     f.IssueHeld(issue=ISSUE, reason=HoldReason.AGENT_BLOCKED, detail="needs a person"),
+    f.HoldRestored(
+        issue=ISSUE,
+        reason=HoldReason.AGENT_NOT_FOUND,
+        detail="no kiro-cli",
+        ways_out=("sortie retry DEMO-1",),
+    ),
     f.HoldEnded(issue_id=ISSUE.id, issue_identifier="DEMO-1", reason="state changed"),
     f.HookCompleted(
         hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"

@@ -92,6 +92,7 @@ def test_every_fact_has_its_line() -> None:
         ("info", "retry.scheduled"),
         ("info", "wait.ended"),
         ("warning", "issue.held"),
+        ("warning", "hold.restored"),
         ("info", "hold.ended"),
         ("warning", "hook.completed"),
         ("info", "issue.moved"),

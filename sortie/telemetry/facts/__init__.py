@@ -36,6 +36,7 @@ from sortie.telemetry.facts.issues import (
     CommentCompleted,
     DispatchDropped,
     HoldEnded,
+    HoldRestored,
     HookCompleted,
     IssueHeld,
     IssueReconciled,
@@ -91,6 +92,7 @@ Fact = (
     | WaitEnded
     | IssueHeld
     | HoldEnded
+    | HoldRestored
     | HookCompleted
     | TransitionCompleted
     | CommentCompleted
@@ -136,6 +138,7 @@ __all__ = [
     "DispatchDropped",
     "Fact",
     "HoldEnded",
+    "HoldRestored",
     "HookCompleted",
     "HostBack",
     "HostGivenUp",

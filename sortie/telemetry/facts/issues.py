@@ -54,6 +54,16 @@ class IssueHeld:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRestored:
+    """An issue was parked when the daemon started; ``ways_out`` are what ends that, in words."""
+
+    issue: Issue
+    reason: HoldReason
+    detail: str
+    ways_out: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HoldEnded:
     """A hold is over."""
 

@@ -17,6 +17,7 @@ from sortie.telemetry.facts import (
     DaemonWasPaused,
     DispatchDropped,
     HoldEnded,
+    HoldRestored,
     HookCompleted,
     HostBack,
     HostGivenUp,
@@ -48,6 +49,7 @@ IssueFact = (
     | WaitEnded
     | IssueHeld
     | HoldEnded
+    | HoldRestored
     | TransitionCompleted
     | CommentCompleted
     | HookCompleted
@@ -106,6 +108,16 @@ def issue_line(fact: IssueFact) -> Line:
             level = "info" if reason is HoldReason.OPERATOR else "warning"
             name = issue.identifier
             return line(level, "issue.held", issue=name, reason=reason, detail=detail or None)
+        case HoldRestored(issue=issue, reason=reason, detail=detail, ways_out=ways):
+            level = "info" if reason is HoldReason.OPERATOR else "warning"
+            return line(
+                level,
+                "hold.restored",
+                issue=issue.identifier,
+                reason=reason,
+                detail=detail or None,
+                ends_with="; or ".join(ways),
+            )
         case HoldEnded(issue_identifier=name, reason=reason):
             return line("info", "hold.ended", issue=name, reason=reason)
         case TransitionCompleted() | CommentCompleted() | HookCompleted() | WorkspaceRemoved():

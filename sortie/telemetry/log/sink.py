@@ -28,6 +28,7 @@ from sortie.telemetry.facts import (
     DispatchDropped,
     Fact,
     HoldEnded,
+    HoldRestored,
     HookCompleted,
     HostBack,
     HostGivenUp,
@@ -135,6 +136,7 @@ class LogSink:
                 | WaitEnded()
                 | IssueHeld()
                 | HoldEnded()
+                | HoldRestored()
                 | CommentCompleted()
                 | HookCompleted()
                 | WorkspaceRemoved()

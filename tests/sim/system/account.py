@@ -120,6 +120,10 @@ class Account:
                 if isinstance(record, rec.RecordHold):
                     self.now.holds[record.issue.id] = (record.reason, record.issue)
                     self.now.waits.discard(record.issue.id)
+                elif isinstance(record, rec.ForgetHold):
+                    self.now.holds.pop(record.issue_id, None)
+                elif isinstance(record, rec.ResetSessions):
+                    self.now.sessions.pop(record.issue_id, None)
         self._durable = self.now.copy()
 
     def _rebase(self, records: Sequence[Record]) -> None:

@@ -132,7 +132,8 @@ class WatchedScheduler(Scheduler):
                     self._wrong(f"{process} outlives its run")
             case ev.TransitionAnswered(issue_id, token, kind):
                 claim = self._book.claims.get(issue_id)
-                if kind is not None and isinstance(claim, HandingOff) and claim.token == token:
+                failed = kind not in (None, TrackerErrorKind.CLOSED)
+                if failed and isinstance(claim, HandingOff) and claim.token == token:
                     account.now.tries[issue_id] = account.now.tries.get(issue_id, 0) + 1
             case ev.RetryAsked(issue=name):
                 if (found := self._book.find(name)) is not None:
@@ -313,6 +314,8 @@ class WatchedScheduler(Scheduler):
             case ev.TransitionAnswered(error_kind=kind):
                 moved = kind is None or kind is TrackerErrorKind.CONFLICT
                 allowed = reason is HoldReason.OPERATOR and moved
+            case ev.CandidatesFetched(hindrance=None):
+                allowed = reason is HoldReason.AGENT_NOT_FOUND
             case ev.PolicyChanged():
                 allowed = reason not in (HoldReason.OPERATOR, HoldReason.AGENT_BLOCKED)
             case ev.IssuesRefreshed(_, _, issues):

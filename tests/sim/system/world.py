@@ -212,8 +212,13 @@ class SimWorld:
             publish=self._publisher(plug),
             wall=self.wall,
             grace=self.settings.agent.stop_grace,
+            has_program=self._has_program,
         )
         return await recover(recovery, policy_of(self.settings))
+
+    async def _has_program(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self.chances.hindrance is None
 
     def _begin_account(self) -> None:
         now, wall = trio.current_time(), self.wall()
