@@ -30,6 +30,7 @@ version
 version --format json
 run --dry-run
 run --dry-run --format json
+schema
 validate broken.md
 validate --format json
 init {}.md

@@ -100,6 +100,7 @@ async def test_hooks_and_agent_get_the_run_and_no_secret(clock: MockClock) -> No
         "SORTIE_WORKSPACE": f"{ROOT}/A",
         "SORTIE_ATTEMPT": "3",
         "SORTIE_RUN_ID": RUN,
+        "GIT_CEILING_DIRECTORIES": ROOT,
     }
     assert [ran.env for ran in rig.transport.ran] == [{"PATH": "/bin", **variables}] * 3
     assert rig.agent.envs == [{"PATH": "/bin", "OWN": "x", **variables}]
