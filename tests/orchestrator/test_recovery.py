@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 import trio
@@ -343,6 +343,28 @@ async def test_a_handoff_is_tried_five_times_over_all_lives(clock: MockClock) ->
     assert held.reason is HoldReason.HANDOFF_FAILED
     assert len(made) == 5
     assert world.agent.runs_of("A") == 1
+
+
+async def test_a_run_on_a_host_that_cannot_be_asked_is_waited_out(clock: MockClock) -> None:
+    """Its issue runs again when the lease has ended what may go on there, and not before: 30 s of
+    lease, the grace time and 5 s."""
+    heir = Heir()
+    refused = TransportError("no route to host")
+    sweep = heir.transport.sweep
+
+    async def look(run_ids: Collection[RunId], **options: object) -> int:
+        if run_ids:
+            raise refused
+        return await sweep(run_ids, **options)  # type: ignore[arg-type]
+
+    setattr(heir.transport, "sweep", look)  # noqa: B010
+    memory = await heir.inherit([begun("a", host="build1")])
+    (claim,) = memory.claims
+    (stored,) = (await heir.store.recover()).retries
+
+    assert isinstance(claim, Waiting)
+    assert claim.due_at == trio.current_time() + 40.0
+    assert (stored.delay, stored.streak) == (40.0, Streak(interruptions=1))
 
 
 async def finds_none() -> bool:

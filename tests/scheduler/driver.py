@@ -55,8 +55,10 @@ class Driver:
     def tell(self, event: Event) -> list[Decision]:
         """Give the scheduler one event."""
         decisions = self.scheduler.handle(event, self.now)
-        for thing in (*decisions, *self.scheduler.snapshot(self.now).claims.values()):
+        snapshot = self.scheduler.snapshot(self.now)
+        for thing in (*decisions, *snapshot.claims.values(), *snapshot.troubled.values()):
             assert wrongly_typed(thing) == []
+        assert isinstance(self.scheduler.in_hand, Issue | None)
         return decisions
 
     def settle(self, decisions: list[Decision]) -> list[Decision]:

@@ -339,3 +339,40 @@ def test_a_run_whose_issue_moves_frees_a_slot_of_its_former_state(by_us: bool) -
     freed = driver.settle(driver.tell(ev.IssueMoved(run.run_id, issue("a", state="Doing"), by_us)))
 
     assert names(starts(freed)) == ["b"]
+
+
+def test_a_tracker_that_gives_no_answer_is_left_alone_for_a_while() -> None:
+    """The next in the queue is not asked about at once; due waits and candidates wait alike."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    driver.put(issue("a"), issue("b"))
+    driver.tell(ev.TimePassed())
+    (asked,) = driver.tell(ev.CandidatesFetched((issue("a"), issue("b"))))
+    assert isinstance(asked, do.Refresh)
+
+    silence = driver.tell(
+        ev.IssuesRefreshed(asked.token, asked.ids, (), asked.ids, "down", answered=False)
+    )
+    driver.now += 9.9
+    early = driver.tell(ev.TimePassed())
+    driver.now = driver.scheduler.wakeup_at()
+    late = driver.tell(ev.TimePassed())
+
+    assert only(silence, do.Refresh) + only(early, do.Refresh) == []
+    assert driver.now == 10.0
+    assert [q.ids for q in only(late, do.Refresh) if isinstance(q, do.Refresh)] == [{issue("b").id}]
+
+
+def test_what_is_being_reread_is_not_asked_about_twice() -> None:
+    """A tick asks about what runs, and not about what a dispatch has a question under way for."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=2))
+    driver.start(issue("a"))
+    driver.put(issue("b"))
+    driver.tell(ev.RefreshRequested())
+    driver.tell(ev.CandidatesFetched((issue("a"), issue("b"))))
+    driver.tell(ev.IssuesRefreshed(2, frozenset({issue("a").id}), (issue("a"),)))
+
+    driver.now += 60.0
+    (tick,) = only(driver.tell(ev.TimePassed()), do.Refresh)
+
+    assert isinstance(tick, do.Refresh)
+    assert tick.ids == {issue("a").id}

@@ -12,6 +12,7 @@ from sortie.model import (
     HoldReason,
     Streak,
     TrackerErrorKind,
+    WaitKind,
 )
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
@@ -111,6 +112,24 @@ def test_the_answer_to_an_earlier_handoff_counts_for_nothing() -> None:
 
     assert stale == []
     assert isinstance(claim_of(driver), HandingOff)
+
+
+def test_each_failed_handoff_is_on_record() -> None:
+    """What the next start must know: how often it failed, and how long the pause is."""
+    driver = Driver(HANDOFF)
+    (run,) = driver.start(issue())
+    waits = only(driver.end(run.run_id), rec.RecordRetry)
+    for _ in range(4):
+        claim = claim_of(driver)
+        assert isinstance(claim, HandingOff)
+        assert claim.token is not None
+        answer = ev.TransitionAnswered(issue().id, claim.token, TrackerErrorKind.UNAVAILABLE, "-")
+        waits += only(driver.settle(driver.tell(answer)), rec.RecordRetry)
+        driver.pass_time(300.0)
+
+    recorded = [(w.kind, w.tries, w.delay) for w in waits if isinstance(w, rec.RecordRetry)]
+    pauses = [0.0, 10.0, 20.0, 40.0, 80.0]
+    assert recorded == [(WaitKind.HANDOFF, n, pause) for n, pause in enumerate(pauses)]
 
 
 def test_a_handoff_survives_a_restart_without_another_run() -> None:

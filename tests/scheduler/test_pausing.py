@@ -131,3 +131,20 @@ def test_a_refresh_looks_at_the_issues_of_all_workspaces() -> None:
     assert only(by_itself, do.CleanWorkspace) == []
     (clean,) = (said for said in asked if isinstance(said, do.CleanWorkspace))
     assert clean.workspaces == memory.workspaces
+
+
+def test_a_snapshot_says_whether_dispatch_goes_on() -> None:
+    """Running, paused, running again, and draining, paused or not."""
+    driver = Driver()
+    seen = []
+    for event in (
+        ev.TimePassed(),
+        ev.PauseAsked(True),
+        ev.PauseAsked(False),
+        ev.PauseAsked(True),
+        ev.ShutdownRequested(),
+    ):
+        driver.tell(event)
+        seen.append(driver.scheduler.snapshot(driver.now).status)
+
+    assert seen == ["running", "paused", "running", "paused", "draining"]
