@@ -38,7 +38,8 @@ def validate(
 
     Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. Below
     it stands the line of the file with a mark; secrets in it appear as ***. The exit code is 1
-    where one of them is an error, and 0 where all are warnings. Nothing is asked of the tracker.
+    where one of them is an error, and 0 where all are warnings. Places on this machine are
+    looked at, and nothing is made or asked of the tracker.
 
     With - the file is read from stdin, as one that stands in this directory.
     """
@@ -58,11 +59,18 @@ def validate(
 
 def _problems(source: Source) -> Sequence[Problem]:
     from sortie.daemon.loading import load_workflow
+    from sortie.daemon.obstacles import obstacles
 
     try:
-        return load_workflow(_options(source)).warnings
+        workflow = load_workflow(_options(source))
     except WorkflowError as error:
         return error.problems
+    path = str(workflow.path)
+    found = (
+        Problem(path=path, line=0, column=0, key=key, message=flaw)
+        for key, flaw in obstacles(workflow.settings)
+    )
+    return (*workflow.warnings, *found)
 
 
 def _options(source: Source) -> RunOptions:

@@ -54,10 +54,11 @@ from sortie.scheduler.rules import NO_SLOT, OrderKey, order_key
 class Memory:
     """What an earlier life left: claims to go on with, and the rest that was recorded.
 
+    Runs under way are among the claims only where somebody looks at what another daemon does.
     ``crashed`` are the issues that were being handled when the daemon crashed.
     """
 
-    claims: tuple[Waiting | HandingOff | Held, ...] = ()
+    claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
     paused: bool = False
     sessions: dict[IssueId, int] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 from urllib.parse import quote
 
 from sortie.model import RunId, StoreError
-from sortie.store import HistoryRow
+from sortie.store import HistoryRow, Recovered
 from sortie.store.database import Database
 from sortie.store.faults import explained
 from sortie.store.migrating import migrations, require_schema
 from sortie.store.opening import place_of
-from sortie.store.reading import read_runs
+from sortie.store.reading import read_recovered, read_runs
+
+T = TypeVar("T")
 
 _BUSY_TIMEOUT = 5.0
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
@@ -40,27 +43,39 @@ def read_history(
     Blocks. Creates no file and migrates nothing: a file of an earlier version is read as it is.
     Raises StoreError, UnknownRun among them.
     """
+    page = partial(read_runs, issue=issue, limit=limit, before=before)
+    return _beside(path, page, _RUNS_SINCE)
+
+
+def read_state(path: str) -> Recovered:
+    """Return what a start would recover, as ``read_history`` reads; raises StoreError.
+
+    A file of an earlier version is refused.
+    """
+    return _beside(path, read_recovered, len(migrations()))
+
+
+def _beside(path: str, job: Callable[[Database], T], since: int) -> T:
+    """Do a job with the database of another process, or of none, as it stands."""
     place = os.path.realpath(place_of(path))
-    read = partial(_read, place, issue=issue, limit=limit, before=before)
+    read = partial(_read, place, job, since)
     found = _fingerprint(place)
     if found.journal:
         return read("mode=ro")
     # Without a -wal file nobody has it open, and SQLite would leave one behind, maybe another
     # user's, if it were not told that the file does not change. That is verified afterwards.
     try:
-        runs = read("immutable=1")
+        answer = read("immutable=1")
     except StoreError:
         if _fingerprint(place) == found:
             raise
     else:
         if _fingerprint(place) == found:
-            return runs
+            return answer
     return read("mode=ro")
 
 
-def _read(
-    path: str, access: str, *, issue: str | None, limit: int, before: RunId | None
-) -> Sequence[HistoryRow]:
+def _read(path: str, job: Callable[[Database], T], since: int, access: str) -> T:
     uri = f"file:{quote(os.fsencode(path))}?{access}"
     with (
         explained("read", path),
@@ -69,8 +84,8 @@ def _read(
         ) as connection,
     ):
         database = Database(connection, path)
-        require_schema(database, migrations(), _RUNS_SINCE)
-        return read_runs(database, issue, limit, before)
+        require_schema(database, migrations(), since)
+        return job(database)
 
 
 def _fingerprint(path: str) -> _Fingerprint:

@@ -13,8 +13,11 @@ from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran, write_issue
 
 
-def test_a_dry_run_judges_every_candidate(cli: Cli, here: Path) -> None:
+def test_a_dry_run_judges_every_candidate(
+    cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Candidates are listed in the order of dispatch, each with a verdict, and nothing changes."""
+    monkeypatch.setenv("SORTIE_AGENT_COMMAND", "sortie-kiro-sim")
     (here / "WORKFLOW.md").write_text(WORKFLOW)
     write_issue(here, "A-1", blocked_by="[A-2]")
     write_issue(here, "A-2", priority=2)
@@ -32,8 +35,9 @@ def test_a_dry_run_judges_every_candidate(cli: Cli, here: Path) -> None:
     assert sorted(here.rglob("*")) == before
 
 
-def test_a_dry_run_is_data(cli: Cli, here: Path) -> None:
+def test_a_dry_run_is_data(cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """JSON holds a row for each candidate."""
+    monkeypatch.setenv("SORTIE_AGENT_COMMAND", "sortie-kiro-sim")
     (here / "WORKFLOW.md").write_text(WORKFLOW)
     write_issue(here, "A-1", priority=3)
     write_issue(here, "A-2", blocked_by="[gone]", title="'[bold]x\\e'")

@@ -241,3 +241,29 @@ def test_a_file_can_come_through_a_pipe(
     assert ran.out.startswith(out)
     assert ran.err.startswith(err)
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "key"),
+    [
+        ("db_path: there", "db_path"),
+        ("workspace:\n  root: file", "workspace.root"),
+        ("agent:\n  command: kiro-cli 'chat", "agent.command"),
+    ],
+)
+def test_what_cannot_be_used_on_this_machine_is_found(
+    cli: Cli, here: Path, settings: str, key: str
+) -> None:
+    """A database that is a directory, a root that is a file and an open quote are errors."""
+    (here / "there").mkdir()
+    (here / "file").write_text("")
+    (here / "WORKFLOW.md").write_text(
+        "---\ntracker:\n  kind: file\n  active_states: [Todo]\nfile:\n  path: there\n"
+        f"{settings}\n---\nWork.\n"
+    )
+
+    ran = cli("validate")
+
+    assert ran.code == 1
+    assert f"WORKFLOW.md: {key}: " in ran.out
+    assert [path.name for path in sorted(here.iterdir())] == ["WORKFLOW.md", "file", "there"]

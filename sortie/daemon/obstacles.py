@@ -1,0 +1,65 @@
+"""What stands in the way of a start, found without making or changing anything."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+
+from sortie.config import Settings
+from sortie.model import StoreError
+from sortie.store.filesystems import refuse_network
+
+
+def obstacles(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield key and sentence for each setting that names what cannot be used on this machine."""
+    found = {"db_path": _database(settings.db_path)}
+    if not settings.worker.ssh_hosts:
+        found["workspace.root"] = _root(settings.workspace.root)
+    found["agent.command"] = _command(settings.agent.command)
+    for key, flaw in found.items():
+        if flaw is not None:
+            yield key, flaw
+
+
+def _database(path: str) -> str | None:
+    above = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        return f"{path} is a directory; name a file"
+    if os.path.lexists(path) and not os.path.isfile(path):
+        return f"{path} is not a regular file; name another"
+    if not os.path.isdir(above):
+        return f"the directory {above} is not there; make it, or name another file"
+    if not os.access(path if os.path.exists(path) else above, os.W_OK):
+        return f"{path} cannot be written; make it writable, or name another file"
+    try:
+        refuse_network(os.path.abspath(path))
+    except StoreError as exc:
+        return str(exc)
+    return None
+
+
+def _root(path: str) -> str | None:
+    if os.path.islink(path):
+        return f"{path} is a link; name the directory itself"
+    place = path
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        return f"{place} is not a directory; remove it, or name another"
+    if not os.access(place, os.W_OK | os.X_OK):
+        return f"{place} cannot be written; make it writable, or name another directory"
+    if place == path and os.stat(path).st_uid != os.geteuid():
+        return f"{path} belongs to another user; name a directory of your own"
+    return None
+
+
+def _command(command: str | tuple[str, ...] | None) -> str | None:
+    if not isinstance(command, str) or shutil.which(command) is not None:
+        return None
+    try:
+        shlex.split(command)
+    except ValueError as exc:
+        return f"{command!r} cannot be split into words: {exc}; close the quote, or write a list"
+    return None
