@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -11,8 +11,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import ErrorKind, HoldReason, IssueId, TrackerErrorKind, TransportError
+from sortie.model import ErrorKind, HoldReason, IssueId, RunStatus, TrackerErrorKind, TransportError
+from sortie.scheduler import Record
 from sortie.scheduler import records as rec
+from sortie.store import RecordRefused
 from sortie.telemetry import facts
 from sortie.transports import Command
 from sortie.workflow import Prompt
@@ -215,3 +217,33 @@ async def test_a_crash_that_was_chance_is_forgotten(clock: MockClock) -> None:
         await world.until(facts.TransitionCompleted, 4)
 
     assert (await world.store.recover()).crashes == ()
+
+
+async def test_a_record_that_no_row_can_hold_is_blamed_on_its_issue(clock: MockClock) -> None:
+    """The daemon ends, and the next lives know over which issue; from the third on it is held."""
+    world = poisoned()
+    commit = world.store.commit
+
+    async def refuse(records: Sequence[Record], at: float) -> None:
+        for record in records:
+            if not isinstance(record, rec.RecordExit) or record.run_id not in runs_of_a():
+                continue
+            if record.status is RunStatus.SUCCEEDED:
+                raise RecordRefused("a number is too large", record)
+        await commit(records, at)
+
+    def runs_of_a() -> set[str]:
+        return {fact.run_id for fact in world.of(facts.RunStarted) if fact.issue.id == "a"}
+
+    setattr(world.store, "commit", refuse)  # noqa: B010
+    for _ in range(2):
+        orchestrator = await world.born()
+        with pytest.raises(ExceptionGroup) as caught:
+            await orchestrator.run()
+        assert caught.group_contains(RecordRefused)
+    setattr(world.store, "commit", commit)  # noqa: B010
+    async with world.life() as living:
+        await trio.sleep(60)
+        held = {claim.issue.id: claim.reason for claim in living.snapshot().held}
+
+    assert held == {"a": HoldReason.INTERNAL_ERROR}

@@ -134,10 +134,12 @@ async def test_runs_are_ended_before_they_are_recorded_as_over(clock: MockClock)
     known = KnownWorkspace(issue_id=IssueId("z"), identifier="Z", host="local", path="/elsewhere/Z")
     process = ProcessIdentity(pid=4711, started_at=1.0)
     seen: list[int] = []
+    roots: list[object] = []
     sweep = heir.transport.sweep
 
     async def look(*args: object, **options: object) -> int:
         seen.append(len((await heir.store.recover()).unfinished))
+        roots.append(options["roots"])
         return 3 + await sweep(*args, **options)  # type: ignore[arg-type]
 
     setattr(heir.transport, "sweep", look)  # noqa: B010
@@ -150,7 +152,7 @@ async def test_runs_are_ended_before_they_are_recorded_as_over(clock: MockClock)
         ]
     )
 
-    assert seen == [2]
+    assert (seen, roots) == ([2], [{"run-a": process}])
     assert heir.transport.swept == [frozenset({"run-a", "run-b", removal_cookie(known)})]
     assert [(c.issue.id, c.streak) for c in memory.claims if isinstance(c, Waiting)] == [
         ("a", Streak(failures=2, interruptions=1)),
