@@ -101,7 +101,7 @@ async def test_an_issue_that_becomes_terminal_ends_its_run_and_its_workspace(
         await daemon.line("workspace.removed", issue="DONE")
         state = await daemon.state()
 
-    assert state["counts"] == {"running": 0, "waiting": 0, "held": 0}
+    assert set(state["counts"].values()) == {0}
     assert not (place.workspaces / "DONE").exists()
     assert (place.workspaces / "PARKED").is_dir()
 
