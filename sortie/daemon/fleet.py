@@ -4,6 +4,7 @@ use on."""
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,9 +20,10 @@ from sortie.transports import Transport
 from sortie.transports.local import LocalTransport
 from sortie.transports.ssh.bridge import Bridge, open_bridge
 from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.rootlocks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.starting import Bounds
-from sortie.transports.ssh.transport import SshTransport
+from sortie.transports.ssh.transport import SshTransport, new_nonce
 from sortie.transports.watched import Watch, WatchedTransport
 
 
@@ -44,6 +46,8 @@ class Fleet:
         self._owed: dict[str, set[RunId]] = {}
         self._connections: dict[tuple[str, SshSettings], Connections] = {}
         self.helper_environ: Mapping[str, str] = {}
+        self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
+        self._holder = f"pid {os.getpid()} on {platform.node()}"
         self._noticed: set[tuple[str, str]] = set()
         self._unheard: list[Event] = []
         self._tell: Callable[[Event], object] = self._unheard.append
@@ -74,14 +78,29 @@ class Fleet:
                 notice=partial(self._notice, host),
             )
             owed = self._owed.setdefault(host, set())
-            self._remote[key] = WatchedTransport(remote, self._watch(), owed)
+            hold = self._locks_of(host, ssh, handshake).hold
+            self._remote[key] = WatchedTransport(remote, self._watch(), owed, hold)
         return self._remote[key]
 
     def _set_wanted(self, settings: Settings) -> None:
         """Keep the connections of these settings, and no others that nobody uses."""
         ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
         for (host, used_ssh), connections in self._connections.items():
-            connections.set_wanted(host in hosts and used_ssh == ssh)
+            wanted = host in hosts and used_ssh == ssh
+            if not wanted and (host, used_ssh) in self._locks:
+                self._locks[host, used_ssh].release()
+            connections.set_wanted(wanted)
+
+    def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
+        if (host, ssh) not in self._locks:
+            self._locks[host, ssh] = RootLocks(
+                host,
+                self._connections[host, ssh],
+                self._holder,
+                new_nonce,
+                Bounds(handshake=handshake),
+            )
+        return self._locks[host, ssh]
 
     def hurry(self) -> None:
         """Give no process any more grace, on whatever host."""

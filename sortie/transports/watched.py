@@ -42,12 +42,20 @@ class Watch:
 class WatchedTransport:
     """Passes everything on to another transport, and keeps its account.
 
-    ``owed`` are the runs to look for; transports of one host may share it.
+    ``owed`` are the runs to look for; transports of one host may share it. ``hold`` makes a root
+    ours before it is written to, or raises HostError.
     """
 
-    def __init__(self, transport: Transport, watch: Watch, owed: set[RunId] | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        watch: Watch,
+        owed: set[RunId] | None = None,
+        hold: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
         self._transport = transport
         self._watch = watch
+        self._hold = hold
         self._owed = set() if owed is None else owed
         self._paying = trio.Lock()
         self._well = False
@@ -140,11 +148,15 @@ class WatchedTransport:
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """See the port."""
         await self._pay()
+        if self._hold is not None:
+            await self._ask(self._hold(root))
         return await self._ask(self._transport.make_directory(root, name))
 
     async def remove_directory(self, root: str, name: str) -> bool:
         """See the port."""
         await self._pay()
+        if self._hold is not None:
+            await self._ask(self._hold(root))
         return await self._ask(self._transport.remove_directory(root, name))
 
     async def contained(self, root: str, path: str) -> bool:

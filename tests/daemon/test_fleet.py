@@ -16,6 +16,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
+from sortie.transports.ssh.rootlocks import RootLocks
 from tests.transports.fake import FakeTransport
 from tests.worker.rig import settings_of
 
@@ -67,6 +68,7 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
     told: list[Fact] = []
     inner = FakeTransport(directories=["/w"])
     monkeypatch.setattr("sortie.daemon.fleet.SshTransport", lambda *_args, **_options: inner)
+    monkeypatch.setattr(RootLocks, "hold", hold)
     async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
         remote = fleet.transport(NOWHERE, settings())
         inner.faults["sweep"] = HostError(HostTrouble.UNREACHABLE, "refused")
@@ -78,6 +80,10 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
         await remote.make_directory("/w", "b")
 
     assert told == [facts.OrphansReaped(where="host", count=2)]
+
+
+async def hold(_locks: RootLocks, _root: str) -> None:
+    await trio.lowlevel.checkpoint()
 
 
 async def end_two(*_args: object, **_options: object) -> int:

@@ -16,7 +16,14 @@ from functools import partial
 from sortie.model import TransportError
 from sortie.transports.local.opening import parts_of, plain, single
 from sortie.transports.ssh.asking import ANSWER_BOUND, ANSWER_LIMIT, Answer, Shell
-from sortie.transports.ssh.scripts import assignment, printing, question, quoted, text
+from sortie.transports.ssh.scripts import (
+    assignment,
+    printing,
+    question,
+    quoted,
+    standing_question,
+    text,
+)
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
@@ -115,6 +122,13 @@ def _path(variable: str, path: str) -> bytes:
     if below != "/":
         lines += b"\n%s=${%s%%/}%s" % (variable.encode(), variable.encode(), quoted(below))
     return lines
+
+
+def holding_script(nonce: str, root: str, holder: str, lease: float) -> bytes:
+    """Return the question that holds a root for as long as its session lives."""
+    given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
+    body = [text("places"), _path("root", root), *given, text("hold")]
+    return standing_question(nonce, body)
 
 
 def _short(name: str) -> str:

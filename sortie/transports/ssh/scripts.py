@@ -198,6 +198,11 @@ def question(nonce: str, body: Iterable[bytes]) -> bytes:
     return _block(assignment("nonce", nonce), text("asking"), *body, b"leave")
 
 
+def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
+    """Return a script that answers yes, and goes on as long as its session lives, or no."""
+    return _block(assignment("nonce", nonce), text("alone"), *body)
+
+
 def looking_script(nonce: str) -> bytes:
     """Return the script that shows processes and signals them."""
     return _block(assignment("nonce", nonce), text("looking"))

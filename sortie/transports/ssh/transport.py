@@ -47,7 +47,8 @@ from sortie.transports.ssh.sweeping import Sweep
 Delivery = Literal["stdin", "inline"]
 
 
-def _random_nonce() -> str:
+def new_nonce() -> str:
+    """Return a text that was never used before."""
     return f"sortie-{secrets.token_hex(16)}"
 
 
@@ -83,7 +84,7 @@ class SshTransport:
         *,
         delivery: Delivery = "stdin",
         bounds: Bounds | None = None,
-        new_nonce: Callable[[], str] = _random_nonce,
+        new_nonce: Callable[[], str] = new_nonce,
         notice: Callable[[str], object] | None = None,
     ) -> None:
         self._host = host

@@ -1,0 +1,45 @@
+# Holds a root for one daemon: until its stdin ends, or brings no line for $lease seconds.
+#
+# The kernel frees a lock of flock(1) with us. Without flock it is a directory that names us by pid
+# and start, which whoever comes after our end may take.
+
+[ -L "$root" ] && no "$A_LINK"
+if ! exists "$root"; then
+  above=${root%/*}
+  said=$(mkdir -p -- "${above:-/}" 2>&1) || because "$said"
+  said=$(mkdir -m 700 -- "$root" 2>&1) || exists "$root" || because "$said"
+fi
+go_to_root "$root" || no "$REPLACED"
+lock=./@daemon.lock
+[ -L "$lock" ] && no "$A_LINK"
+held() {
+  read -r by <"$1"
+  no "another daemon ($by) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
+}
+start_of() { IFS= read -r s <"/proc/$1/stat" && set -- ${s##*) } && start=${20}; }
+
+if command -v flock >/dev/null; then
+  { exec 9>>"$lock"; } || no 'the lock cannot be written'
+  flock -n 9 || held "$lock"
+else
+  start_of $$ || no 'the host has neither flock nor /proc'
+  me="$$ $start"
+  until mkdir "$lock.d"; do
+    read -r pid born <"$lock.d/owner" || { sleep 1; read -r pid born <"$lock.d/owner"; }
+    start=
+    [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ] && held "$lock"
+    # One of those who find it without its owner moves it away.
+    mv "$lock.d" "$lock.$$" && rm -rf "$lock.$$"
+  done
+  printf '%s\n' "$me" >"$lock.d/owner"
+  trap 'rm -rf "$lock.d"' EXIT
+fi
+printf '%s\n' "$holder" >"$lock"
+yes held
+if timeout 5 true; then
+  line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 9>&-; }
+else
+  line() { IFS= read -r x <&3; }
+fi
+while line; do :; done
+exit 0
