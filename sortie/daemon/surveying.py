@@ -81,16 +81,17 @@ def judge(
         scheduler.handle(ev.PollFailed(fault, skipped=True), 0.0)
     claims = scheduler.snapshot(0.0).claims
     return [
-        Surveyed(issue, _reasons(scheduler, issue, claims.get(issue.id), fault))
+        Surveyed(issue, _reasons(scheduler, issue, claims.get(issue.id), fault, hindrance))
         for issue in sorted(issues, key=order_key)
     ]
 
 
 def _reasons(
-    scheduler: Scheduler, issue: Issue, claim: Claim | None, fault: str
+    scheduler: Scheduler, issue: Issue, claim: Claim | None, fault: str, hindrance: str | None
 ) -> tuple[str, ...]:
     if isinstance(claim, Rechecking):  # it was chosen
-        return (fault,) if fault else ()
+        tried = f"it would be tried, and held: {hindrance}" if hindrance else ""
+        return tuple(filter(None, (fault or tried,)))
     return tuple(v.reason for v in scheduler.explain(issue, 0.0) if v.reason is not None)
 
 

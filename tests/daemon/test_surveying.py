@@ -173,13 +173,14 @@ def test_a_survey_beside_a_daemon_sees_its_runs(options: RunOptions, tmp_path: P
 def test_a_survey_names_what_forbids_a_start(options: RunOptions, tmp_path: Path) -> None:
     """A database that is a directory, a root that is a file and a missing program are told."""
     text = options.workflow.read_text()
-    options.workflow.write_text(text.replace("kiro-sim", "no-such-program"))
-    (without,) = {reasons for reasons in verdicts(options).values() if "no-such" in str(reasons)}
+    options.workflow.write_text(text.replace("sortie-kiro-sim", "no-such-program"))
+    without = verdicts(options)
     options.workflow.write_text(text)
     (tmp_path / ".sortie.db").mkdir()
     (tmp_path / "work").write_text("")
     broken = verdicts(options)
 
-    assert "was not found on local" in str(without)
+    assert all("'no-such-program' was not found" in str(reasons) for reasons in without.values())
+    assert without["T-1"][0].startswith("it would be tried, and held: ")
     assert all("db_path: " in str(reasons) for reasons in broken.values())
     assert all("workspace.root: " in str(reasons) for reasons in broken.values())
