@@ -207,7 +207,7 @@ async def test_an_issue_waits_for_the_host_of_its_workspace(
 
     (closed,) = [gate for gate in why["gates"] if not gate["open"]]
     assert closed["gate"] == "host slot"
-    assert "one: it has 1 of 1 runs, and its workspace is there" in closed["reason"]
+    assert "one has 1 of 1 runs, and its workspace is there" in closed["reason"]
     assert [(row["issue"], row["host"]) for row in rows] == [
         ("A", "one"),
         ("B", "one"),

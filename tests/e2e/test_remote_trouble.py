@@ -111,7 +111,7 @@ async def test_an_issue_whose_workspace_was_only_made_goes_elsewhere(
 async def test_without_a_good_host_issues_wait_and_nothing_runs_here(
     place: Place, start: Start, fleet: Fleet
 ) -> None:
-    """The issue keeps its attempt, and explain names every host with what is wrong there."""
+    """The issue keeps its attempt, explain names every host, and the hosts say what is wrong."""
     advice = spoil(fleet)
     fleet.write_workflow(hosts=list(advice))
     place.add_issue("A")
@@ -122,17 +122,19 @@ async def test_without_a_good_host_issues_wait_and_nothing_runs_here(
         with trio.fail_after(PATIENCE):
             while [n for n in (await daemon.state())["counts"].items() if n[1]] != [("waiting", 1)]:
                 await trio.sleep(0.05)
-        (waiting,) = (await daemon.state())["waiting"]
+        seen = await daemon.state()
         why = await explained(place, "A")
         text = (await place.sortie("explain", "A")).out
     rows = await place.history()
 
     (closed,) = [gate for gate in why["gates"] if not gate["open"]]
     assert closed["gate"] == "host slot"
+    (waiting,) = seen["waiting"]
+    troubles = {host["host"]: host["reason"] for host in seen["hosts"]}
     for host, words in advice.items():
         for told in (waiting["reason"], closed["reason"], text):
             assert host in told
-            assert all(word in told for word in words)
+        assert all(word in troubles[host] for word in words)
     assert waiting["attempt"] == 0
     assert {row["attempt"] for row in rows} == {0}
     assert place.agents("start") == []
