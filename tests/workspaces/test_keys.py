@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from sortie.model import WorkspaceError
@@ -70,9 +70,12 @@ def test_identifiers_that_look_alike_keep_apart(one: str, other: str) -> None:
     assert workspace_key(one) != workspace_key(other)
 
 
-@given(
-    st.text("aA \t\u00a0", min_size=1, max_size=5), st.text("aA \t\u00a0", min_size=1, max_size=5)
-)
+ALIKE = st.text("aAäÄ\u0308 \t\u00a0", min_size=1, max_size=5)
+
+
+@given(ALIKE, ALIKE)
+@example("ä", "Ä")
+@example("ä", "a\u0308")
 def test_identifiers_that_differ_by_case_or_blanks_keep_apart(one: str, other: str) -> None:
     """Nothing is trimmed, folded or joined on the way to a name."""
     assume(one != other)
