@@ -86,11 +86,16 @@ class Places:
         answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
         return os.fsdecode(answer.content)
 
-    async def occupied(self, path: str) -> dict[int, int | None]:
+    async def occupied(self, path: str) -> dict[int, int | None] | None:
         """Return the pids of the processes whose working directory is ``path`` or below it, each
-        with its soft limit on file locks, which may be a launch's mark."""
+        with its soft limit on file locks, which may be a launch's mark.
+
+        None where the host has no /proc, and so nobody can be seen.
+        """
         body = [_path("path", path), text("occupied")]
         answer = await self._ask(f"look who lives in {path}", body)
+        if answer.said == "blind":
+            return None
         found: dict[int, int | None] = {}
         for word in answer.said.split():
             pid, _, limit = word.partition(":")

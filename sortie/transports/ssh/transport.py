@@ -187,13 +187,14 @@ class SshTransport:
         """End what runs that are over left living in a directory of the host; see the port.
 
         Known are they by the mark that each launch hands on, where the host's shell can set it.
+        On a host without /proc nobody can be seen, and a run begins all the same.
         """
         ended: set[int] = set()
-        pids = await self._places.occupied(path)
+        pids = await self._places.occupied(path) or {}
         for marker in {mark for mark in pids.values() if self._is_over(mark)}:
             ended |= await self._clear(marker, 0.0 if self._hurry.is_set() else grace)
         if ended:
-            pids = await self._places.occupied(path)
+            pids = await self._places.occupied(path) or {}
         if pids:
             raise ProcessesLeft(
                 f"somebody lives in {path} on host {self._host}: processes"
@@ -219,8 +220,17 @@ class SshTransport:
         return _pids(before) - _pids(after)
 
     async def occupied(self, path: str) -> list[int]:
-        """Return the pids of the host's processes that live in a directory; see the port."""
-        return list(await self._places.occupied(path))
+        """Return the pids of the host's processes that live in a directory; see the port.
+
+        Raises TransportError where the host has no /proc to look at.
+        """
+        pids = await self._places.occupied(path)
+        if pids is None:
+            raise TransportError(
+                f"could not look who lives in {path}: host {self._host} has no /proc; look there,"
+                " and remove it by hand"
+            )
+        return list(pids)
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable on the host; see the port.

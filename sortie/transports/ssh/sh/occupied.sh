@@ -1,5 +1,6 @@
-# Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks.
-[ -r /proc/self/stat ] || no 'the host has no /proc'
+# Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks;
+# says that it is blind where the host has no /proc.
+[ -r /proc/self/stat ] || { yes blind; leave; }
 cd -P -- "$path" || { yes; leave; }
 home=${PWD%/} found=
 for p in /proc/[0-9]*; do
