@@ -85,6 +85,18 @@ async def test_a_second_daemon_is_refused_and_told_of_the_first(
     assert caught.value.trouble is HostTrouble.OCCUPIED
 
 
+async def test_a_lock_whose_file_was_removed_is_held(
+    sshd: Sshd, one: Connections, other: Connections, root: str
+) -> None:
+    """Whoever works in the root can remove the file; the root itself is locked."""
+    if not (sshd.home / ".bashrc").exists():
+        await locks(sshd, one, "pid 1 on alpha").hold(root)
+        (Path(root) / "@daemon.lock").unlink()
+
+        with pytest.raises(HostError, match=r"another daemon .* works in"):
+            await locks(sshd, other, "pid 2 on beta").hold(root)
+
+
 async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: Connections, root: str) -> None:
     """Its link was lost; the next use of the root holds it anew."""
     first = locks(sshd, one, "pid 1 on alpha")

@@ -1,7 +1,8 @@
 # Holds a root for one daemon: until its stdin ends, or brings no line for $lease seconds.
 #
-# The kernel frees a lock of flock(1) with us. Without flock it is a directory that names us by pid
-# and start, which whoever comes after our end may take.
+# The kernel frees a lock of flock(1) with us. The root itself is locked, as whoever works in it may
+# remove the file, which says who we are. Without flock it is a directory that names us by pid and
+# start, which whoever comes after our end may take.
 
 [ -L "$root" ] && no "$A_LINK"
 if ! exists "$root"; then
@@ -12,19 +13,31 @@ fi
 go_to_root "$root" || no "$REPLACED"
 lock=./@daemon.lock
 [ -L "$lock" ] && no "$A_LINK"
+exists "$lock" && [ ! -f "$lock" ] && no "$PWD/@daemon.lock is no regular file; remove it"
+UNWRITABLE="@daemon.lock cannot be written in $PWD; look at the space and the rights there"
 held() {
+  by=
   read -r by <"$1"
-  no "another daemon ($by) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
+  no "another daemon (${by:-it does not say which}) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
 }
 start_of() { IFS= read -r s <"/proc/$1/stat" && set -- ${s##*) } && start=${20}; }
 
 if command -v flock >/dev/null; then
-  { exec 9>>"$lock"; } || no 'the lock cannot be written'
+  # Not every file system can lock a directory: a failure that is no refusal (1) is passed over.
+  # Without "command" a shell ends where it cannot open what exec is given.
+  if command exec 8<.; then
+    flock -n 8
+    [ $? != 1 ] || held "$lock"
+  fi
+  command exec 9>>"$lock" || no "$UNWRITABLE"
   flock -n 9 || held "$lock"
 else
   start_of $$ || no 'the host has neither flock nor /proc'
   me="$$ $start"
+  tries=0
   until mkdir "$lock.d"; do
+    tries=$((tries + 1))
+    [ "$tries" -le 5 ] || no "$UNWRITABLE"
     read -r pid born <"$lock.d/owner" || { sleep 1; read -r pid born <"$lock.d/owner"; }
     start=
     [ -n "$pid" ] && start_of "$pid" && [ "$start" = "$born" ] && held "$lock"
@@ -37,7 +50,7 @@ fi
 printf '%s\n' "$holder" >"$lock"
 yes held
 if timeout 5 true; then
-  line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 9>&-; }
+  line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 8<&- 9>&-; }
 else
   line() { IFS= read -r x <&3; }
 fi
