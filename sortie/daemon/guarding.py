@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import trio
 
 from sortie.model import SortieError
-from sortie.resources import Shortages, keep_account, shortage_behind
+from sortie.resources import Shortage, Shortages, keep_account, shortage_behind
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import keep_reserve
 from sortie.resources.watchdog import Watchdog
@@ -35,9 +35,14 @@ class Guard:
 
 def shortages_told_to(publish: Publish) -> Shortages:
     """Return an account that tells of the beginning and the end of each shortage."""
+
+    def ended(shortage: Shortage) -> None:
+        keep_reserve()
+        publish(facts.ShortageEnded(resource=shortage.resource))
+
     return Shortages(
         begun=lambda s: publish(facts.ShortageBegan(resource=s.resource, message=str(s))),
-        ended=lambda s: publish(facts.ShortageEnded(resource=s.resource)),
+        ended=ended,
     )
 
 

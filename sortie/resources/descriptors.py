@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 
 RESERVE = 8
@@ -26,8 +26,16 @@ class _Limits:
         self.starting = 0
 
 
+class _Reserve:
+    """The descriptors kept back now; ``wanted`` is how many that should be."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self.kept: list[int] = []
+
+
 _limits = _Limits()
-_reserve: list[int] = []
+_reserve = _Reserve()
 
 
 def own(fd: int, mode: str) -> BinaryIO:
@@ -62,30 +70,37 @@ def open_files_limit() -> int:
 
 
 def keep_reserve() -> None:
-    """Hold ``RESERVE`` descriptors back, or as many of them as can be had."""
-    try:
-        while len(_reserve) < RESERVE:
-            _reserve.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-    except OSError:
-        return
+    """Hold ``RESERVE`` descriptors back, or as many of them as can be had; again after a shortage,
+    in which others may have taken what was lent."""
+    _reserve.wanted = RESERVE
+    _fill_reserve()
 
 
 @contextmanager
 def lent_reserve() -> Iterator[None]:
     """Let the block use what is kept back."""
-    had = len(_reserve)
-    give_up_reserve()
+    _empty_reserve()
     try:
         yield
     finally:
-        if had:
-            keep_reserve()
+        _fill_reserve()
 
 
 def give_up_reserve() -> None:
     """Hold nothing back any more."""
-    while _reserve:
-        os.close(_reserve.pop())
+    _reserve.wanted = 0
+    _empty_reserve()
+
+
+def _fill_reserve() -> None:
+    with suppress(OSError):
+        while len(_reserve.kept) < _reserve.wanted:
+            _reserve.kept.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+
+
+def _empty_reserve() -> None:
+    while _reserve.kept:
+        os.close(_reserve.kept.pop())
 
 
 @contextmanager

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+import os
 
-from sortie.daemon.guarding import expected_failures
+import pytest
+import trio
+import trio.testing
+
+from sortie.daemon.guarding import expected_failures, shortages_told_to
 from sortie.model import SortieError
-from sortie.resources import Shortage
+from sortie.resources import Resource, Shortage
+from sortie.resources.descriptors import lent_reserve
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from tests.resources.scarcity import descriptors_left, own_reserve
 
 NO_THREAD = RuntimeError("can't start new thread")
 BUG = RuntimeError("dictionary changed size")
@@ -36,3 +44,25 @@ def test_a_bug_leaves_as_it_is(error: Exception) -> None:
         raise error
 
     assert caught.value is error
+
+
+async def test_the_reserve_is_held_again_when_a_shortage_is_over(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Others may have taken it; the next shortage finds it whole, and nobody has to lend it first."""
+    told: list[Fact] = []
+    shortages = shortages_told_to(told.append)
+    nursery.start_soon(shortages.watch)
+
+    with own_reserve():
+        with descriptors_left(0), lent_reserve():
+            pass
+        shortages.meet(Shortage(Resource.FILES, "no more files"))
+        await trio.sleep(10)
+        with descriptors_left(1):
+            held = os.open(os.devnull, os.O_RDONLY)
+            with lent_reserve():
+                os.close(os.open(os.devnull, os.O_RDONLY))
+            os.close(held)
+
+    assert [type(fact) for fact in told] == [facts.ShortageBegan, facts.ShortageEnded]

@@ -74,6 +74,20 @@ def test_the_reserve_is_there_when_nothing_else_is() -> None:
         os.close(held)
 
 
+def test_a_reserve_that_others_took_is_held_again_when_there_is_room() -> None:
+    """What was lent and taken meanwhile is not lost for the next shortage."""
+    with own_reserve():
+        with descriptors_left(0), lent_reserve():
+            pass  # nobody gets a descriptor now, the reserve neither
+        with lent_reserve():
+            pass
+        with descriptors_left(1):
+            held = os.open(os.devnull, os.O_RDONLY)
+            with lent_reserve():
+                os.close(os.open(os.devnull, os.O_RDONLY))
+            os.close(held)
+
+
 def test_a_descriptor_of_which_no_file_can_be_made_is_closed(tmp_path: Path) -> None:
     """A directory is opened and refused, and leaves nothing behind."""
     before = len(os.listdir("/proc/self/fd"))
