@@ -64,6 +64,7 @@ class WatchedScheduler(Scheduler):
         self._asked_at: dict[int, int] = {}
         self._answered: set[int] = set()
         self._informed: dict[IssueId, int] = {}
+        self._read: dict[IssueId, Issue] = {}
         self._freshness = Freshness()
         self._serving = Serving(self._book.epoch)
         self._serving.remember(c for c in self._book.claims.values() if isinstance(c, Waiting))
@@ -110,8 +111,10 @@ class WatchedScheduler(Scheduler):
                 if token not in self._asked_at or token in self._answered:
                     self._wrong(f"question {token} was answered twice, or never asked")
                 self._answered.add(token)
+                self._read |= {issue.id: issue for issue in event.issues}
             case ev.IssueMoved(run_id, issue):
                 self._informed[issue.id] = self._step
+                self._read[issue.id] = issue
                 if run_id in account.open:
                     self._hear_reread(account.open[run_id], issue)
             case ev.TurnStarted(run_id, turn):
@@ -316,6 +319,9 @@ class WatchedScheduler(Scheduler):
                 allowed = reason is HoldReason.OPERATOR and moved
             case ev.CandidatesFetched(hindrance=None):
                 allowed = reason is HoldReason.AGENT_NOT_FOUND
+            case ev.WorkerExited():  # the hold was promised for an issue that is finished now
+                newest = self._read.get(issue_id, held)
+                allowed = reason is HoldReason.OPERATOR and self._policy.is_terminal(newest)
             case ev.PolicyChanged():
                 allowed = reason not in (HoldReason.OPERATOR, HoldReason.AGENT_BLOCKED)
             case ev.IssuesRefreshed(_, _, issues):
