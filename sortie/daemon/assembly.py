@@ -20,7 +20,7 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.orchestrator.office import Readiness
-from sortie.resources import Shortage, Shortages, run_in_thread
+from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
 from sortie.worker import Bench
@@ -136,8 +136,8 @@ async def simulator_of(bench: Bench) -> str | None:
 async def preflight(bench: Bench, store: Store, lock: Lock, shortages: Shortages) -> Readiness:
     """Look whether runs can be recorded, have a place, which is ours, and an agent.
 
-    Of remote hosts only their runs tell. While this machine is short of something, nothing is
-    launched on any.
+    Of remote hosts only their runs tell. While this machine is short of something, one run at a
+    time is launched, on whatever host.
     """
     is_remote = bool(bench.settings.worker.ssh_hosts)
     try:
@@ -151,5 +151,7 @@ async def preflight(bench: Bench, store: Store, lock: Lock, shortages: Shortages
         try:
             await agent_program(bench)
         except AgentError as exc:
-            return Readiness(hindrance=str(exc))
-    return Readiness(hindrance="; ".join(shortages.shortages) or None)
+            if shortage_behind(exc) is None:
+                return Readiness(hindrance=str(exc))
+            return Readiness(shortage=str(exc))
+    return Readiness(shortage="; ".join(shortages.shortages) or None)

@@ -45,9 +45,9 @@ async def poll(office: Office, states: tuple[str, ...], tell: Tell) -> None:
             return
         issues = tuple(await office.tracker.fetch_candidates(states))
         count = len(issues)
-        if ready.hindrance is not None:
-            result, error = "skipped", ready.hindrance
-        tell(ev.CandidatesFetched(issues, ready.hindrance))
+        if trouble := ready.hindrance or ready.shortage:
+            result, error = "skipped", trouble
+        tell(ev.CandidatesFetched(issues, ready.hindrance, ready.shortage))
     except (TrackerError, StoreError) as exc:
         result, error = "error", str(exc)
         tell(ev.PollFailed(error))

@@ -14,10 +14,12 @@ from sortie.worker import Bench
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
     """What a preflight found: ``fault`` forbids any dispatch and any poll; ``hindrance`` says
-    why no agent can be launched. None: all is well."""
+    why no agent can be launched, and ``shortage`` what this machine is short of. None: all is
+    well."""
 
     fault: str | None = None
     hindrance: str | None = None
+    shortage: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

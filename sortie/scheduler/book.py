@@ -108,6 +108,7 @@ class Book:
     poll_error: str | None = None
     skipped: str | None = NOT_LOOKED
     hindrance: str | None = None
+    shortage: str | None = None
     reconciling: int | None = None
     token: int = 0
     silent_until: float = 0.0

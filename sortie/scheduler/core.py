@@ -154,13 +154,13 @@ class Scheduler:
         match event:
             case ev.TimePassed():
                 self._on_time(now)
-            case ev.CandidatesFetched(issues, hindrance):
+            case ev.CandidatesFetched(issues, hindrance, shortage):
                 self._poll_answered(now)
                 book.skipped = book.poll_error = None
                 book.silent_until = now
                 if book.hindrance is not None and hindrance is None:
                     program_appeared(book)
-                book.hindrance = hindrance
+                book.hindrance, book.shortage = hindrance, shortage
                 note_candidates(book, issues)
             case ev.PollFailed(error, skipped):
                 self._poll_answered(now)

@@ -27,10 +27,12 @@ class TimePassed:
 
 @dataclass(frozen=True, slots=True)
 class CandidatesFetched:
-    """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so."""
+    """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so, and
+    ``shortage`` what this machine is short of."""
 
     issues: tuple[Issue, ...]
     hindrance: str | None = None
+    shortage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

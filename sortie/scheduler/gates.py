@@ -122,9 +122,11 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
 
 def _agent(_issue: Issue, view: View) -> str | None:
     book = view.book
-    if book.hindrance is None or _may_probe(book):
-        return None
-    return book.hindrance
+    if book.hindrance is not None and not _may_probe(book):
+        return book.hindrance
+    if book.shortage is not None and _is_at_work(book):
+        return book.shortage  # one run at a time may have enough
+    return None
 
 
 def _may_probe(book: Book) -> bool:
@@ -132,11 +134,13 @@ def _may_probe(book: Book) -> bool:
 
     It puts the fault on record, with a hold that names it; the other issues wait meanwhile.
     """
-    return not any(
-        isinstance(c, (*WORKED, Rechecking))
-        or (isinstance(c, Held) and c.reason is HoldReason.AGENT_NOT_FOUND)
-        for c in book.claims.values()
+    return not _is_at_work(book) and not any(
+        isinstance(c, Held) and c.reason is HoldReason.AGENT_NOT_FOUND for c in book.claims.values()
     )
+
+
+def _is_at_work(book: Book) -> bool:
+    return any(isinstance(c, (*WORKED, Rechecking)) for c in book.claims.values())
 
 
 def _slot(_issue: Issue, view: View) -> str | None:

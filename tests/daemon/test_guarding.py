@@ -49,7 +49,7 @@ def test_a_bug_leaves_as_it_is(error: Exception) -> None:
 async def test_the_reserve_is_held_again_when_a_shortage_is_over(
     nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Others may have taken it; the next shortage finds it whole, and nobody has to lend it first."""
+    """Others may have taken it; the next shortage finds it whole."""
     told: list[Fact] = []
     shortages = shortages_told_to(told.append)
     nursery.start_soon(shortages.watch)

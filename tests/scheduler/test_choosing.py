@@ -7,11 +7,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sortie.model import Blocker, Finish, Finished, Issue, Streak, Trigger, WaitKind
+from sortie.model import (
+    Blocker,
+    Finish,
+    Finished,
+    HoldReason,
+    Issue,
+    Streak,
+    Trigger,
+    WaitKind,
+)
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.claims import Waiting
+from sortie.scheduler.claims import Held, Waiting
+from sortie.scheduler.gates import Verdict
 from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only, starts
 
 
@@ -308,6 +318,30 @@ def test_nothing_starts_before_the_first_preflight() -> None:
 
     assert [q.token for q in before if isinstance(q, do.Refresh)] == [1]  # the reconciliation
     assert names(starts(after)) == ["a"]
+
+
+def test_a_shortage_lets_one_issue_after_the_other_run() -> None:
+    """Also where an issue is held for want of the program; with the shortage over all may run."""
+    held = issue("held")
+    driver = Driver(
+        memory=Memory(
+            claims=(Held(issue=held, reason=HoldReason.AGENT_NOT_FOUND, detail="gone", since=0.0),)
+        )
+    )
+    driver.put(held, *map(issue, "abc"))
+    present = tuple(map(issue, "abc"))
+
+    first = driver.settle(driver.tell(ev.CandidatesFetched(present, shortage="no more files")))
+    (run,) = starts(first)
+    why = driver.scheduler.explain(issue("b"), driver.now)
+    driver.put(issue("a", state="Done"))
+    then = driver.end(run.run_id)
+    after = driver.settle(driver.tell(ev.CandidatesFetched(present)))
+
+    assert names([run]) == ["a"]
+    assert Verdict("agent", "no more files") in why
+    assert names(starts(then)) == ["b"]
+    assert names(starts(after)) == ["c"]
 
 
 def test_reconciliation_goes_on_while_a_poll_hangs() -> None:

@@ -295,3 +295,16 @@ def test_a_program_that_appears_ends_the_holds_for_want_of_it() -> None:
         "the agent's program is found"
     ]
     assert len(only(decisions, do.Refresh)) == 1
+
+
+def test_the_end_of_a_shortage_is_no_program_that_appears() -> None:
+    """A hold for want of the program stays as it is when the machine has files again."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli"))
+    driver.tell(ev.CandidatesFetched((issue(),), shortage="no more files"))
+
+    decisions = driver.tell(ev.CandidatesFetched((issue(),)))
+
+    assert isinstance(driver.scheduler.snapshot(driver.now).claims[issue().id], Held)
+    assert only(decisions, do.HoldOver) == []
