@@ -10,7 +10,7 @@ import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.orchestrator.checking import Complain, sound_issues, sound_move, sound_read
-from sortie.resources import shortage_behind
+from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
 from sortie.trackers import IssuesRead, Overview, Tracker
 
@@ -32,6 +32,8 @@ async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Pub
         error = ""
         return answer
     except TrackerError as exc:
+        if (shortage := shortage_behind(exc)) is not None:
+            note(shortage)
         error = str(exc)
         raise
     except trio.TooSlowError as exc:
@@ -40,6 +42,7 @@ async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Pub
     except Exception as exc:  # the edge: an adapter's bug is one failed answer
         shortage = shortage_behind(exc)
         if shortage is not None:
+            note(shortage)
             error = f"the tracker could not be asked ({operation}): {shortage}"
             raise TrackerError(TrackerErrorKind.CLOSED, error) from exc
         error = f"the tracker adapter crashed ({operation}): {type(exc).__name__}"
