@@ -65,17 +65,26 @@ def of_fork(exc: OSError) -> Shortage | None:
 
 
 def shortage_behind(error: BaseException) -> Shortage | None:
-    """Return the shortage that an error is or was raised from, None where it was none."""
+    """Return the shortage that an error is or was raised from, None where it was none.
+
+    A group of errors, which a nursery raises, is one where all in it are.
+    """
+    return _behind(error, frozenset())
+
+
+def _behind(error: BaseException, above: frozenset[int]) -> Shortage | None:
+    # What a group was made of may be raised from that very group.
     cause: BaseException | None = error
-    while cause is not None:
-        shortage = _shortage(cause)
+    while cause is not None and id(cause) not in above:
+        above |= {id(cause)}
+        shortage = _shortage(cause, above)
         if shortage is not None:
             return shortage
         cause = cause.__cause__
     return None
 
 
-def _shortage(error: BaseException) -> Shortage | None:
+def _shortage(error: BaseException, above: frozenset[int]) -> Shortage | None:
     match error:
         case Shortage():
             return error
@@ -85,4 +94,7 @@ def _shortage(error: BaseException) -> Shortage | None:
             return Shortage(Resource.MEMORY, _MEMORY)
         case RuntimeError() if _NO_THREAD in str(error):
             return Shortage(Resource.PROCESSES, _PROCESSES)
+        case BaseExceptionGroup(exceptions=errors):
+            found = [_behind(each, above) for each in errors]
+            return found[0] if all(found) else None
     return None

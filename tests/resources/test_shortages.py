@@ -55,3 +55,25 @@ def test_a_refused_fork_is_a_shortage() -> None:
 
     assert shortage is not None
     assert shortage.resource is Resource.PROCESSES
+
+
+def test_a_group_of_shortages_is_one() -> None:
+    """A nursery makes a group of what its tasks raise; a bug among them is not hidden."""
+    no_files = OSError(errno.EMFILE, "Too many open files")
+    group = ExceptionGroup("tasks", [ExceptionGroup("tasks", [no_files]), MemoryError()])
+    wrapped = TransportError("could not")
+    wrapped.__cause__ = group
+
+    found = [shortage_behind(group), shortage_behind(wrapped)]
+
+    assert [shortage and shortage.resource for shortage in found] == [Resource.FILES] * 2
+    assert shortage_behind(ExceptionGroup("tasks", [no_files, ValueError()])) is None
+
+
+def test_an_error_that_is_raised_from_its_own_group_is_looked_at_once() -> None:
+    """The one expected failure of a group is raised so."""
+    refused = ValueError("refused")
+    refused.__cause__ = ExceptionGroup("tasks", [refused])
+
+    assert shortage_behind(refused) is None
+    assert shortage_behind(refused.__cause__) is None

@@ -54,12 +54,13 @@ async def test_a_prompt_for_which_there_is_no_thread_is_not_said_to_be_wrong(
     assert not [fact for fact in rig.facts if isinstance(fact, facts.AdapterCrashed)]
 
 
-async def test_memory_that_runs_out_is_named(clock: MockClock) -> None:
-    """A MemoryError ends the run as a shortage of memory."""
+@pytest.mark.parametrize("error", [MemoryError(), ExceptionGroup("tasks", [MemoryError()])])
+async def test_memory_that_runs_out_is_named(clock: MockClock, error: Exception) -> None:
+    """A MemoryError ends the run as a shortage of memory, also one that a nursery wrapped."""
     rig = Rig()
 
     async def fail(_: object) -> None:
-        raise MemoryError
+        raise error
 
     rig.on_commit = fail
 
