@@ -14,6 +14,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.telemetry import facts
+from sortie.transports.rank import ranked
 from sortie.worker import Assignment, Reports, Scopes, work
 
 
@@ -61,7 +62,8 @@ class Crew:
         # The scopes are made here, not in the task, so that a StopWorker which overtakes the
         # task's first step has something to cancel.
         self._scopes[start.run_id] = Scopes()
-        nursery.start_soon(self._work, start, reports)
+        with ranked():  # the order of dispatch is the issues' priority
+            nursery.start_soon(self._work, start, reports)
 
     async def _work(self, start: do.StartWorker, reports: Reports) -> None:
         run_id, scopes = start.run_id, self._scopes[start.run_id]

@@ -28,6 +28,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
+from sortie.transports.rank import ranked
 from sortie.worker.cleaning import remove_workspace
 
 Tell = Callable[[Event], None]
@@ -149,7 +150,8 @@ async def clean(office: Office, question: do.CleanWorkspace, tell: Tell) -> None
 
 async def _clean_one(office: Office, issue: Issue, known: KnownWorkspace) -> str | None:
     try:
-        await remove_workspace(office.bench_for(known.host), issue, known, office.publish)
+        with ranked():
+            await remove_workspace(office.bench_for(known.host), issue, known, office.publish)
     except SortieError as exc:
         return str(exc)
     except Exception as exc:  # the edge: a bug in one clean-up ends neither it nor the daemon

@@ -10,6 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 import trio
 
 from sortie.model import HostError, HostTrouble, TransportError
+from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.hunting import Seen, read_census
@@ -138,7 +139,7 @@ async def open_lookout(
     Raises TransportError where it cannot show any, and HostError.
     """
     async with (
-        starting(connections.starts) as start,
+        starting(connections.starts, at_rank=FIRST) as start,
         connections.channel(SHELL) as channel,
         aclosing(channel.output()) as chunks,
     ):

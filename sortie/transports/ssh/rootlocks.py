@@ -13,6 +13,7 @@ from contextlib import aclosing
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.transports.rank import FIRST
 from sortie.transports.ssh.asking import ANSWER_BOUND
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
@@ -65,7 +66,7 @@ class RootLocks:
         while True:
             nonce = self._new_nonce()
             script = holding_script(nonce, root, self._holder, self._bounds.lease)
-            async with starting(self._connections.starts) as start:
+            async with starting(self._connections.starts, at_rank=FIRST) as start:
                 channel = await self._connections.open(SHELL)
                 start.opened()
                 taken = False

@@ -4,21 +4,25 @@ Rule 1: a session begins from its opening to the first word of our script; then 
 Rule 2: while starts are quick, more of them are let in; when one is slow or silent although it was
 not alone, half as many are (additive increase, multiplicative decrease).
 Rule 3: one that is silent alone is the host's trouble, and is told to all who wait for a place.
+Rule 4: a free place goes to the lowest rank, so a run that has begun its steps goes before one that
+has not; nobody is overtaken by who comes later.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections import deque
+from bisect import insort
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.transports.rank import rank
 
 START_BOUND = 120.0
-"""Seconds for which a session waits for its place."""
+"""Seconds for which a session waits for its place while no other one gets any."""
 
 _FIRST = 4.0
 _MOST = 64.0
@@ -34,7 +38,9 @@ class Starts:
         self._steady = False  # the first slow start was seen, so growth is slow from there on
         self._lowered_at = -math.inf
         self._under_way: set[Start] = set()
-        self._queue: deque[object] = deque()
+        self._queue: list[tuple[int, int]] = []  # the rank of each who waits, and its arrival
+        self._arrivals = itertools.count()
+        self._begun_at = -math.inf
         self._failures = 0
         self._failure: HostError | None = None
         self._news = trio.Event()
@@ -44,18 +50,20 @@ class Starts:
         """How many may begin at the same time now."""
         return int(self._limit)
 
-    async def begin(self) -> Start:
-        """Wait for a place, in order of arrival.
+    async def begin(self, at_rank: int | None = None) -> Start:
+        """Wait for a place, by rank (``at_rank``, or that of who asks), then by arrival.
 
-        Raises HostError: BUSY where there is none in time, or what the start failed with that was
-        waited for.
+        Raises HostError: BUSY where nobody gets one in time, or what the start failed with that
+        was waited for.
         """
-        ticket, seen = object(), self._failures
-        self._queue.append(ticket)
+        ticket = (rank() if at_rank is None else at_rank, next(self._arrivals))
+        seen = self._failures
+        insort(self._queue, ticket)
         try:
             with trio.move_on_after(START_BOUND) as patience:
-                while self._queue[0] is not ticket or len(self._under_way) >= self.limit:
+                while self._queue[0] != ticket or len(self._under_way) >= self.limit:
                     await self._news.wait()
+                    patience.deadline = max(patience.deadline, self._begun_at + START_BOUND)
                     if self._failures != seen and self._failure is not None:
                         raise HostError(self._failure.trouble, str(self._failure))
         finally:
@@ -64,11 +72,12 @@ class Starts:
         if patience.cancelled_caught:
             raise HostError(
                 HostTrouble.BUSY,
-                f"host {self._host} had no time for another login in {START_BOUND:g} s: only"
+                f"host {self._host} had no time for any other login in {START_BOUND:g} s: only"
                 f" {self.limit} at a time begin fast enough; look at its load and at what its"
                 " login files (.bashrc and the like) do, or give it fewer runs"
                 " (worker.max_concurrent_agents_per_host)",
             )
+        self._begun_at = trio.current_time()
         return Start(self)
 
     def _begun(self, start: Start) -> None:
@@ -100,12 +109,14 @@ class Starts:
 
 
 @asynccontextmanager
-async def starting(starts: Starts, *, urgent: bool = False) -> AsyncIterator[Start]:
-    """Have a place while the block lasts, or until its start is over.
+async def starting(
+    starts: Starts, *, urgent: bool = False, at_rank: int | None = None
+) -> AsyncIterator[Start]:
+    """Have a place while the block lasts, or until its start is over; see ``Starts.begin``.
 
     What is ``urgent`` waits for none: it makes an end of something.
     """
-    start = Start(starts) if urgent else await starts.begin()
+    start = Start(starts) if urgent else await starts.begin(at_rank)
     try:
         yield start
     finally:

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from sortie.model import HostError, HostTrouble, RunId
+from sortie.transports.rank import FIRST, ranked
 from sortie.transports.ssh.bridge import Bridge
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.starting import Bounds
@@ -148,6 +149,71 @@ async def test_the_first_to_come_is_the_first_to_begin(
             await starts.begin()
 
     assert begun == list(range(12))
+
+
+async def test_a_run_that_has_begun_goes_before_one_that_has_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Runs reach their agents one after the other, in the order of dispatch; none is given up,
+    though the last one waits longer than START_BOUND for its first login."""
+    starts = Starts("h")
+    begun: list[int] = []
+    under_way: list[int] = [0]
+
+    async def run(number: int) -> None:
+        for step in range(10):
+            async with starting(starts):
+                if step == 0:
+                    begun.append(number)
+                    under_way.append(under_way[-1] + 1)
+                await trio.sleep(1)
+            await trio.sleep(0.01)  # others get the place meanwhile
+        under_way.append(under_way[-1] - 1)
+
+    async with trio.open_nursery() as nursery:
+        await fill(starts, nursery)
+        for number in range(60):
+            with ranked():
+                nursery.start_soon(run, number)
+
+    assert begun == list(range(60))
+    assert max(under_way) <= 2 * starts.limit
+    assert trio.current_time() > START_BOUND
+
+
+async def test_the_rank_decides_and_not_the_arrival(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """What others wait for goes first, then runs as they were dispatched; what belongs to no run
+    has the rank of its arrival, so that none that comes later overtakes it."""
+    starts = Starts("h")
+    order: list[str] = []
+
+    async def log_in(name: str, delay: float, at_rank: int | None = None) -> None:
+        await trio.sleep(delay)
+        async with starting(starts, at_rank=at_rank):
+            order.append(name)
+
+    async with trio.open_nursery() as nursery:
+        await fill(starts, nursery)
+        with ranked():
+            nursery.start_soon(log_in, "first run", 0.4)
+        with ranked():
+            nursery.start_soon(log_in, "second run", 0.2)
+        nursery.start_soon(log_in, "no run", 0.1)
+        nursery.start_soon(log_in, "lock", 0.5, FIRST)
+        await trio.sleep(0.3)
+        with ranked():
+            nursery.start_soon(log_in, "third run", 0)
+
+    assert order == ["lock", "first run", "second run", "no run", "third run"]
+
+
+async def fill(starts: Starts, nursery: trio.Nursery) -> None:
+    """Take all places for a second."""
+    for _ in range(starts.limit):
+        nursery.start_soon(hold, starts, 1)
+    await trio.testing.wait_all_tasks_blocked()
 
 
 async def hold(starts: Starts, seconds: float) -> None:
