@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sortie.cli.arguments import NO_VALUE
 from sortie.cli.commanding import pause, refresh, resume, retry, stop
 from sortie.cli.completion import Shell, show_completion
 from sortie.cli.demo.command import demo
@@ -38,7 +39,8 @@ app = typer.Typer(
   sortie run                      start the daemon
   sortie status                   see what it does
 
-Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 130 cut short."""
+Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left,
+70 ended by the daemon's watchdog, 130 cut short."""
     + (f"\n\nDocumentation: {PAGES}" if PAGES else ""),
 )
 
@@ -47,7 +49,10 @@ Exit codes: 0 all is well, 1 failure, 2 wrong usage, 3 idle with issues left, 13
 def sortie(
     context: typer.Context,
     show: Annotated[
-        bool, typer.Option("--version", "-V", help="Show the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", "-V", metavar=NO_VALUE, help="Show the version and exit.", is_eager=True
+        ),
     ] = False,
     completion: Annotated[
         Shell | None,

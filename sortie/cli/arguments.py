@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sortie.daemon.options import RunOptions
 
 DEFAULT_WORKFLOW = Path("WORKFLOW.md")
+NO_VALUE = ""
+"""The metavar of a flag, which takes no value."""
 
 
 class LogLevel(StrEnum):
@@ -58,20 +60,36 @@ Port = Annotated[
         help="Listen on this port and on no other; 0 is no server. Beats server.port.",
     ),
 ]
-Level = Annotated[LogLevel | None, typer.Option(help="How much to log; beats logging.level.")]
+Level = Annotated[
+    LogLevel | None,
+    typer.Option(
+        metavar="LEVEL",
+        help="Log from debug, info, warning or error on; beats logging.level.",
+    ),
+]
 LogFormat = Annotated[
     Format | None, typer.Option(help="The form of log lines on stderr; beats logging.format.")
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Log warnings and errors only; as --log-level.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        metavar=NO_VALUE,
+        help="Log warnings and errors only; as --log-level warning.",
+    ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log all there is; as --log-level debug.")
+    bool,
+    typer.Option(
+        "--verbose", "-v", metavar=NO_VALUE, help="Log all there is; as --log-level debug."
+    ),
 ]
 ExitWhenIdle = Annotated[
     bool,
     typer.Option(
         "--exit-when-idle",
+        metavar=NO_VALUE,
         help="Leave when two polls in a row found nothing to start and nothing runs or waits:"
         " with 0, or with 3 where an issue is held or blocked, or dispatch is paused.",
     ),

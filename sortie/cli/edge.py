@@ -16,6 +16,7 @@ from sortie.cli.output import ReaderGone, complain, finish_output, tell_problem
 from sortie.model import SortieError, WorkflowError
 
 EXIT_FAILURE = 1
+_PARSERS_WORDS = "Value error, "
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -41,7 +42,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _usage(error: typer.TyperException) -> str:
-    message = error.format_message().rstrip(".")
+    message = error.format_message().replace(_PARSERS_WORDS, "").rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "sortie")
     return f"{message}; see '{command} --help'"
 

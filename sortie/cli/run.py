@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortie.cli.arguments import (
+    NO_VALUE,
     EnvFile,
     ExitWhenIdle,
     Host,
@@ -42,7 +43,9 @@ def run(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Poll once, print a verdict on each candidate, start nothing."
+            "--dry-run",
+            metavar=NO_VALUE,
+            help="Poll once, print a verdict on each candidate, start nothing.",
         ),
     ] = False,
     output: Annotated[

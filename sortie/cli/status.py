@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sortie.cli.arguments import (
+    NO_VALUE,
     EnvFile,
     OutputFormat,
     Source,
@@ -40,7 +41,7 @@ Pause = Callable[[float], None]
 def status(
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Look again every 2 seconds until Ctrl-C."),
+        typer.Option("--watch", metavar=NO_VALUE, help="Look again every 2 seconds until Ctrl-C."),
     ] = False,
     workflow: WorkflowArgument = None,
     named: WorkflowOption = None,

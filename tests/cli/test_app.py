@@ -51,6 +51,21 @@ def test_every_command_has_help_with_examples(cli: Cli, command: str, flag: str)
     assert f"Examples:\n   sortie {command}" in "\n".join(map(str.rstrip, ran.out.split("\n")))
 
 
+def test_a_flag_asks_for_no_value(cli: Cli) -> None:
+    """The help shows a type only where a value is to be given; the parser's own --help aside."""
+    shown = [cli("--help").out, *(cli(command, "--help").out for command in COMMANDS)]
+
+    lines = [line for text in shown for line in text.splitlines()]
+    assert [line for line in lines if "<bool>" in line and "--help" not in line] == []
+
+
+def test_the_help_names_every_exit_code(cli: Cli) -> None:
+    """Each code that the daemon or a command ends with is in the help."""
+    codes = cli("--help").out.partition("Exit codes:")[2].partition("Documentation")[0]
+
+    assert [code for code in ("0", "1", "2", "3", "70", "130") if f" {code} " not in codes] == []
+
+
 def test_version_for_people_and_programs(cli: Cli) -> None:
     """The version is told in four ways."""
     text = f"sortie {__version__} (Python {PYTHON})\n"

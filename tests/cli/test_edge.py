@@ -102,7 +102,10 @@ def test_a_bug_keeps_its_traceback(
         (["rnu"], "sortie: No such command 'rnu'"),
         (["history", "--limit", "0"], "sortie: Invalid value for '--limit'"),
         (["render"], "sortie: Missing argument 'ISSUE'; see 'sortie render --help'\n"),
-        (["validate", "--format", "xml"], "sortie: Invalid value for '--format'"),
+        (
+            ["validate", "--format", "xml"],
+            "sortie: Invalid value for '--format' / '-f': 'xml' is not one of 'text', 'json'; ",
+        ),
         (["run", "--port", "65536"], "sortie: Invalid value for '--port'"),
         (
             ["run", "--format", "json"],
