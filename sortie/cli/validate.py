@@ -61,13 +61,13 @@ def _problems(source: Source) -> Sequence[Problem]:
     from sortie.daemon.loading import load_workflow
     from sortie.daemon.obstacles import obstacles
 
+    options = _options(source)
     try:
-        workflow = load_workflow(_options(source))
+        workflow = load_workflow(options)
     except WorkflowError as error:
         return error.problems
-    path = str(workflow.path)
     found = (
-        Problem(path=path, line=0, column=0, key=key, message=flaw)
+        Problem(path=str(options.workflow), line=0, column=0, key=key, message=flaw)
         for key, flaw in obstacles(workflow.settings)
     )
     return (*workflow.warnings, *found)

@@ -45,7 +45,7 @@ class Decoded:
     problems: tuple[Problem, ...]
 
 
-class _WrittenWorkspace(Block):
+class WrittenWorkspace(Block):
     """Where workspaces are."""
 
     root: PathText | None = None
@@ -59,7 +59,7 @@ class _WrittenPaths(Block):
     db_path: PathText | None = None
 
 
-SECTIONS = sections_of(Settings) | {"workspace": _WrittenWorkspace}
+SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
 """The blocks that every workflow file may have, by their keys."""
 
 
@@ -193,7 +193,7 @@ def _workspace(
     report: Report, document: Node, written: BaseModel | None, around: Surroundings
 ) -> tuple[WorkspaceSettings | None, str]:
     """Return where workspaces are on this machine, and on hosts."""
-    if isinstance(written, _WrittenWorkspace) and written.root is not None:
+    if isinstance(written, WrittenWorkspace) and written.root is not None:
         remotely = decode_block(("workspace",), _WrittenRemotely, around, Report(document))
         assert isinstance(remotely, _WrittenRemotely)  # it was good for this machine
         return WorkspaceSettings(root=written.root), remotely.root or written.root

@@ -51,6 +51,8 @@ def describe(value: object) -> str:
             return str(value) if abs(value) < 10**20 else "a number that large"
         case Mapping():
             return "a mapping"
+        case [] | ():
+            return "an empty list"
         case _:
             return "a list"
 

@@ -223,7 +223,8 @@ def _holder_by_kernel(fd: int) -> str:
 
 
 def _shown(note: Mapping[str, object]) -> str:
-    return f"host {note['host']}, pid {note['pid']}, since {note['started_at']}"
+    since = str(note["started_at"]).replace("+00:00", "Z")
+    return f"host {note['host']}, pid {note['pid']}, since {since}"
 
 
 def database_lock(db_path: str) -> Lock:

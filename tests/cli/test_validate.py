@@ -265,5 +265,5 @@ def test_what_cannot_be_used_on_this_machine_is_found(
     ran = cli("validate")
 
     assert ran.code == 1
-    assert f"WORKFLOW.md: {key}: " in ran.out
+    assert f"\nWORKFLOW.md: {key}: " in f"\n{ran.out}"
     assert [path.name for path in sorted(here.iterdir())] == ["WORKFLOW.md", "file", "there"]

@@ -187,7 +187,7 @@ BAD = {
         "tracker: [file]\nrobot: {trust: [a]}",
         ["W:1:1: tracker: needs a mapping, not a list"],
     ),
-    "block is a list": (GOOD + "worker: []", ["W:9:1: worker: needs a mapping, not a list"]),
+    "block is a list": (GOOD + "worker: []", ["W:9:1: worker: needs a mapping, not an empty list"]),
     "unknown kinds": (
         GOOD.replace("kind: file", "kind: fil") + "agent: {kind: 5}",
         [
@@ -312,7 +312,7 @@ server: {port: 65536}
     ),
     "commands": (
         GOOD + "agent: {command: []}",
-        [f"W:9:9: agent.command: {COMMAND}, not a list"],
+        [f"W:9:9: agent.command: {COMMAND}, not an empty list"],
     ),
     "blank command": (
         GOOD + 'agent: {command: " "}',
