@@ -24,12 +24,9 @@ from sortie.model import (
     RunReport,
     Stopped,
     TemplateError,
-    TrackerError,
-    TrackerErrorKind,
     TransportError,
     TurnOutcome,
     WorkspaceError,
-    same_state,
 )
 from sortie.resources import note, shortage_behind
 from sortie.scheduler import events as ev
@@ -37,6 +34,7 @@ from sortie.telemetry import facts
 from sortie.telemetry.facts import Phase
 from sortie.worker.bench import Assignment, Bench, Reports, Scopes
 from sortie.worker.environment import RunEnvironment
+from sortie.worker.in_progress import move_to_in_progress
 from sortie.worker.prompting import prompt_for
 from sortie.worker.rereading import Reread, reread
 from sortie.worker.sessions import SessionDesk
@@ -105,51 +103,13 @@ class _Run:
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
         self._enter(Phase.STARTING)
-        await self._move_to_in_progress()
+        self.issue = await move_to_in_progress(self.job, self.bench, self.reports, self.scopes)
         async with self._workspace() as (workspace, environment):
             await self._hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
             desk = SessionDesk(self.job, self.bench, self.reports, self.scopes)
             async with desk.session(workspace, environment.for_agent()) as session:
                 return await self._take_turns(session, workspace)
-
-    async def _move_to_in_progress(self) -> None:
-        state = self.bench.settings.tracker.in_progress_state
-        if state is None or same_state(state, self.issue.state):
-            return
-        await self._reach_host()
-        error, closed = None, False
-        # A stop must not come between the move and the telling of it: it would look as if a
-        # person had moved the issue.
-        await trio.lowlevel.checkpoint()
-        with self.scopes.shield() as shield:
-            try:
-                self.issue = await self.bench.tracker.transition(self.issue, state)
-            except TrackerError as exc:
-                error, closed = str(exc), exc.kind is TrackerErrorKind.CLOSED
-            else:
-                self.reports.tell(ev.IssueMoved(self.job.run_id, self.issue, True))
-        if shield.cancelled_caught:
-            error = "the daemon was told to leave at once"
-        self.reports.publish(
-            facts.TransitionCompleted(
-                issue=self.issue,
-                lifecycle="dispatch",
-                state=state,
-                result="error" if error else "success",
-                error=error,
-                closed=closed,
-            )
-        )
-
-    async def _reach_host(self) -> None:
-        """Make sure of a remote host before anybody is told that work begins."""
-        if self.bench.transport.host == LOCAL:
-            return
-        try:
-            await self.bench.workspaces.reach()
-        except WorkspaceError as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
     @asynccontextmanager
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
