@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
 from sortie.model import Issue, IssueId, RunStatus
-from sortie.scheduler.rules import STOPPED_RUN
+from sortie.scheduler.rules import STOPPED_RUNS
 from sortie.store import Store
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -81,4 +81,4 @@ async def recorded_failures(store: Store, issues: Iterable[Issue]) -> dict[Issue
 
 
 def _is_failure(status: RunStatus, error: str | None) -> bool:
-    return status in _FAILED and not (error or "").startswith(STOPPED_RUN)
+    return status in _FAILED and error not in STOPPED_RUNS

@@ -31,7 +31,6 @@ from sortie.scheduler.rules import (
     OCCUPIED_DELAY,
     SHORTAGE_DELAY,
     STOPPED,
-    STOPPED_RUN,
     adrift_delay,
     after_continuation,
     after_failure,
@@ -39,6 +38,7 @@ from sortie.scheduler.rules import (
     continuation_delay,
     handoff_failure,
     held_at_once,
+    stopped_run,
     trigger_of,
 )
 
@@ -100,7 +100,7 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
             pass  # the agent had done its work
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
-            error = f"{STOPPED_RUN}: {reason}"
+            error = stopped_run(reason)
         case Finished():
             pass
     return rec.RecordExit(

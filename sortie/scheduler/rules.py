@@ -8,6 +8,7 @@ from sortie.model import (
     HoldReason,
     Issue,
     RunStatus,
+    StopReason,
     Streak,
     Trigger,
     content_of,
@@ -52,7 +53,6 @@ WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 
 STOPPED = "an operator stopped it"
-STOPPED_RUN = "the run was stopped"
 NO_SLOT = "no available orchestrator slots"
 
 _UNRANKED = 5
@@ -129,6 +129,15 @@ def trigger_of(status: RunStatus) -> Trigger:
 def held_at_once(kind: ErrorKind) -> HoldReason | None:
     """Return why a failure of this kind parks the issue, or None where a retry may help."""
     return _HELD_AT_ONCE.get(kind)
+
+
+def stopped_run(reason: StopReason | None) -> str:
+    """Return what is recorded of a run that was stopped for this reason."""
+    return f"the run was stopped: {reason}"
+
+
+STOPPED_RUNS = frozenset(map(stopped_run, StopReason))
+"""All that ``stopped_run`` returns, by which history knows such runs."""
 
 
 def handoff_failure(state: str | None) -> str:

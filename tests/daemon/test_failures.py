@@ -137,3 +137,30 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     assert [known.of(issue(name)) is not None for name in "abc"] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_failure"),
+    [
+        ("the run was stopped: operator", False),
+        ("the run was stopped: terminal", False),
+        ("the run was stopped: killed by the kernel", True),
+        ("kiro was ended from outside by SIGKILL", True),
+    ],
+)
+def test_only_what_sortie_stopped_itself_is_no_failure(error: str, is_failure: bool) -> None:
+    """An agent that somebody else ended has failed, whatever it says of that."""
+    failures = LastFailures(now)
+    failures(
+        facts.RunFinished(
+            run_id=RunId("r"),
+            issue=issue(),
+            status=RunStatus.CANCELLED,
+            turns=1,
+            seconds=1.0,
+            error_kind=ErrorKind.TURN_CANCELLED,
+            error=error,
+        )
+    )
+
+    assert (failures.of(issue()) is not None) == is_failure
