@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from sortie.model import SortieError
+import trio
+
+from sortie.model import Issue, SortieError, StoreError
+from sortie.orchestrator.office import Office
+from sortie.orchestrator.recovery import crashed_over
 from sortie.telemetry import Publish, facts
 
 
@@ -30,3 +34,9 @@ def told_at_once(crashing: Callable[[], object], publish: Publish) -> Iterator[N
     finally:
         if not whole:
             crashing()
+
+
+async def record_crash(issue: Issue, office: Office) -> None:
+    """Put on record that the daemon crashed over an issue, if the disk lets it."""
+    with suppress(StoreError), trio.CancelScope(shield=True):
+        await office.store.commit(crashed_over(issue), office.wall())

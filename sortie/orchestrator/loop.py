@@ -8,7 +8,6 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import assert_never
 
 import trio
@@ -17,12 +16,12 @@ from sortie.config import Settings
 from sortie.model import Issue, StoreError
 from sortie.orchestrator import effects
 from sortie.orchestrator.commands import Commands
-from sortie.orchestrator.crashing import told_at_once
+from sortie.orchestrator.crashing import record_crash, told_at_once
 from sortie.orchestrator.crew import Crew
+from sortie.orchestrator.inbox import Inbox, Item
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.noting import fact_of_note, fact_of_record
 from sortie.orchestrator.office import Office
-from sortie.orchestrator.recovery import crashed_over
 from sortie.scheduler import (
     Backlog,
     Decision,
@@ -65,11 +64,7 @@ class Orchestrator:
         self._settings = settings
         self._office = office
         self._crew = Crew(office)
-        # Unbounded on purpose: producers must never block on, or drop, an exit. What agents say
-        # does not come through here; what does is a few events a run.
-        self._outbox, self._inbox = trio.open_memory_channel[tuple[Event, trio.Event | None]](
-            float("inf")
-        )
+        self._inbox = Inbox()
         self._policy: Policy = scheduler.snapshot(trio.current_time()).policy
         self._due_at = trio.current_time()
         self._journal = Journal(office.store, office.wall, office.publish)
@@ -123,13 +118,11 @@ class Orchestrator:
 
     def tell(self, event: Event) -> None:
         """Put an event into the inbox."""
-        self._outbox.send_nowait((event, None))
+        self._inbox.tell(event)
 
     async def commit(self, event: Event) -> None:
         """Put an event into the inbox and return once what it records is on disk."""
-        done = trio.Event()
-        self._outbox.send_nowait((event, done))
-        await done.wait()
+        await self._inbox.commit(event)
 
     def apply(self, settings: Settings, policy: Policy) -> None:
         """Obey other settings; runs under way keep the rest of theirs."""
@@ -156,7 +149,9 @@ class Orchestrator:
                     await self._rounds(background, workers)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
-        answers = [item for item in self._queued() if isinstance(item[0], ev.TransitionAnswered)]
+        answers = [
+            item for item in self._inbox.queued() if isinstance(item[0], ev.TransitionAnswered)
+        ]
         if answers:
             async with trio.open_nursery() as nursery:
                 await self._round(answers, nursery, nursery)
@@ -184,27 +179,14 @@ class Orchestrator:
         if self._journal.error is not None:
             raise StoreError(self._journal.error)
 
-    async def _next_events(self) -> list[tuple[Event, trio.Event | None]]:
+    async def _next_events(self) -> list[Item]:
         """Wait for an event or the scheduler's deadline, and take all that has queued up."""
-        batch: list[tuple[Event, trio.Event | None]] = []
         self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
-        with trio.move_on_at(self._due_at):
-            batch.append(await self._inbox.receive())
-        batch += self._queued()
-        if not batch or self._due_at <= trio.current_time():
-            batch.append((ev.TimePassed(), None))
-        return batch
-
-    def _queued(self) -> list[tuple[Event, trio.Event | None]]:
-        batch = []
-        with suppress(trio.WouldBlock):
-            while True:
-                batch.append(self._inbox.receive_nowait())
-        return batch
+        return await self._inbox.take(self._due_at)
 
     async def _round(
         self,
-        batch: list[tuple[Event, trio.Event | None]],
+        batch: list[Item],
         background: trio.Nursery,
         workers: trio.Nursery,
     ) -> None:
@@ -247,10 +229,8 @@ class Orchestrator:
     async def _record_crash(self, issue: Issue | None) -> None:
         """Note which issue was being handled, so that a second crash over it parks it."""
         self._crashing()  # first, as the disk may hang
-        if issue is None:
-            return
-        with suppress(StoreError), trio.CancelScope(shield=True):
-            await self._office.store.commit(crashed_over(issue), self._office.wall())
+        if issue is not None:
+            await record_crash(issue, self._office)
 
     def _is_urgent(self, decision: Decision) -> bool:
         """Tell whether a decision is performed although the disk fails: it depends on no record.
