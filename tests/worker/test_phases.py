@@ -20,6 +20,7 @@ from sortie.model import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
+from tests.transports.fake import FakeTransport
 from tests.worker.rig import HOOKS, ROOT, RUN, USED, Rig, issue
 
 WORKSPACE = f"{ROOT}/A"
@@ -77,6 +78,19 @@ async def test_a_run_does_not_begin_beside_a_stranger(clock: MockClock) -> None:
     assert rig.journal == ["phase starting", "phase workspace"]
     assert rig.of(facts.OrphansReaped) == [facts.OrphansReaped(where=LOCAL, count=2)]
     rig.assert_nothing_open()
+
+
+async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(clock: MockClock) -> None:
+    """Hosts have no counters of their own, however they are called."""
+    rig = Rig()
+    rig.transport = FakeTransport(host="east")
+    await rig.work()
+    rig.facts.clear()
+    rig.transport.leftovers[WORKSPACE] = [1, 2]
+
+    await rig.work()
+
+    assert rig.of(facts.OrphansReaped) == [facts.OrphansReaped(where="host", count=2)]
 
 
 async def test_a_run_begins_when_what_runs_left_is_ended(clock: MockClock) -> None:
