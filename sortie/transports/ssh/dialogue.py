@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-from sortie.transports.ssh.words import Words
+from sortie.transports.ssh.words import Words, numbers_in
 
 GO = b"go\n"
 """What the script waits for before it goes on."""
@@ -93,7 +93,7 @@ class Dialogue:
         name, _, rest = word.partition(" ")
         if name == _GONE:
             self._complete[number] = True
-            self.gone = [int(pid) for pid in rest.split() if pid.lstrip("-").isdigit()]
+            self.gone = numbers_in(rest)
             return None
         if name == "started":
             self._begun[number] = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity, RunId
 from sortie.transports.kinship import Kinship
 from sortie.transports.local.identity import started_at
+from sortie.transports.ssh.words import numbers_in
 
 _COOKIE = b"SORTIE_RUN_ID="
 # Among the fields of /proc/<pid>/stat behind the program's name, see proc(5).
@@ -42,19 +44,24 @@ class Seen:
 
 
 def read_census(boot_id: str, stats: bytes, environs: bytes) -> dict[int, Seen]:
-    """Return all processes by pid, from their stat files and from ``<path>:<cookie>`` with NULs."""
+    """Return all processes by pid, from their stat files and from ``<path>:<cookie>`` with NULs.
+
+    What is neither is passed over.
+    """
     cookies: dict[int, str] = {}
     for record in environs.split(b"\0"):
         path, colon, variable = record.partition(b":")
         parts = path.strip().split(b"/")
         if colon and variable.startswith(_COOKIE) and len(parts) > 2:
             cookie = variable.removeprefix(_COOKIE).decode("utf-8", "replace")
-            cookies.setdefault(int(parts[2]), cookie)
+            for pid in numbers_in(parts[2].decode(errors="replace")):
+                cookies.setdefault(pid, cookie)
     census = {}
     for line in stats.splitlines():
-        seen = _seen(boot_id, line, cookies)
-        if seen is not None:
-            census[seen.pid] = seen
+        with suppress(ValueError, OverflowError):
+            seen = _seen(boot_id, line, cookies)
+            if seen is not None:
+                census[seen.pid] = seen
     return census
 
 

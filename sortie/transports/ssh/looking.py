@@ -17,9 +17,10 @@ from sortie.transports.ssh.hunting import Seen, read_census
 from sortie.transports.ssh.scripts import SHELL, looking_script
 from sortie.transports.ssh.starting import nonsense, silent_shell
 from sortie.transports.ssh.starts import starting
-from sortie.transports.ssh.words import Words
+from sortie.transports.ssh.words import Words, numbers_in
 
 _COOKIE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
 _SIGNALLED = 500  # processes in one line
 _MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
 
@@ -49,9 +50,9 @@ class Lookout:
                 " it has no /proc; look with ps there"
             )
         pid, _, self._boot_id = rest.partition(" ")
-        if not (pid.isascii() and pid.isdigit()):
+        if not (numbers_in(pid) and _BOOT_ID.fullmatch(self._boot_id)):
             raise nonsense(self._host)
-        self.me = int(pid)
+        (self.me,) = numbers_in(pid)
 
     async def census(self) -> dict[int, Seen]:
         """Return how the processes stand now, with the cookie of every one of them."""
@@ -75,24 +76,21 @@ class Lookout:
             line = f"signal {number.name.removeprefix('SIG')} {' '.join(words)}\n"
             self._channel.write(line.encode())
             _, word = await self._expect("signalled")
-            refused.update(int(pid) for pid in word.split()[1:] if pid.isdigit())
+            refused.update(numbers_in(word))
         return frozenset(refused)
 
-    async def chase(self, cookies: Iterable[str]) -> int:
-        """Kill the youngest processes with these cookies; return how often one was killed.
+    async def chase(self, cookies: Iterable[str]) -> frozenset[int]:
+        """Kill the youngest processes with these cookies; return the pids of those that were there.
 
         One that forks and exits at once is in no census.
         """
         words = [cookie for cookie in cookies if _COOKIE.fullmatch(cookie)]
-        if not words:
-            return 0
-        killed = 0
+        killed: set[int] = set()
         for at in range(0, len(words), _SIGNALLED):
             self._channel.write(f"chase {' '.join(words[at : at + _SIGNALLED])}\n".encode())
             _, word = await self._expect("chased")
-            count = word.partition(" ")[2]
-            killed += int(count) if count.isdigit() else 0
-        return killed
+            killed.update(numbers_in(word))
+        return frozenset(killed)
 
     async def _expect(self, expected: str) -> tuple[bytes, str]:
         said, word = await self._next()

@@ -24,6 +24,7 @@ from sortie.transports.ssh.scripts import (
     standing_question,
     text,
 )
+from sortie.transports.ssh.words import numbers_in
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
@@ -99,8 +100,8 @@ class Places:
         found: dict[int, int | None] = {}
         for word in answer.said.split():
             pid, _, limit = word.partition(":")
-            if pid.isdigit():
-                found[int(pid)] = int(limit) if limit.isdigit() else None
+            for number in numbers_in(pid):
+                found[number] = next(iter(numbers_in(limit)), None)
         return found
 
     async def _ask(

@@ -191,7 +191,7 @@ class SshProcess:
         name, _, rest = word.partition(" ")
         match name:
             case "here":
-                with suppress(ValueError):
+                with suppress(ValueError, OverflowError):
                     self._born = born_of(rest)
             case "started":
                 self._marked = bool(rest)

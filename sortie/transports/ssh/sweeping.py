@@ -8,7 +8,7 @@ being ended. Rule 3: a sweep takes at most the grace time and SWEEP_BOUND.
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 
 import trio
 
@@ -43,7 +43,7 @@ class Sweep:
         self._ended: set[Handle] = set()
         self._killed: set[Handle] = set()
         self._refused: set[Handle] = set()
-        self._chased = 0
+        self._chased: set[int] = set()
 
     async def end(self, grace: float) -> int:
         """End them; return how many. Raises ProcessesLeft for those that can still act."""
@@ -57,7 +57,7 @@ class Sweep:
         if bound.cancelled_caught or missed:
             raise self._unknown(grace + SWEEP_BOUND)
         left = {p: s for p, s in self._hunt.staying.items() if s.handle not in self._killed}
-        ended = len(self._ended - {seen.handle for seen in left.values()}) + self._chased
+        ended = self._count(left)
         if left:
             raise ProcessesLeft(
                 f"could not end these processes of earlier runs on host {self._host}:"
@@ -90,14 +90,14 @@ class Sweep:
         while True:
             alive = await self._look()
             chased = await self._lookout.chase(self._hunt.wanted)
-            self._chased += chased
+            self._chased |= chased
             if not (alive or chased):
                 return False
             now = trio.current_time()
             if chased or any(seen.handle not in self._killed for seen in alive):
                 newest = now
             if now - newest > _KILL_BOUND or now - began > _NEWCOMERS_BOUND:
-                return chased > 0
+                return bool(chased)
             await self._signal(alive, signal.SIGKILL)
             await trio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -125,6 +125,13 @@ class Sweep:
                 if number == signal.SIGKILL:
                     self._killed.add(seen.handle)
 
+    def _count(self, left: Container[int]) -> int:
+        """Return how many were ended, but for the pids that are left; each of them once, though it
+        got more than one signal."""
+        chased = self._chased - {handle.pid for handle in self._ended}
+        ended = [handle.pid for handle in self._ended]
+        return sum(pid not in left for pid in [*ended, *chased])
+
     def _unknown(self, seconds: float) -> ProcessesLeft:
         """Blame every run, as nobody knows which of them has processes left."""
         return ProcessesLeft(
@@ -132,5 +139,5 @@ class Sweep:
             f" {self._host} are gone; look with ps there",
             pids=frozenset(self._hunt.staying),
             run_ids=self._hunt.wanted,
-            ended=len(self._ended) + self._chased,
+            ended=self._count(()),
         )

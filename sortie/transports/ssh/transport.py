@@ -43,6 +43,7 @@ from sortie.transports.ssh.scripts import (
 from sortie.transports.ssh.starting import Born, Bounds
 from sortie.transports.ssh.starts import starting
 from sortie.transports.ssh.sweeping import Sweep
+from sortie.transports.ssh.words import numbers_in
 
 Delivery = Literal["stdin", "inline"]
 
@@ -63,10 +64,6 @@ async def _under_way(marker: int) -> AsyncIterator[None]:
         yield
     finally:
         _UNDER_WAY.discard(marker)
-
-
-def _pids(text: str) -> set[int]:
-    return {int(word) for word in text.split() if word.isdigit()}
 
 
 class SshTransport:
@@ -160,7 +157,7 @@ class SshTransport:
             bound=FINISH_BOUND,
             urgent=True,
         )
-        return [int(pid) for pid in answer.said.split() if pid.lstrip("-").isdigit()]
+        return numbers_in(answer.said)
 
     async def sweep(
         self,
@@ -217,7 +214,7 @@ class SshTransport:
             bound=grace + KILL_BOUND + FINISH_BOUND,
         )
         before, _, after = answer.said.partition("|")
-        return _pids(before) - _pids(after)
+        return set(numbers_in(before)) - set(numbers_in(after))
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port.

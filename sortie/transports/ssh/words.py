@@ -5,8 +5,17 @@ A word is one line behind a byte 1 and the nonce of its script, which nothing el
 
 from __future__ import annotations
 
+import re
+
 WORD_LIMIT = 64 * 1024
 """Bytes of a word that are kept: a host that never ends its line must not fill our memory."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+
+
+def numbers_in(text: str) -> list[int]:
+    """Return the numbers between the blanks of a word; a host may say anything else, too."""
+    return [int(part) for part in text.split() if _NUMBER.fullmatch(part)]
 
 
 class Words:

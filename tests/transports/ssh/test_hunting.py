@@ -51,6 +51,20 @@ def found(hunt: Hunt, seen: dict[int, Seen]) -> list[int]:
     return sorted(hunt.find(seen))
 
 
+def test_what_no_kernel_says_is_passed_over() -> None:
+    """A host may say what it likes; the other processes are found all the same."""
+    huge = "9" * 5000
+    lines = [b"7 (x) " + b"x " * 30 + b"\n", stat(8).replace(b" 1000 ", f" {huge} ".encode())]
+    lines.append(stat(9).replace(b" 1000 ", b" " + b"9" * 400 + b" "))
+    environs = b"/proc/me/environ:SORTIE_RUN_ID=run\0" + environ(p10="run")
+    environs += f"/proc/{huge}/environ:SORTIE_RUN_ID=run\0".encode()
+
+    seen = read_census(BOOT, b"".join([*lines, stat(10)]), environs)
+
+    assert found(Hunt([RUN], {}, ME), seen) == [10]
+    assert list(seen) == [10]
+
+
 def test_a_cookie_and_all_that_descends_from_it_are_found() -> None:
     """Children need no cookie of their own; other runs are left alone."""
     seen = census(stat(10), stat(11, 10), stat(12, 11), stat(20), p10="run", p20="other")

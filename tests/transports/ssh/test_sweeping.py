@@ -95,6 +95,14 @@ async def test_a_stopped_and_a_stubborn_process_are_ended(
     assert (tmp_path / "said").read_text() == "bye\n"
 
 
+async def test_each_process_counts_once(host: SshTransport) -> None:
+    """However many signals it got, and though it is among the youngest of the host."""
+    for _ in range(5):
+        run_id = RunId(str(uuid.uuid4()))
+        with left_behind("trap '' TERM; echo ready; exec sleep 1000", SORTIE_RUN_ID=run_id):
+            assert await host.sweep([run_id], grace=0) == 1
+
+
 async def test_hurry_cuts_a_sweep_short(host: SshTransport, run_id: RunId) -> None:
     """No grace time is left where there is no time."""
     script = "trap '' TERM; echo ready; while :; do sleep .02; done"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.transports.ssh.words import WORD_LIMIT, Words
+from sortie.transports.ssh.words import WORD_LIMIT, Words, numbers_in
 
 
 def taken(words: Words, chunks: list[bytes]) -> tuple[bytes, list[str]]:
@@ -63,3 +63,10 @@ def test_a_word_without_an_end_is_cut() -> None:
 
     assert kept == WORD_LIMIT
     assert after == (b"plain", ["next"])
+
+
+def test_only_numbers_are_taken_for_numbers() -> None:
+    """A host may say anything else instead of a pid."""
+    said = f"gone 12 -7 --7 \u00b2 \u0663 1_0 {'9' * 5000} 13:4"
+
+    assert numbers_in(said) == [12, -7]

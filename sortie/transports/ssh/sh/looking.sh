@@ -19,7 +19,7 @@ carries_cookie() {
 # Kills the youngest processes with these cookies until there is none for a while; what forks and
 # exits every few milliseconds is gone before a list of all processes is read.
 chase() {
-  cookies=$* quiet=0 rounds=0 killed=0 strangers=
+  cookies=$* quiet=0 rounds=0 killed= strangers=
   while [ "$quiet" -lt 40 ] && [ "$rounds" -lt 2000 ]; do
     quiet=$((quiet + 1)) rounds=$((rounds + 1)) back=0
     IFS=' ' read -r t t t t n </proc/loadavg || break
@@ -33,7 +33,10 @@ chase() {
       stat=${stat#* * } group=${stat%% *}
       # The group in one stroke, which who forks does not escape unless its child leaves it as well.
       [ "$group" -gt 1 ] && [ "$group" != $$ ] && kill -s KILL -- "-$group"
-      kill -s KILL "$pid" && quiet=0 killed=$((killed + 1))
+      kill -s KILL "$pid" || continue
+      quiet=0
+      # One that got it may be there for a while.
+      case "$killed " in *" $pid "*) ;; *) killed="$killed $pid" ;; esac
     done
   done
 }
