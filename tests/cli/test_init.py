@@ -27,8 +27,11 @@ def test_the_starter_is_valid_without_a_warning(cli: Cli) -> None:
     assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
 
 
-def test_the_starter_finds_the_issue_of_its_next_steps(cli: Cli, here: Path) -> None:
-    """An issue put where the next steps say would be started."""
+def test_the_starter_finds_the_issue_of_its_next_steps(
+    cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An issue put where the next steps say would be started, by an agent that is installed."""
+    monkeypatch.setenv("SORTIE_AGENT_COMMAND", "sortie-kiro-sim")
     cli("init")
     write_issue(here, "TASK-1")
 
