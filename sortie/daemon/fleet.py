@@ -47,7 +47,8 @@ class Fleet:
         self._connections: dict[tuple[str, SshSettings], Connections] = {}
         self.helper_environ: Mapping[str, str] = {}
         self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
-        self._holder = f"pid {os.getpid()} on {platform.node()}"
+        # Pids and names are not unique: in containers they are the same again and again.
+        self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
         self._noticed: set[tuple[str, str]] = set()
         self._unheard: list[Event] = []
         self._tell: Callable[[Event], object] = self._unheard.append

@@ -2,7 +2,8 @@
 
 Rule 1: a root is held by a session of its own, and free again when that or its link ends, or when
 the host hears nothing of us for the lease. Rule 2: one that was lost is taken again before its next
-use; who has it meanwhile is named.
+use; who has it meanwhile is named. Rule 3: a root is known by its real path, whatever it is called;
+what this daemon holds on the host is never refused to it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _SHOWN = 2000  # characters of a refusal
 
 
 class RootLocks:
-    """The roots that one daemon holds on one host; ``holder`` is what others are told of it."""
+    """The roots that one daemon holds on one host.
+
+    ``holder`` is what others are told of it; no other daemon may ever have the same.
+    """
 
     def __init__(
         self,
@@ -43,7 +47,8 @@ class RootLocks:
         self._holder = holder
         self._new_nonce = new_nonce
         self._bounds = bounds
-        self._held: dict[str, Channel] = {}
+        self._held: dict[str, Channel] = {}  # by the real path
+        self._real: dict[str, str] = {}
         self._taking = trio.Lock()
 
     async def hold(self, root: str) -> None:
@@ -52,9 +57,9 @@ class RootLocks:
         Raises HostError: OCCUPIED where another daemon has it.
         """
         async with self._taking:
-            channel = self._held.get(root)
+            channel = self._held.get(self._real.get(root, ""))
             if channel is None or channel.ended:
-                self._held[root] = await self._take(root)
+                await self._take(root)
 
     def release(self) -> None:
         """Give all of them back."""
@@ -62,35 +67,50 @@ class RootLocks:
             channel.abort()
         self._held.clear()
 
-    async def _take(self, root: str) -> Channel:
+    async def _take(self, root: str) -> None:
         while True:
             nonce = self._new_nonce()
             script = holding_script(nonce, root, self._holder, self._bounds.lease)
             async with starting(self._connections.starts, at_rank=FIRST) as start:
                 channel = await self._connections.open(SHELL)
                 start.opened()
-                taken = False
+                kept = False
                 try:
                     channel.write(script)
                     said = await self._answer(channel, Words(nonce), start)
-                    taken = said is not None and self._is_ours(root, said, channel)
+                    if said is not None:
+                        kept = self._is_new(root, said, channel)
                 finally:
-                    if not taken:
+                    if not kept:
                         channel.abort()
-                if taken:
+                if kept:
                     channel.beat(self._bounds.beat)
-                    return channel
+                if said is not None:
+                    return
 
-    def _is_ours(self, root: str, said: str, channel: Channel) -> bool:
+    def _is_new(self, root: str, said: str, channel: Channel) -> bool:
+        """Note what the host said of a root; return whether this channel holds it now.
+
+        Otherwise another session of this daemon does.
+        """
         verdict, _, rest = said.partition(" ")
-        if verdict == "yes":
-            return True
+        whose, _, real = rest.partition(" ")
         if verdict == "no":
-            raise HostError(
-                HostTrouble.OCCUPIED,
-                f"could not use {root} on host {self._host}: {rest[:_SHOWN]}",
+            raise self._occupied(root, rest[:_SHOWN])
+        if verdict != "yes" or whose not in ("held", "ours"):
+            raise channel.lost or nonsense(self._host)
+        if whose == "ours" and (former := self._held.get(real)) is not None and former.ended:
+            raise self._occupied(
+                root, "what held it for this daemon was lost and has not ended yet"
             )
-        raise channel.lost or nonsense(self._host)
+        self._real[root] = real
+        if whose == "held":
+            self._held[real] = channel
+        return whose == "held"
+
+    def _occupied(self, root: str, reason: str) -> HostError:
+        message = f"could not use {root} on host {self._host}: {reason}"
+        return HostError(HostTrouble.OCCUPIED, message)
 
     async def _answer(self, channel: Channel, words: Words, start: Start) -> str | None:
         """Return the answer, "" where there is none; None where the login was too slow among

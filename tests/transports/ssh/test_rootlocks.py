@@ -97,6 +97,23 @@ async def test_a_lock_whose_file_was_removed_is_held(
             await locks(sshd, other, "pid 2 on beta").hold(root)
 
 
+async def test_a_root_by_another_name_is_no_other_daemons(
+    sshd: Sshd, one: Connections, root: str
+) -> None:
+    """What a daemon holds is its own through a link above it too, and under another host's name."""
+    first, again = locks(sshd, one, "pid 1 on alpha"), locks(sshd, one, "pid 1 on alpha")
+    await first.hold(root)
+    link = Path(root).parent.with_name("link")
+    link.symlink_to(Path(root).parent)
+
+    await first.hold(f"{link}/root")
+    await again.hold(f"{link}/root")
+
+    await until(lambda: one.sessions == 1)
+    with pytest.raises(HostError, match="another daemon"):
+        await locks(sshd, one, "pid 1 on beta").hold(f"{link}/root")
+
+
 async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: Connections, root: str) -> None:
     """Its link was lost; the next use of the root holds it anew."""
     first = locks(sshd, one, "pid 1 on alpha")

@@ -17,7 +17,11 @@ exists "$lock" && [ ! -f "$lock" ] && no "$PWD/@daemon.lock is no regular file; 
 UNWRITABLE="@daemon.lock cannot be written in $PWD; look at the space and the rights there"
 held() {
   by=
-  read -r by <"$1"
+  IFS= read -r by <"$1"
+  if [ "$by" = "$holder" ]; then  # by another name: through a link, or with its home written out
+    yes "ours $PWD"
+    leave
+  fi
   no "another daemon (${by:-it does not say which}) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
 }
 start_of() { IFS= read -r s <"/proc/$1/stat" && set -- ${s##*) } && start=${20}; }
@@ -48,7 +52,7 @@ else
   trap 'rm -rf "$lock.d"' EXIT
 fi
 printf '%s\n' "$holder" >"$lock"
-yes held
+yes "held $PWD"
 if timeout 5 true; then
   line() { timeout -s KILL "$lease" /bin/sh -c 'IFS= read -r x' <&3 3<&- 8<&- 9>&-; }
 else
