@@ -164,7 +164,8 @@ DELETE FROM runs WHERE seq IN (
         EXISTS (SELECT 1 FROM retries WHERE retries.issue_id = old.issue_id)
         OR EXISTS (SELECT 1 FROM holds WHERE holds.issue_id = old.issue_id)
         OR EXISTS (SELECT 1 FROM sessions WHERE sessions.issue_id = old.issue_id)
-        OR EXISTS (SELECT 1 FROM workspaces WHERE workspaces.issue_id = old.issue_id)
+        -- Not one by one: workspaces have no index by issue.
+        OR old.issue_id IN (SELECT issue_id FROM workspaces)
       )
     )
   ORDER BY started_at, seq LIMIT max(0, :limit)
