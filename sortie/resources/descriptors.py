@@ -71,13 +71,13 @@ def open_files_limit() -> int:
 
 def keep_reserve() -> None:
     """Hold ``RESERVE`` descriptors back, or as many of them as can be had; again after a shortage,
-    in which others may have taken what was lent."""
+    in which others may have taken what was released."""
     _reserve.wanted = RESERVE
     _fill_reserve()
 
 
 @contextmanager
-def lent_reserve() -> Iterator[None]:
+def released_reserve() -> Iterator[None]:
     """Let the block use what is kept back."""
     _empty_reserve()
     try:

@@ -23,7 +23,7 @@ from sortie.scheduler.decisions import Reconciled, Refresh
 from sortie.scheduler.dispatching import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.rules import (
-    FAREWELL,
+    INACTIVE_GRACE,
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
@@ -190,13 +190,13 @@ def _depart(
 
     Nobody can tell whether the agent moved its issue itself, as the last thing but one it does.
     """
-    departure = Departure(reason=reason, sentence=sentence, stop_at=now + FAREWELL)
+    departure = Departure(reason=reason, sentence=sentence, stop_at=now + INACTIVE_GRACE)
     if isinstance(claim, Starting):
         book.stop_departed(claim, departure)
         return
     if claim.departure is None:
         book.out.append(
-            Reconciled("keep", claim.issue, f"{sentence}; its turn has {FAREWELL:g} s to end")
+            Reconciled("keep", claim.issue, f"{sentence}; its turn has {INACTIVE_GRACE:g} s to end")
         )
     else:
         departure = replace(departure, stop_at=claim.departure.stop_at)

@@ -11,7 +11,7 @@ import trio.testing
 from sortie.daemon.guarding import expected_failures, shortages_told_to
 from sortie.model import SortieError
 from sortie.resources import Resource, Shortage
-from sortie.resources.descriptors import lent_reserve
+from sortie.resources.descriptors import released_reserve
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from tests.resources.scarcity import descriptors_left, own_reserve
@@ -55,13 +55,13 @@ async def test_the_reserve_is_held_again_when_a_shortage_is_over(
     nursery.start_soon(shortages.watch)
 
     with own_reserve():
-        with descriptors_left(0), lent_reserve():
+        with descriptors_left(0), released_reserve():
             pass
         shortages.meet(Shortage(Resource.FILES, "no more files"))
         await trio.sleep(10)
         with descriptors_left(1):
             held = os.open(os.devnull, os.O_RDONLY)
-            with lent_reserve():
+            with released_reserve():
                 os.close(os.open(os.devnull, os.O_RDONLY))
             os.close(held)
 

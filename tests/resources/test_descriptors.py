@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.resources.descriptors import lent_reserve, own
+from sortie.resources.descriptors import own, released_reserve
 from tests.resources.scarcity import descriptors_left, own_reserve
 
 PROGRAM = """
@@ -64,10 +64,10 @@ def test_many_open_files_do_not_keep_programs_from_starting() -> None:
 
 
 def test_the_reserve_is_there_when_nothing_else_is() -> None:
-    """Who is lent it can open files though the limit is reached; then it is held again."""
+    """Who has it released can open files though the limit is reached; then it is held again."""
     with own_reserve(), descriptors_left(1):
         held = os.open(os.devnull, os.O_RDONLY)
-        with lent_reserve():
+        with released_reserve():
             os.close(os.open(os.devnull, os.O_RDONLY))
         with pytest.raises(OSError, match="Too many open files"):
             os.open(os.devnull, os.O_RDONLY)
@@ -75,15 +75,15 @@ def test_the_reserve_is_there_when_nothing_else_is() -> None:
 
 
 def test_a_reserve_that_others_took_is_held_again_when_there_is_room() -> None:
-    """What was lent and taken meanwhile is not lost for the next shortage."""
+    """What was released and taken meanwhile is not lost for the next shortage."""
     with own_reserve():
-        with descriptors_left(0), lent_reserve():
+        with descriptors_left(0), released_reserve():
             pass  # nobody gets a descriptor now, the reserve neither
-        with lent_reserve():
+        with released_reserve():
             pass
         with descriptors_left(1):
             held = os.open(os.devnull, os.O_RDONLY)
-            with lent_reserve():
+            with released_reserve():
                 os.close(os.open(os.devnull, os.O_RDONLY))
             os.close(held)
 

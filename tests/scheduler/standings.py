@@ -17,7 +17,7 @@ from sortie.model import (
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.rules import FAREWELL
+from sortie.scheduler.rules import INACTIVE_GRACE
 from tests.scheduler.driver import POLICY, issue
 from tests.scheduler.lives import A, Lives
 
@@ -91,7 +91,7 @@ def stopping(state: str = "Elsewhere") -> Callable[[], Lives]:
         driver = running()
         driver.put(issue(state=state))
         driver.pass_time(30)
-        driver.pass_time(FAREWELL)
+        driver.pass_time(INACTIVE_GRACE)
         return driver
 
     return stop

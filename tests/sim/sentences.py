@@ -36,7 +36,7 @@ ROOM = (
     ONE_HOST,
     TROUBLED_HOST,
 )
-FAREWELL = r"; its turn has 30 s to end"
+INACTIVE_GRACE = r"; its turn has 30 s to end"
 NEITHER = "it neither waits nor is held"
 UNKNOWN = (
     r"[a-h] neither runs, waits nor is held, and is not among the \d issues in an active state"
@@ -83,9 +83,9 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "",
         f"it is {STATE}",
         MISSING,
-        MISSING + FAREWELL,
+        MISSING + INACTIVE_GRACE,
         MOVED,
-        MOVED + FAREWELL,
+        MOVED + INACTIVE_GRACE,
     ),
     "RecordHold.detail": (
         "an operator stopped it",

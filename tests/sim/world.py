@@ -47,7 +47,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.rules import FAREWELL, backoff
+from sortie.scheduler.rules import INACTIVE_GRACE, backoff
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness
 from tests.sim.rests import Rests
@@ -242,7 +242,7 @@ class World:
             case do.StopWorker(run_id, _, reason):
                 worker = self.workers[run_id]
                 assert worker.stopping is None, "stopped twice"
-                self._check_farewell(worker, reason)
+                self._check_inactive_grace(worker, reason)
                 worker.stopping = reason
                 self.reached[reason] += 1
             case do.Poll():
@@ -286,13 +286,13 @@ class World:
             case _:
                 assert_never(decision)
 
-    def _check_farewell(self, worker: Worker, reason: StopReason) -> None:
+    def _check_inactive_grace(self, worker: Worker, reason: StopReason) -> None:
         """Fail where a turn was ended too early that its agent may have been about to end."""
         if worker.turns == 0 or reason not in DEPARTED:
             return
-        assert worker.left_at is not None, "stopped without a farewell"
+        assert worker.left_at is not None, "stopped before its issue had left"
         begins_another = isinstance(self.log[-1][1], ev.TurnStarted)
-        assert begins_another or self.now >= worker.left_at + FAREWELL, "stopped too early"
+        assert begins_another or self.now >= worker.left_at + INACTIVE_GRACE, "stopped too early"
 
     def _assert_nobody_in(self, issue_id: IssueId, what: str) -> None:
         assert all(w.start.issue.id != issue_id for w in self.workers.values()), what
@@ -513,7 +513,7 @@ class World:
                     worker = self.workers[claim.run_id]
                     assert isinstance(claim, Stopping) == (worker.stopping is not None)
                     left_at = worker.left_at if worker.stopping is None else None
-                    assert left_at is None or self.now < left_at + FAREWELL, "not stopped"
+                    assert left_at is None or self.now < left_at + INACTIVE_GRACE, "not stopped"
                 case HandingOff(stopped=True):
                     held.add(issue_id)
                 case Waiting() | HandingOff():

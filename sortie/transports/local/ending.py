@@ -19,7 +19,7 @@ import trio
 
 from sortie.model import ProcessesLeft
 from sortie.resources import Shortage, note, shortage_behind
-from sortie.resources.descriptors import lent_reserve
+from sortie.resources.descriptors import released_reserve
 from sortie.transports.local.census import Census, Seen
 from sortie.transports.local.families import Members
 from sortie.transports.local.root import Root
@@ -161,7 +161,7 @@ def send(seen: Seen, signum: signal.Signals) -> bool:
         if shortage_behind(exc) is None:
             raise
     try:
-        with lent_reserve():
+        with released_reserve():
             return _send(seen, signum)
     except OSError as exc:
         shortage = shortage_behind(exc)

@@ -17,7 +17,7 @@ from sortie.resources import (
     run_in_thread,
     shortage_behind,
 )
-from sortie.resources.descriptors import lent_reserve
+from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
 from sortie.transports.local.census import Census, depth_in, take_census, take_homes
 from sortie.transports.local.families import Families
@@ -105,5 +105,5 @@ class Observer:
         except OSError as exc:
             if shortage_behind(exc) is None:
                 raise
-        with lent_reserve():
+        with released_reserve():
             return await run()

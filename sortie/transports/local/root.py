@@ -11,7 +11,7 @@ from contextlib import suppress
 import trio
 
 from sortie.resources import FIRST_PAUSE, LONGEST_PAUSE, note, shortage_behind
-from sortie.resources.descriptors import lent_reserve
+from sortie.resources.descriptors import released_reserve
 from sortie.transports import Exit
 from sortie.transports.local.identity import identity_of
 
@@ -40,7 +40,7 @@ def _rooted(process: trio.Process) -> Root | None:
         if shortage is None:
             raise
         note(shortage)
-    with lent_reserve(), suppress(OSError):
+    with released_reserve(), suppress(OSError):
         return Root(process)
     return None
 
