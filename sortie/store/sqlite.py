@@ -85,11 +85,12 @@ class SqliteStore:
         await self._change(partial(_check, doubted=self._doubted))
 
     async def _change(self, job: Callable[[Database], T]) -> T:
-        doubted, self._doubted = self._doubted, True
         try:
             answer = await self._writer.change(job)
         except RecordRefused:
-            self._doubted = doubted  # it says nothing about the disk
+            raise  # it says nothing about the disk
+        except StoreError:
+            self._doubted = True
             raise
         self._doubted = False
         return answer

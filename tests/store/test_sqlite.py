@@ -231,6 +231,33 @@ async def test_an_idle_daemon_leaves_the_disk_alone(place: Path) -> None:
     assert after == proven
 
 
+async def test_a_failure_is_doubted_whoever_else_has_written(writer: Writer, place: Path) -> None:
+    """A change that fails is followed by a proof, though another that was asked for before it
+    succeeded meanwhile."""
+    store, slow = SqliteStore(writer), Slow()
+    await store.commit([begin("r1")], T0)
+
+    async def refused() -> None:
+        with pytest.raises(StoreError):
+            await store.commit([end("r1")], T0)
+
+    async with trio.open_nursery() as nursery:
+        for job in (
+            partial(writer.change, slow),
+            partial(store.commit, [turn("r1", 1)], T0),
+            partial(writer.change, execute("PRAGMA query_only = ON")),
+            refused,
+            partial(writer.change, execute("PRAGMA query_only = OFF")),
+        ):
+            nursery.start_soon(job)
+            await trio.testing.wait_all_tasks_blocked()
+        slow.go.set()
+    before = _content(place)
+    await store.check()
+
+    assert _content(place) != before
+
+
 def _content(place: Path) -> tuple[bytes, bytes]:
     return place.read_bytes(), place.with_name(f"{place.name}-wal").read_bytes()
 
