@@ -79,6 +79,8 @@ def _database(source: Source) -> str:
     place = locate(source)
     if place.guessed:
         note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
+        if not source.workflow.suffix and not os.path.lexists(source.workflow):
+            note(f"for the runs of one issue: sortie history --issue {source.workflow}")
     return place.db_path
 
 

@@ -208,6 +208,15 @@ def test_a_broken_workflow_does_not_hide_the_history(cli: Cli, here: Path, broke
 
 
 @pytest.mark.usefixtures("three_runs")
+def test_an_issue_given_as_the_workflow_file_is_told_how_to_ask_for_it(cli: Cli) -> None:
+    """Other commands take an issue first; history says by which option it takes one."""
+    ran = cli("history", "DEMO-1")
+
+    assert ran.code == 0
+    assert ran.err.endswith("\nfor the runs of one issue: sortie history --issue DEMO-1\n")
+
+
+@pytest.mark.usefixtures("three_runs")
 def test_a_vanished_workflow_does_not_hide_the_history(cli: Cli, here: Path) -> None:
     """Runs are shown of a file that is gone, where its database is."""
     (here / "WORKFLOW.md").unlink()
