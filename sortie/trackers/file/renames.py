@@ -5,7 +5,7 @@ start beside the one under the old id.
 
 Rule 1: an issue is taken for a former one rather once too often than once too seldom: it only waits
 until nobody works on that one any more.
-Rule 2: what is remembered of issues that are gone is bounded.
+Rule 2: what is remembered of issues that are gone is bounded, in number and in names.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from sortie.trackers.file.reading import Document, Gone
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""
+
+
+FORMER_LIMIT = 100
+"""Former ids of an issue, the last ones: of issues that come every night with the same title, each
+has been all before it."""
 
 
 def traced(
@@ -59,7 +64,7 @@ def _with_former(document: Document, old: Document | None, gone: tuple[Gone, ...
         former = old.formerly
     else:
         same = [g for g in gone if _may_be(g, document)]
-        former = tuple(dict.fromkeys(i for g in same for i in g.ids if i != own))
+        former = tuple(dict.fromkeys(i for g in same for i in g.ids if i != own))[-FORMER_LIMIT:]
     if not former:
         return document
     entries = tuple(

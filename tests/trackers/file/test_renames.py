@@ -111,6 +111,7 @@ async def test_what_is_remembered_is_bounded(
 ) -> None:
     """Files that come and go for ever do not fill the memory; the last ones are known."""
     monkeypatch.setattr(renames, "GONE_LIMIT", 3)
+    monkeypatch.setattr(renames, "FORMER_LIMIT", 2)
     tracker = make(folder, memory)
     for number in range(10):
         text = f"---\ntitle: t{number}\nstate: Todo\n---\n"
@@ -119,7 +120,11 @@ async def test_what_is_remembered_is_bounded(
     (folder / "F.md").unlink()
     await names(tracker)
 
-    assert len(tracker._reading.gone) == 3
+    assert [gone.ids for gone in tracker._reading.gone] == [
+        ("I5", "I6", "I7"),
+        ("I6", "I7", "I8"),
+        ("I7", "I8", "I9"),
+    ]
 
 
 async def test_the_suffix_may_be_capitalized(folder: Path, memory: Memory) -> None:
