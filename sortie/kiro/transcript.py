@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from sortie.kiro.text import LINE_LIMIT, LineSplitter, LineTooLong, clean_line
 from sortie.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.model import NOTIFICATION_LIMIT, Notification
-from sortie.model.secrets import SHORTEST_SECRET
+from sortie.model.secrets import SHORTEST_SECRET, pattern_of
 
 AUTHENTICATION_FAILED = "Authentication failed."
 
@@ -43,7 +44,7 @@ class Transcript:
     """
 
     def __init__(self, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT) -> None:
-        self._secrets = tuple(secrets)
+        self._pattern = _pattern_of(secrets)
         self._stdout = LineSplitter(line_limit)
         self._stderr = LineSplitter(_STDERR_LINE)
         self._printed = 0
@@ -89,7 +90,7 @@ class Transcript:
                 self.line_too_long = True
             if isinstance(raw, LineTooLong) or self.line_too_long:
                 break
-            line = redact(clean_line(raw).rstrip(), self._secrets)
+            line = _redacted(clean_line(raw).rstrip(), self._pattern)
             encoded = f"{line}\n".encode()
             _keep_end(self._tail, encoded, STDOUT_TAIL)
             if line:
@@ -105,7 +106,7 @@ class Transcript:
             if AUTHENTICATION_FAILED in line:
                 self._authentication_failed = True
             if line and not line.startswith(TRAILER_PREFIX):
-                self._warnings.append(redact(line, self._secrets)[:WARNING_LENGTH])
+                self._warnings.append(_redacted(line, self._pattern)[:WARNING_LENGTH])
 
 
 def _keep_end(tail: bytearray, data: bytes, limit: int) -> None:
@@ -116,11 +117,16 @@ def _keep_end(tail: bytearray, data: bytes, limit: int) -> None:
 
 
 def redact(text: str, secrets: Collection[str]) -> str:
-    """Return the text with ``***`` for every occurrence of a secret.
+    """Return the text with ``***`` for every occurrence of a secret, however spelled.
 
     What is too short to be one is left alone: it would be found in every other word.
     """
-    for secret in secrets:
-        if len(secret) >= SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return text
+    return _redacted(text, _pattern_of(secrets))
+
+
+def _pattern_of(secrets: Collection[str]) -> re.Pattern[str] | None:
+    return pattern_of(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+
+
+def _redacted(text: str, pattern: re.Pattern[str] | None) -> str:
+    return pattern.sub("***", text) if pattern else text

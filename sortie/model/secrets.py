@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Set
+import re
+from collections.abc import Iterable, Set
 from urllib.parse import quote
 
 SHORTEST_SECRET = 4
@@ -27,3 +28,13 @@ def spellings(secret: str) -> Set[str]:
         quote(bare, errors="backslashreplace"),
         quote(bare, safe="", errors="backslashreplace"),
     }
+
+
+def pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
+    """Return what finds some secrets in a text, however spelled; None where there are none.
+
+    Of two that begin alike the longer one is found, so that no end of it is left.
+    """
+    found = {spelling for secret in secrets for spelling in spellings(secret)}
+    longest_first = sorted(found, key=lambda spelling: (-len(spelling), spelling))
+    return re.compile("|".join(map(re.escape, longest_first))) if found else None

@@ -144,3 +144,10 @@ def test_nothing_counts_after_a_line_that_is_too_long() -> None:
 def test_what_is_too_short_for_a_secret_takes_nothing_out() -> None:
     """A key of less than four letters is not looked for in every other word."""
     assert redact("a text", ["", "x", "tex", "text"]) == "a ***"
+
+
+def test_no_part_of_a_secret_stays() -> None:
+    """Every occurrence goes, as it is and as JSON spells it, and of two the longer first."""
+    text = r'sk-one, sk-one-two, "sk-\"three\"" and sk-one'
+
+    assert redact(text, ["sk-one", "sk-one-two", 'sk-"three"']) == '***, ***, "***" and ***'

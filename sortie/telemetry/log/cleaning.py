@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Collection, Mapping
 
 from structlog.typing import EventDict, WrappedLogger
 
 from sortie.model import TEXT_LIMIT, cut
-from sortie.model.secrets import spellings as spellings_of
+from sortie.model.secrets import pattern_of
 
 VALUE_LIMIT = TEXT_LIMIT
 """Characters of a value that a log line carries at most."""
@@ -31,9 +30,7 @@ class Cleaner:
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
-        spellings = {spelling for secret in secrets for spelling in spellings_of(secret)}
-        longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if spellings else None
+        self._pattern = pattern_of(secrets)
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         return {key: value if key == "event" else self._fit(value) for key, value in event.items()}
