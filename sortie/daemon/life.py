@@ -79,12 +79,12 @@ def run_daemon(options: RunOptions) -> int:
     mark = mark_of_database(os.path.realpath(settings.db_path))
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
-        guard, carried = Guard(clock, watchdog), mark if carry(mark) else None
-        return trio.run(_live, options, workflow, token, carried, guard, clock=clock)
+        guard = Guard(clock, watchdog)
+        return trio.run(_live, options, workflow, token, mark, guard, clock=clock)
 
 
 async def _live(
-    options: RunOptions, workflow: Workflow, token: str, mark: int | None, guard: Guard
+    options: RunOptions, workflow: Workflow, token: str, mark: int, guard: Guard
 ) -> int:
     settings = workflow.settings
     with database_lock(settings.db_path) as lock, root_lock(settings.workspace.root) as place:
@@ -97,7 +97,9 @@ async def _live(
             ) from exc
         async with open_store(settings.db_path) as store:
             lock.ensure()  # a new database is only now there to be locked itself
-            return await _Life(options, workflow, store, place, token).run(mark, guard)
+            # Not before: whoever has the lock ends what carries its mark and is not its own.
+            carried = mark if carry(mark) else None
+            return await _Life(options, workflow, store, place, token).run(carried, guard)
 
 
 class _Life:
