@@ -85,6 +85,13 @@ def test_the_longer_of_two_secrets_goes_first() -> None:
     assert cleaned == {"value": "is ***"}
 
 
+def test_a_secret_goes_wherever_it_stands() -> None:
+    """One that a message repeats is not left the second time."""
+    cleaned = Cleaner(["hunter2"])(None, "info", {"value": "hunter2 and hunter2, hunter2hunter2"})
+
+    assert cleaned == {"value": "*** and ***, ******"}
+
+
 def test_a_secret_at_the_cut_leaves_no_half_of_itself() -> None:
     """Redaction comes before cutting."""
     text = "x" * (VALUE_LIMIT // 2 - 20) + "SECRETSECRET" * 10 + "x" * VALUE_LIMIT
