@@ -75,6 +75,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "its content changed",
         f"its state changed from {STATE} to {STATE}",
         "the settings changed",
+        "the agent's program is found",
         f"it was moved to {STATE}",
     ),
     "HostRested.message": ("connection refused", "it broke"),

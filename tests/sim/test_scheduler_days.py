@@ -16,6 +16,7 @@ DAYS = 200
 CHUNK = 20
 REACHED: Counter[object] = Counter()
 SAID: set[str] = set()
+LIVED: set[int] = set()
 UNREACHABLE = {
     HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
     RunStatus.RUNNING,  # not an exit
@@ -33,6 +34,7 @@ def test_days_keep_the_invariants(first: int) -> None:
             raise
         REACHED.update(world.reached)
         SAID.update(world.said)
+        LIVED.add(seed)
 
     assert unexpected(SAID) == []
     assert REACHED["StartWorker"]
@@ -52,7 +54,7 @@ def test_the_days_reach_everything() -> None:
 
 def test_the_days_say_everything() -> None:
     """Every sentence that people are told came up, word for word."""
-    if not SAID:
-        pytest.skip("needs the days of this module in the same process")
+    if len(LIVED) < DAYS:
+        pytest.skip("needs all days of this module in the same process")
 
     assert unsaid(SAID) == []
