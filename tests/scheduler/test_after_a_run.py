@@ -11,6 +11,7 @@ from sortie.model import (
     Failed,
     Finish,
     Finished,
+    RunEnd,
     RunStatus,
     Stopped,
     StopReason,
@@ -232,3 +233,22 @@ def test_a_shortage_of_the_machine_neither_counts_nor_holds(kind: ErrorKind) -> 
 
     assert waits == [SHORTAGE_DELAY] * 4
     assert attempts == [Streak(failures=1)] * 4
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (PORT_EXIT, ["failure"]),
+        (Finished(finish=Finish.TURNS_USED), ["completion"]),
+        (Stopped(), []),
+    ],
+    ids=["failed", "finished", "stopped"],
+)
+def test_each_end_is_commented_on_as_what_it_was(end: RunEnd, told: list[str]) -> None:
+    """Where both comments are wanted, a run that was stopped gets neither."""
+    driver = Driver(replace(POLICY, comment_on_failure=True, comment_on_completion=True))
+    (run,) = driver.start(issue())
+
+    comments = only(driver.end(run.run_id, end), do.Comment)
+
+    assert [c.lifecycle for c in comments if isinstance(c, do.Comment)] == told

@@ -154,3 +154,31 @@ def test_a_miss_is_forgotten_when_a_waiting_handoff_is_found_again() -> None:
     driver.pass_time(5)
 
     assert driver.scheduler.wakeup_at() > driver.now
+
+
+def test_a_closed_tracker_is_tried_less_and_less_until_it_takes_a_change() -> None:
+    """The pauses grow and no try is counted; one change that it takes makes all others due."""
+    driver = Driver(HANDOFF)
+    runs = driver.start(issue("a"), issue("b"))
+    questions = [only(driver.end(run.run_id), do.Transition)[0] for run in runs]
+    pauses = []
+    for _ in range(3):
+        (question, *_) = questions
+        assert isinstance(question, do.Transition)
+        closed = driver.tell(
+            ev.TransitionAnswered(
+                question.issue.id, question.token, TrackerErrorKind.CLOSED, "read-only"
+            )
+        )
+        pauses += [(w.tries, w.delay) for w in closed if isinstance(w, rec.RecordRetry)]
+        if len(pauses) < 3:
+            questions[0] = only(driver.pass_time(pauses[-1][1]), do.Transition)[0]
+    other = questions[1]
+    assert isinstance(other, do.Transition)
+    before = driver.scheduler.wakeup_at()
+
+    driver.tell(ev.TransitionAnswered(other.issue.id, other.token))
+
+    assert pauses == [(0, 10.0), (0, 20.0), (0, 40.0)]
+    assert before > driver.now
+    assert driver.scheduler.wakeup_at() == driver.now
