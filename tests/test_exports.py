@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from types import ModuleType
 
 import pytest
 
@@ -18,8 +19,9 @@ PACKAGES = [
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_package_has_what_it_names(name: str) -> None:
-    """Every name in ``__all__`` is there, once."""
+    """Every name in ``__all__`` is there, once, and is no module."""
     package = importlib.import_module(name)
 
-    assert [each for each in package.__all__ if not hasattr(package, each)] == []
+    held = {each: getattr(package, each, None) for each in package.__all__}
+    assert [each for each, it in held.items() if it is None or isinstance(it, ModuleType)] == []
     assert len(set(package.__all__)) == len(package.__all__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Check = Callable[[Any], bool]
@@ -23,6 +23,16 @@ def wrongly_typed(thing: object) -> list[str]:
         elif type(value) in _SIMPLE or is_dataclass(value):
             good.add(type(value))
     return wrong
+
+
+def wrong_defaults(kind: type) -> list[str]:
+    """Return the defaults of a dataclass that are not what their annotations say."""
+    hints = get_type_hints(kind)
+    return [
+        f"{kind.__name__}.{part.name} is {part.default!r}"
+        for part in fields(kind)
+        if part.default is not MISSING and not _check(hints[part.name])(part.default)
+    ]
 
 
 _SIMPLE = (int, float, bool, type(None))

@@ -56,8 +56,10 @@ class Driver:
         """Give the scheduler one event."""
         decisions = self.scheduler.handle(event, self.now)
         snapshot = self.scheduler.snapshot(self.now)
-        for thing in (*decisions, *snapshot.claims.values(), *snapshot.troubled.values()):
+        for thing in (*decisions, *snapshot.claims.values(), *snapshot.unfit.values()):
             assert wrongly_typed(thing) == []
+        for trouble in snapshot.troubled.values():
+            assert wrongly_typed(trouble) == []
         assert isinstance(self.scheduler.in_hand, Issue | None)
         return decisions
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+import pytest
+
 from sortie.config import Settings
 from sortie.model import LOCAL
-from sortie.scheduler import Policy, policy_of
+from sortie.scheduler import Effect, Event, Policy, Record, policy_of
+from sortie.scheduler.claims import Claim
+from tests.typed import wrong_defaults
 from tests.worker.rig import settings_of
 
 
@@ -59,3 +65,13 @@ def test_without_hosts_all_runs_are_on_this_machine() -> None:
 
     assert (policy.hosts, policy.max_per_host) == ((LOCAL,), None)
     assert (policy.comment_on_completion, policy.comment_on_failure) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Policy, *get_args(Record), *get_args(Event), *get_args(Effect), *get_args(Claim)],
+    ids=lambda kind: kind.__name__,
+)
+def test_what_is_left_out_is_of_the_declared_kind(kind: type) -> None:
+    """A default that is something else is noticed by nobody who leaves the field out."""
+    assert wrong_defaults(kind) == []
