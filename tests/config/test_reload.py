@@ -81,3 +81,18 @@ def test_another_kind_of_tracker_needs_a_restart() -> None:
     assert (kept.tracker.kind, kept.tracker_block) == ("file", "file")
     assert kept.block("file") == Files(path="/srv/issues")
     assert kept.block("board") == Board()
+
+
+def test_secrets_of_before_stay_secrets_and_the_root_on_hosts_stays() -> None:
+    """Runs under way have the old token still, and their workspaces are where they were."""
+    old = settings_of(GOOD).model_copy(
+        update={"secret_variables": ("OLD_TOKEN",), "remote_root": "~/old"}
+    )
+    new = settings_of(GOOD).model_copy(
+        update={"secret_variables": ("NEW_TOKEN",), "remote_root": "~/new"}
+    )
+
+    kept = keep_restart_only(old, new)
+
+    assert kept.secret_variables == ("NEW_TOKEN", "OLD_TOKEN")
+    assert kept.remote_root == "~/old"

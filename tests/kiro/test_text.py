@@ -124,3 +124,12 @@ def test_ten_mebibytes_are_a_line() -> None:
 def test_a_spinner_takes_no_memory() -> None:
     """Redraws of one line never add up to a line that is too long."""
     assert split([b"\r| working"] * 10 + [b"\rdone\n"], limit=10) == ["done"]
+
+
+def test_a_redraw_whose_parts_come_one_by_one_shows_the_last() -> None:
+    """A carriage return at the end of one chunk draws over with what the next chunk brings."""
+    splitter = LineSplitter()
+
+    lines = [splitter.feed(chunk) for chunk in (b"10 %", b"\r", b"20 %\r", b"", b"30 %", b"\n")]
+
+    assert lines == [[], [], [], [], [], ["30 %"]]

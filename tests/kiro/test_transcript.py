@@ -151,3 +151,15 @@ def test_no_part_of_a_secret_stays() -> None:
     text = r'sk-one, sk-one-two, "sk-\"three\"" and sk-one'
 
     assert redact(text, ["sk-one", "sk-one-two", 'sk-"three"']) == '***, ***, "***" and ***'
+
+
+def test_a_warning_is_cut_after_the_secret_is_taken_out() -> None:
+    """No part of a secret stays that stands where a long line is cut."""
+    transcript = Transcript(["hunter2-hunter2"])
+    line = "x" * (WARNING_LENGTH - 6) + "hunter2-hunter2 and more"
+
+    transcript.stderr(line.encode() + b"\n")
+
+    (warning,) = transcript.evidence().warnings
+    assert "hunter" not in warning
+    assert len(warning) <= WARNING_LENGTH
