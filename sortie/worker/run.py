@@ -126,7 +126,8 @@ class _Run:
             with self.scopes.shield() as shield:
                 grace = self.bench.settings.agent.stop_grace
                 workspace = await workspaces.prepare(self.job.issue.identifier, grace=grace)
-                await workspaces.clear_status(workspace.path)
+                if not workspace.created:
+                    await workspaces.clear_status(workspace.path)
             if shield.cancelled_caught:  # by a cut, which is a stop too
                 await trio.lowlevel.checkpoint()
         except OccupiedError as exc:

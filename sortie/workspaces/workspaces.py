@@ -98,7 +98,10 @@ class Workspaces:
             made, created = await self._make(key)
             if not created:  # nobody can live yet in what is new
                 reaped += await self._clear(made, grace)
-            await self._keep_ignored(made)
+            if created:
+                await self._transport.write_file(made, _IGNORE_FILE, _IGNORE_ALL)
+            else:
+                await self._keep_ignored(made)
         host = self._transport.host
         return Workspace(path=made, key=key, created=created, host=host, reaped=reaped)
 

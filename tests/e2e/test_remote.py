@@ -51,6 +51,21 @@ async def test_three_hosts_share_the_issues(place: Place, start: Start, fleet: F
     fleet.require_nothing_local()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the login shell has to be bash")
+async def test_an_issue_takes_few_logins(place: Place, start: Start, fleet: Fleet) -> None:
+    """Where a login takes long, logins are what a run costs: it asks for nothing of a new workspace
+    that cannot be there yet."""
+    (host,) = fleet.add("one")
+    logins = place.root / "logins"
+    (host.home / ".bashrc").write_text(f"echo >>{logins}\n")
+    place.add_issue("A")
+
+    async with start() as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+
+    assert len(logins.read_text().splitlines()) <= 15
+
+
 async def test_runs_are_spread_evenly(place: Place, start: Start, fleet: Fleet) -> None:
     """With room everywhere, each host gets as many runs as the others."""
     fleet.add("one", "two", "three")

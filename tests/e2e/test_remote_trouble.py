@@ -9,7 +9,7 @@ import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
-from tests.e2e.place import PATIENCE, Place
+from tests.e2e.place import PATIENCE, Json, Place
 from tests.e2e.remote import Fleet, explained
 from tests.transports.ssh.sshd import Sshd, new_key, requires_sshd
 
@@ -119,12 +119,7 @@ async def test_without_a_good_host_issues_wait_and_nothing_runs_here(
     async with start() as daemon:
         for host in advice:
             await daemon.line("host.rested", host=host)
-        with trio.fail_after(PATIENCE):
-            while [n for n in (await daemon.state())["counts"].items() if n[1]] != [("waiting", 1)]:
-                await trio.sleep(0.05)
-        seen = await daemon.state()
-        why = await explained(place, "A")
-        text = (await place.sortie("explain", "A")).out
+        seen, why, text = await told_of_one_wait(place, daemon)
     rows = await place.history()
 
     (closed,) = [gate for gate in why["gates"] if not gate["open"]]
@@ -139,6 +134,24 @@ async def test_without_a_good_host_issues_wait_and_nothing_runs_here(
     assert {row["attempt"] for row in rows} == {0}
     assert place.agents("start") == []
     fleet.require_nothing_local()
+
+
+async def told_of_one_wait(place: Place, daemon: Daemon) -> tuple[Json, Json, str]:
+    """Return what the state and explain, as JSON and as text, say while issue A waits.
+
+    Whenever a host has rested, the issue leaves its wait to try it; what was told meanwhile is
+    asked again.
+    """
+    with trio.fail_after(PATIENCE):
+        while True:
+            before = await daemon.state()
+            if [count for count in before["counts"].items() if count[1]] == [("waiting", 1)]:
+                why = await explained(place, "A")
+                text = (await place.sortie("explain", "A")).out
+                after = await daemon.state()
+                if all(after[key] == before[key] for key in ("counts", "totals")):
+                    return before, why, text
+            await trio.sleep(0.05)
 
 
 async def test_a_dead_host_costs_no_attempt_and_is_used_again(

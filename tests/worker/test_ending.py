@@ -93,7 +93,7 @@ async def test_a_session_that_does_not_stop_is_given_up(clock: MockClock) -> Non
     assert rig.journal[-1] == "runs after_run"
 
 
-AFTER_RUN_AT = 17.0
+AFTER_RUN_AT = 16.0
 """When, in the next two tests, the turns are over and ``after_run`` begins."""
 
 
