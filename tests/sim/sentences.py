@@ -74,6 +74,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         f"it is {STATE}",
         "its content changed",
         f"its state changed from {STATE} to {STATE}",
+        "the agent's program is found",
         "the settings changed",
         "the agent's program is found",
         f"it was moved to {STATE}",
