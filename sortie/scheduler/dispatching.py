@@ -60,12 +60,11 @@ def dispatch(book: Book, now: float) -> None:
             continue
         host = free_host(issue, view)
         reason = closed(ROOM, issue, view)
-        trouble = book.hindrance or book.shortage
-        if reason is None and host is not None and not (chosen and trouble):
+        if reason is None and host is not None:
             view.load.add(issue, host, book.policy.in_progress_state)
             chosen.append((issue, waited, host))
         elif waited is not None:
-            book.set_reason(waited, reason or trouble or "")
+            book.set_reason(waited, reason or "")
     book.unsettled = False  # a hold for the budget makes no room for others
     if chosen:
         token = book.next_token()

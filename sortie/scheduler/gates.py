@@ -31,15 +31,17 @@ SPENT = "it had all its sessions"
 class Load:
     """How much is running: everything that a worker stands behind or is about to.
 
-    ``besides`` is an issue that does not count.
+    ``besides`` is an issue that does not count. ``lacks_agent`` tells that an issue is held for
+    want of the agent's program.
     """
 
-    __slots__ = ("by_host", "by_state", "total")
+    __slots__ = ("by_host", "by_state", "lacks_agent", "total")
 
     def __init__(self, book: Book, besides: IssueId | None = None) -> None:
         self.total = 0
         self.by_state: Counter[str] = Counter()
         self.by_host: Counter[str] = Counter()
+        self.lacks_agent = False
         for issue_id, claim in book.claims.items():
             if issue_id == besides:
                 continue
@@ -48,6 +50,8 @@ class Load:
             elif isinstance(claim, WORKED):
                 bound_for = claim.bound_for if isinstance(claim, Starting) else None
                 self.add(claim.issue, claim.host, bound_for)
+            elif isinstance(claim, Held) and claim.reason is HoldReason.AGENT_NOT_FOUND:
+                self.lacks_agent = True
 
     def add(self, issue: Issue, host: str, bound_for: str | None) -> None:
         """Count one more; ``bound_for`` is a second state in which it needs a slot."""
@@ -122,25 +126,19 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
 
 def _agent(_issue: Issue, view: View) -> str | None:
     book = view.book
-    if book.hindrance is not None and not _may_probe(book):
+    if book.hindrance is not None and not _may_probe(view.load):
         return book.hindrance
-    if book.shortage is not None and _is_at_work(book):
+    if book.shortage is not None and view.load.total:
         return book.shortage  # one run at a time may have enough
     return None
 
 
-def _may_probe(book: Book) -> bool:
+def _may_probe(load: Load) -> bool:
     """Tell whether one issue may be tried although no agent can be launched.
 
     It puts the fault on record, with a hold that names it; the other issues wait meanwhile.
     """
-    return not _is_at_work(book) and not any(
-        isinstance(c, Held) and c.reason is HoldReason.AGENT_NOT_FOUND for c in book.claims.values()
-    )
-
-
-def _is_at_work(book: Book) -> bool:
-    return any(isinstance(c, (*WORKED, Rechecking)) for c in book.claims.values())
+    return not load.total and not load.lacks_agent
 
 
 def _slot(_issue: Issue, view: View) -> str | None:
