@@ -26,7 +26,7 @@ from sortie.scheduler.rules import order_key
 
 NOW = 100.0
 NAMES = "abcdef"
-TROUBLES = ["paused", "draining", "store", "skipped", "hindrance", "hindrance"]
+TROUBLES = ["paused", "draining", "store", "skipped", "hindrance", "hindrance", "shortage"]
 FLAWS: list[dict[str, object]] = [
     {"title": " "},
     {"state": "review"},
@@ -123,6 +123,7 @@ def books(draw: st.DrawFn) -> Book:
         store_error="the disk is full" if trouble == "store" else None,
         skipped="the root cannot be written" if trouble == "skipped" else None,
         hindrance="no kiro-cli" if trouble == "hindrance" else None,
+        shortage="no more files" if trouble == "shortage" else None,
         unsettled=True,
         token=5,
     )

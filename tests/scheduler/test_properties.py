@@ -170,6 +170,10 @@ class Scheduling(RuleBasedStateMachine):
     def the_program_comes_and_goes(self, hindrance: str | None) -> None:
         self.world.hindrance = hindrance
 
+    @rule(shortage=st.sampled_from([None, "no more files"]))
+    def the_machine_runs_short(self, shortage: str | None) -> None:
+        self.world.shortage = shortage
+
     @precondition(lambda self: len(self.world.log) > 25)
     @rule()
     def the_daemon_is_killed(self) -> None:

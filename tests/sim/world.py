@@ -117,6 +117,7 @@ class World:
     rests: Rests = field(default_factory=Rests)
     blank: set[tuple[str, IssueId]] = field(default_factory=set)
     hindrance: str | None = None
+    shortage: str | None = None
     said: set[str] = field(default_factory=set)
     _checked: tuple[int, int] = (0, 0)
     scheduler: Scheduler = field(init=False)
@@ -386,7 +387,7 @@ class World:
     def _candidates(self) -> Event:
         active = self.policy.active_states
         issues = (i for i in self.issues.values() if state_key(i.state) in active)
-        return ev.CandidatesFetched(tuple(issues), self.hindrance)
+        return ev.CandidatesFetched(tuple(issues), self.hindrance, self.shortage)
 
     def _transition(
         self, token: int, issue: Issue, state: str, error: TrackerErrorKind | None
