@@ -71,3 +71,27 @@ def test_a_lock_file_that_is_none_is_named(shell: list[str], tmp_path: Path) -> 
     said = answer(shell, tmp_path)
 
     assert said == f"here\nno {tmp_path}/@daemon.lock is no regular file; remove it\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs flock or /proc")
+def test_a_root_that_is_ours_already_is_said_to_be_so(
+    shell: list[str], path: str | None, tmp_path: Path
+) -> None:
+    """And nothing else is said."""
+    root = tmp_path / "root"
+    script = holding_script("nonce", str(root), "pid 1 on alpha", 30)
+    env = {"PATH": path or os.environ["PATH"]}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(shell, stdin=pipe, stdout=pipe, env=env) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        first.stdin.write(script)
+        first.stdin.flush()
+        begun = [first.stdout.readline(), first.stdout.readline()]
+
+        said = answer(shell, root, path)
+
+        first.stdin.close()
+
+    assert begun[1].decode() == f"\1nonce yes held {root}\n"
+    assert said == f"here\nyes ours {root}\n"

@@ -20,7 +20,7 @@ held() {
   IFS= read -r by <"$1"
   if [ "$by" = "$holder" ]; then  # by another name: through a link, or with its home written out
     yes "ours $PWD"
-    leave
+    exit 0
   fi
   no "another daemon (${by:-it does not say which}) works in $PWD; give each daemon a workspace.root of its own, or each host to one daemon"
 }
