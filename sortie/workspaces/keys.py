@@ -12,13 +12,15 @@ NAME_LIMIT = 255
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]")
 _DIGITS = 16
+_LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}\Z")
 
 
 def workspace_key(identifier: str) -> str:
     """Return the directory name of an issue: ASCII, one path part, at most NAME_LIMIT bytes.
 
-    Foreign characters become ``_``. What was changed, or had to be cut, ends in a digest of the
-    whole identifier, so that two identifiers that look alike keep apart. Raises WorkspaceError
+    Foreign characters become ``_``. What was changed, had to be cut, or looks as if it had been,
+    ends in a digest of the whole identifier, so that two identifiers keep apart, though one was
+    made to look like the other's key. Raises WorkspaceError
     for an identifier that no directory can be named after.
     """
     if identifier in ("", ".", ".."):
@@ -26,7 +28,7 @@ def workspace_key(identifier: str) -> str:
             f"an issue with the identifier {identifier!r} can have no workspace; rename it"
         )
     key = _FOREIGN.sub("_", identifier)
-    if key == identifier and len(key) <= NAME_LIMIT:
+    if key == identifier and len(key) <= NAME_LIMIT and not _LIKE_A_DIGEST.search(key):
         return key
     digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     return f"{key[: NAME_LIMIT - _DIGITS - 1]}-{digest}"

@@ -70,6 +70,16 @@ def test_identifiers_that_look_alike_keep_apart(one: str, other: str) -> None:
     assert workspace_key(one) != workspace_key(other)
 
 
+@given(identifiers)
+@example("owner/repo#5")
+def test_an_identifier_made_like_a_key_keeps_apart(identifier: str) -> None:
+    """Who may name an issue cannot have the workspace of another by that."""
+    key = workspace_key(identifier)
+    assume(key != identifier)
+
+    assert workspace_key(key) != key
+
+
 ALIKE = st.text("aAäÄ\u0308 \t\u00a0", min_size=1, max_size=5)
 
 
