@@ -123,18 +123,26 @@ class Leaving:
     async def heed_signals(
         self, reload: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
-        """Obey SIGTERM, SIGINT and SIGHUP until cancelled."""
+        """Obey SIGTERM, SIGINT and SIGHUP until cancelled; from then on a second one ends all."""
         wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        with trio.open_signal_receiver(*wanted) as signals:
-            async with trio.open_nursery() as nursery:
-                task_status.started()
-                async for number in signals:
-                    if number == signal.SIGHUP:
-                        reload()
-                    elif not self.asked:
-                        self.begin(nursery, signal.Signals(number).name)
-                    else:
-                        nursery.start_soon(self._cut_short)
+        try:
+            with trio.open_signal_receiver(*wanted) as signals:
+                async with trio.open_nursery() as nursery:
+                    task_status.started()
+                    async for number in signals:
+                        if number == signal.SIGHUP:
+                            reload()
+                        elif not self.asked:
+                            self.begin(nursery, signal.Signals(number).name)
+                        else:
+                            nursery.start_soon(self._cut_short)
+        finally:
+            # Closing all and ending the interpreter takes some tenths of a second more, in which
+            # a signal's default would end the process by that signal.
+            if self.asked:
+                for one in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(one, lambda *_: os._exit(EXIT_CUT_SHORT))
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def __call__(self, fact: Fact) -> None:
         """Watch the polls, as a sink: where none can be made, no idleness can be seen."""

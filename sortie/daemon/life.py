@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
+import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -80,7 +81,12 @@ def run_daemon(options: RunOptions) -> int:
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
         guard = Guard(clock, watchdog)
-        return trio.run(_live, options, workflow, token, mark, guard, clock=clock)
+        code = trio.run(_live, options, workflow, token, mark, guard, clock=clock)
+    # All is closed; the interpreter's end would bring back the defaults, and with them an exit
+    # code that says otherwise.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return code
 
 
 async def _live(

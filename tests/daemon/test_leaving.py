@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -39,6 +39,16 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(os, "_exit", leave)
     return codes
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[None]:
+    """Put back the handlers of signals, which a daemon keeps to the end of its process."""
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
 
 
 class Day:
@@ -95,6 +105,21 @@ async def test_a_signal_drains(clock: MockClock, exits: list[int], number: signa
     assert [ran.exit.status for ran in world.transport.ran] == [0]
     assert trio.current_time() == 8.0
     world.assert_quiet()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_after_the_last_run_cuts_short(
+    clock: MockClock, exits: list[int], number: signal.Signals
+) -> None:
+    """Until the process is gone a second signal is one, and does not end it by its default."""
+    world = World()
+
+    async with day(world):
+        send(signal.SIGTERM)
+    with pytest.raises(Left):
+        send(number)
+
+    assert exits == [130]
 
 
 async def test_hooks_are_cut_when_politeness_ends(clock: MockClock, exits: list[int]) -> None:

@@ -74,6 +74,22 @@ async def test_a_second_signal_leaves_at_once(
     assert in_short(rows) == [(0, "failed"), (1, "interrupted"), (1, "succeeded")]
 
 
+async def test_a_signal_to_a_daemon_that_has_ended_changes_nothing(
+    place: Place, start: Start
+) -> None:
+    """While the interpreter ends, a second signal does not make another exit code of it."""
+    place.write_workflow()
+
+    async with start() as daemon:
+        await daemon.line("daemon.started")
+        daemon.signal(signal.SIGTERM)
+        await daemon.line("daemon.stopped")
+        daemon.signal(signal.SIGTERM)
+        code = await daemon.exit_code(within=10)
+
+    assert code in {0, 130}  # 130 where it came before all was closed
+
+
 async def test_a_long_hook_does_not_survive_a_second_signal(place: Place, start: Start) -> None:
     """An ``after_run`` hook in its own sleep is cut, and its child with it."""
     place.write_workflow(hooks={"after_run": "setsid sleep 600 & sleep 600"})
