@@ -260,4 +260,6 @@ async def test_issues_of_hosts_that_died_run_again_after_the_lease(
         assert moment(line) - died >= LEASE + GRACE + 5.0
     assert {(row["attempt"], row["status"]) for row in rows} == {(0, "failed"), (1, "succeeded")}
     assert {row["error_kind"] for row in rows if row["status"] == "failed"} == {"port_exit"}
-    assert found_alive_before_each_run(place)[2:] == [[], []]
+    # The other issue's new agent may well be alive: both leases end at the same moment.
+    left = {line[pid] for line in children for pid in ("pid", "child_pid")}
+    assert [left & set(alive) for alive in found_alive_before_each_run(place)[2:]] == [set()] * 2
