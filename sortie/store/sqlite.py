@@ -38,14 +38,14 @@ async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncI
 class SqliteStore:
     """A Store on a writer's database.
 
-    ``_doubted`` tells that the last try to write failed: only a commit proves that the next will
-    not.
+    Changes are numbered in the order in which they are made. While ``_failed`` is beyond
+    ``_succeeded``, the last try to write failed: only a commit proves that the next will not.
     """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._inherited = 0  # the last seq of an earlier life
-        self._doubted = False
+        self._asked = self._failed = self._succeeded = 0
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""
@@ -82,17 +82,20 @@ class SqliteStore:
         A row is committed only where there is a doubt: after a failure, and where the disk is
         nearly full or read-only. A daemon that has nothing to do leaves the disk alone.
         """
-        await self._change(partial(_check, doubted=self._doubted))
+        await self._change(partial(_check, doubted=self._failed > self._succeeded))
 
     async def _change(self, job: Callable[[Database], T]) -> T:
+        self._asked += 1
+        number = self._asked
         try:
             answer = await self._writer.change(job)
         except RecordRefused:
             raise  # it says nothing about the disk
         except StoreError:
-            self._doubted = True
+            self._failed = max(self._failed, number)
             raise
-        self._doubted = False
+        # The answers may be heard in another order than the changes were made in.
+        self._succeeded = max(self._succeeded, number)
         return answer
 
 
