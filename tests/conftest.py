@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-FEWEST, MOST = 2, 4
+MOST = 4
 
 
 def pytest_configure() -> None:
@@ -18,11 +18,11 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Take two processes even on one core, since half of the time is waiting, and four at most.
+    """Take two processes a core, since more than half of the time is waiting, and four at most.
 
     With more of them deadlines would be missed that a machine with less to do keeps.
     """
-    return min(MOST, max(FEWEST, os.cpu_count() or 1))
+    return min(MOST, 2 * (os.cpu_count() or 1))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
