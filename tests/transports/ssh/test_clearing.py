@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -48,7 +50,8 @@ def left_in(directory: Path, marker: int | None) -> Iterator[list[int]]:
             yield [process.pid, other]
         finally:
             process.kill()
-            subprocess.run(["kill", "-9", str(other)], check=False, stderr=subprocess.DEVNULL)
+            with suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
 
 
 @pytest.fixture
