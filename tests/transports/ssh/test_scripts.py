@@ -87,6 +87,31 @@ def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> Non
         assert (said, one.wait(5)) == (b"\1n here\n\1n yes \n\1n end\n", -15)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it has pid namespaces")
+def test_a_group_of_another_namespace_is_not_taken_for_our_own(tmp_path: Path) -> None:
+    """Whose group was made outside (as by ``docker exec``) has the group 0: to kill it is us."""
+    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    script = tmp_path / "finish"
+    script.write_bytes(finish_script(launch, "n", 0, 0, marked=True))
+    inside = (
+        f"(ulimit -S -w {launch.marker} || ulimit -S -x {launch.marker}; exec sleep 1000)"
+        " 2>/dev/null &"
+        f"until grep -q {launch.marker} /proc/$!/limits; do :; done; setsid sh '{script}'"
+    )
+    # Its end ends everybody in there.
+    unshare = ("unshare", "--map-root-user", "--pid", "--mount-proc", "--fork", "--kill-child")
+    if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no pid namespace can be made here")
+
+    with subprocess.Popen(
+        [*unshare, "sh", "-c", inside], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout is not None
+        said = ran.stdout.read()
+
+    assert said == b"\1n here\n\1n yes \n\1n end\n"
+
+
 def finished(script: bytes, path: str = os.defpath) -> bytes:
     """Run a question whose answer somebody waits for, and return it."""
     with subprocess.Popen(

@@ -88,8 +88,9 @@ note_it() {
 }
 
 # The group in one stroke, which who forks does not escape unless its child leaves the group as well.
+# A group that was made outside of our pid namespace is called 0, which to kill means our own.
 kill_it() {
-  [ "$group" = "$P" ] && [ -z "$A" ] || kill -s KILL -- "-$group"
+  [ "$group" -le 1 ] || { [ "$group" = "$P" ] && [ -z "$A" ]; } || kill -s KILL -- "-$group"
   kill -s KILL -- "$p"
 }
 
@@ -119,7 +120,7 @@ glance() {
       [ZXx]) [ "${18}" -gt 1 ] || continue ;;
       [Tt]) stopped="$stopped $p" ;;
     esac
-    [ "$3" = "$P" ] && grouped="$grouped $p"
+    [ "$P" -gt 1 ] && [ "$3" = "$P" ] && grouped="$grouped $p"
     m="$m $p"
   done
 }
