@@ -11,7 +11,7 @@ EXIT_CUT_SHORT = 130
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     try:
-        from sortie.cli.edge import run_command
+        from sortie.cli.errors import run_command
         from sortie.cli.streams import guarded_streams
 
         with guarded_streams():

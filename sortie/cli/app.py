@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from sortie.cli.arguments import NO_VALUE
-from sortie.cli.commanding import pause, refresh, resume, retry, stop
 from sortie.cli.completion import Shell, show_completion
 from sortie.cli.demo.command import demo
 from sortie.cli.documentation import pages
 from sortie.cli.explain import explain
 from sortie.cli.history import history
 from sortie.cli.init import init
+from sortie.cli.operator import pause, refresh, resume, retry, stop
 from sortie.cli.render import render
 from sortie.cli.run import run
 from sortie.cli.schema import schema

@@ -20,7 +20,7 @@ from sortie.cli.output import emit, one_line
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
-    from sortie.cli.finding import Place
+    from sortie.cli.discovery import Place
 
 PATIENCE = 1.0
 """Seconds that somebody who pressed Tab waits for a daemon's answer."""
@@ -73,13 +73,13 @@ def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, s
 
 
 def _place(source: Source) -> Place:
-    from sortie.cli.finding import locate
+    from sortie.cli.discovery import locate
 
     return locate(source)
 
 
 def _with_daemon(place: Place) -> Iterator[tuple[str, str]]:
-    from sortie.cli.asking import ask
+    from sortie.cli.client import ask
 
     state = ask(place, place.daemon(), "GET", "/api/v1/state", PATIENCE).document
     for kind in _KINDS:

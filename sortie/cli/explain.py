@@ -14,14 +14,14 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
-from sortie.cli.commanding import IssueArgument, issue_path
+from sortie.cli.format import between, utc
+from sortie.cli.operator import IssueArgument, issue_path
 from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_line
-from sortie.cli.times import between, utc
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sortie.cli.finding import Place
+    from sortie.cli.discovery import Place
     from sortie.model import SortieError
     from sortie.store import HistoryRow
     from sortie.web import ExplanationView
@@ -44,8 +44,8 @@ def explain(
     decide; then what must happen before it runs next, and what a person can do. Of an issue that
     the daemon does not have in hand, or where no daemon runs, the last recorded runs are shown.
     """
-    from sortie.cli.asking import Refused, accepted, ask, understood
-    from sortie.cli.finding import NoDaemon, locate
+    from sortie.cli.client import Refused, accepted, ask, understood
+    from sortie.cli.discovery import NoDaemon, locate
     from sortie.web import ExplanationView
 
     place = locate(Source.named(workflow, named, env_file))

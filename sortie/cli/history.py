@@ -17,8 +17,8 @@ from sortie.cli.arguments import (
     WorkflowOption,
 )
 from sortie.cli.completion import complete_issue
+from sortie.cli.format import utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
-from sortie.cli.times import utc
 from sortie.model import RunId
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def history(
 
 
 def _database(source: Source) -> str:
-    from sortie.cli.finding import locate
+    from sortie.cli.discovery import locate
 
     place = locate(source)
     if place.guessed:

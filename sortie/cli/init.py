@@ -9,10 +9,10 @@ from shlex import quote
 from urllib.parse import quote as quote_url
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument, WorkflowOption, workflow_of
-from sortie.cli.ignoring import IGNORED, ignore_in_git
+from sortie.cli.gitignore import IGNORED, ignore_in_git
+from sortie.cli.new_files import write_new
 from sortie.cli.output import emit, note, one_line
 from sortie.cli.schema import schema_text
-from sortie.cli.writing import write_new
 from sortie.model import SortieError
 
 _SCHEMA = "WORKFLOW.schema.json"

@@ -47,8 +47,8 @@ def render(
 
     The issue is read from the tracker; nothing is started and nothing is written.
     """
-    from sortie.daemon.loading import load_workflow
-    from sortie.daemon.surveying import read_issue
+    from sortie.daemon.dry_run import read_issue
+    from sortie.daemon.workflow_file import load_workflow
 
     source = Source.named(workflow, named, env_file)
     source.require()

@@ -26,8 +26,8 @@ from sortie.cli.arguments import (
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 
 if TYPE_CHECKING:
+    from sortie.daemon.dry_run import Surveyed
     from sortie.daemon.options import RunOptions
-    from sortie.daemon.surveying import Surveyed
 
 
 def run(
@@ -75,13 +75,13 @@ def run(
     if dry_run:
         _look(options, output or Format.TEXT)
         return 0
-    from sortie.daemon.life import run_daemon
+    from sortie.daemon.daemon import run_daemon
 
     return run_daemon(options)
 
 
 def _look(options: RunOptions, output: Format) -> None:
-    from sortie.daemon.surveying import survey
+    from sortie.daemon.dry_run import survey
 
     candidates = survey(options)
     if output is Format.JSON:

@@ -19,6 +19,6 @@ def schema() -> None:
 def schema_text() -> str:
     """Return the schema as JSON."""
     from sortie.config.json_schema import json_schema
-    from sortie.daemon.loading import schemas
+    from sortie.daemon.workflow_file import schemas
 
     return json.dumps(json_schema(schemas()), indent=2) + "\n"

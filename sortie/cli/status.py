@@ -23,14 +23,14 @@ from sortie.cli.arguments import (
     WorkflowArgument,
     WorkflowOption,
 )
+from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
-from sortie.cli.times import utc
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from sortie.cli.finding import Place
-    from sortie.daemon.presence import Presence
+    from sortie.cli.discovery import Place
+    from sortie.daemon.endpoint_file import EndpointFile
 
 INTERVAL = 2.0
 """Seconds between two looks with ``--watch``."""
@@ -53,7 +53,7 @@ def status(
     With --watch a daemon that is gone is said to be, and looked for again. As JSON it is the
     document of /api/v1/state with 'ready' and 'reasons', with --watch one of them a line.
     """
-    from sortie.cli.finding import locate
+    from sortie.cli.discovery import locate
 
     place = locate(Source.named(workflow, named, env_file))
     if watch:
@@ -67,7 +67,7 @@ def status(
 
 def follow(place: Place, output: Format, pause: Pause) -> None:
     """Show a place's daemon again and again, also one that is away for a while."""
-    from sortie.cli.finding import NoDaemon
+    from sortie.cli.discovery import NoDaemon
 
     with ExitStack() as screens:
         shown = _Shown(output, screens)
@@ -103,7 +103,7 @@ def pausing() -> Iterator[Pause]:
 class _Seen:
     """A daemon, and the document that programs get of it."""
 
-    presence: Presence
+    presence: EndpointFile
     document: dict[str, Any]
 
 
@@ -161,7 +161,7 @@ def _draw(live: Live, text: str) -> None:
 
 
 def _see(place: Place) -> _Seen:
-    from sortie.cli.asking import accepted, ask
+    from sortie.cli.client import accepted, ask
 
     presence = place.daemon()
     state = accepted(ask(place, presence, "GET", "/api/v1/state"), place, "show the status")
@@ -175,8 +175,8 @@ def _see(place: Place) -> _Seen:
 
 
 def _screen(seen: _Seen) -> str:
-    from sortie.cli.asking import understood
-    from sortie.cli.screen import Look, screen
+    from sortie.cli.client import understood
+    from sortie.cli.status_view import Look, screen
     from sortie.web import StateView
 
     look = Look(

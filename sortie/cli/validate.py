@@ -38,7 +38,7 @@ def validate(
 
     Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. Below
     it stands the line of the file with a mark; secrets in it appear as ***. The exit code is 1
-    where one of them is an error, and 0 where all are warnings. Places on this machine are
+    where one of them is an error, and 0 where all are warnings. RemoteFiles on this machine are
     looked at, and nothing is made or asked of the tracker.
 
     With - the file is read from stdin, as one that stands in this directory.
@@ -58,8 +58,8 @@ def validate(
 
 
 def _problems(source: Source) -> Sequence[Problem]:
-    from sortie.daemon.loading import load_workflow
-    from sortie.daemon.obstacles import obstacles
+    from sortie.daemon.preflight import obstacles
+    from sortie.daemon.workflow_file import load_workflow
 
     options = _options(source)
     try:

@@ -11,19 +11,19 @@ import trio
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
-from sortie.daemon.fleet import Fleet
-from sortie.daemon.holding import HeldElsewhere, Lock, RootLock
+from sortie.daemon.locks import HeldElsewhere, Lock, RootLock
+from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,
     AgentError,
     StoreError,
     WorkspaceError,
 )
-from sortie.orchestrator.office import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker
-from sortie.worker import Bench
+from sortie.worker import RunContext
 from sortie.workflow import Workflow
 from sortie.workspaces import Secrets, Workspaces, helper_env
 
@@ -35,14 +35,14 @@ def secrets_of(settings: Settings) -> Secrets:
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 
-class Benches:
+class RunContexts:
     """The tools of runs, for each host, under the settings in force."""
 
     def __init__(
         self,
         workflow: Workflow,
         tracker: Tracker,
-        fleet: Fleet,
+        fleet: TransportPool,
         environ: Mapping[str, str],
         place: RootLock,
     ) -> None:
@@ -65,7 +65,7 @@ class Benches:
         )
         local, secrets = self._fleet.local, secrets_of(settings)
         self._fleet.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
-        self._local = Bench(
+        self._local = RunContext(
             settings=settings,
             prompt=workflow.prompt,
             agent=agent,
@@ -86,11 +86,11 @@ class Benches:
             raise WorkspaceError(str(exc)) from exc
 
     @property
-    def local(self) -> Bench:
+    def local(self) -> RunContext:
         """The tools for a run on this machine."""
         return self._local
 
-    def of(self, host: str) -> Bench:
+    def of(self, host: str) -> RunContext:
         """Return the tools for a run on a host."""
         if host == LOCAL:
             return self._local
@@ -100,7 +100,7 @@ class Benches:
         return replace(self._local, transport=transport, workspaces=workspaces)
 
 
-async def agent_program(bench: Bench) -> tuple[str, ...]:
+async def agent_program(bench: RunContext) -> tuple[str, ...]:
     """Return the command with which agents are launched here. Raises AgentError."""
     adapter = agents.load(bench.settings.agent.kind)
     return await resolve_command(
@@ -111,7 +111,7 @@ async def agent_program(bench: Bench) -> tuple[str, ...]:
     )
 
 
-async def has_program(bench: Bench) -> bool:
+async def has_program(bench: RunContext) -> bool:
     """Tell whether agents can be launched; of remote hosts only their runs tell."""
     if bench.settings.worker.ssh_hosts:
         return True
@@ -122,7 +122,7 @@ async def has_program(bench: Bench) -> bool:
     return True
 
 
-async def simulator_of(bench: Bench) -> str | None:
+async def simulator_of(bench: RunContext) -> str | None:
     """Return the path of the agent's program where it only stands in for the agent."""
     simulators = agents.load(bench.settings.agent.kind).simulators
     try:
@@ -133,7 +133,7 @@ async def simulator_of(bench: Bench) -> str | None:
     return command[0] if is_one else None
 
 
-async def preflight(bench: Bench, store: Store, lock: Lock, shortages: Shortages) -> Readiness:
+async def preflight(bench: RunContext, store: Store, lock: Lock, shortages: Shortages) -> Readiness:
     """Look whether runs can be recorded, have a place, which is ours, and an agent.
 
     Of remote hosts only their runs tell. While this machine is short of something, one run at a

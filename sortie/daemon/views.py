@@ -10,8 +10,8 @@ from typing import Literal
 
 import trio
 
-from sortie.daemon.failures import LastFailures
-from sortie.daemon.tally import Tally
+from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.totals import Tally
 from sortie.daemon.tracker_view import SHOWN, TrackerWindow
 from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
@@ -19,8 +19,8 @@ from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
 from sortie.scheduler.backlog import Kept
 from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
-from sortie.telemetry.board import Board, RunDetails
 from sortie.telemetry.gauges import Gauges
+from sortie.telemetry.live_runs import LiveRuns, RunDetails
 from sortie.web import (
     Counts,
     FailureView,
@@ -40,11 +40,11 @@ POLL_LIMIT = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class DaemonView:
     """Everything that views are made from; each of its methods returns at once."""
 
     orchestrator: Orchestrator
-    board: Board
+    board: LiveRuns
     tally: Tally
     failures: LastFailures
     tracker: TrackerWindow

@@ -1,6 +1,6 @@
 """The imperative shell: the only owner of the scheduler, performing what it decides."""
 
+from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.loop import Orchestrator
-from sortie.orchestrator.office import Office
 
-__all__ = ["Office", "Orchestrator"]
+__all__ = ["OrchestratorContext", "Orchestrator"]

@@ -21,7 +21,7 @@ from sortie.model import (
     cut,
     same_state,
 )
-from sortie.orchestrator.office import Office
+from sortie.orchestrator.context import OrchestratorContext
 from sortie.resources import shortage_behind
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
@@ -29,12 +29,12 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.transports.rank import ranked
-from sortie.worker.cleaning import remove_workspace
+from sortie.worker.cleanup import remove_workspace
 
 Tell = Callable[[Event], None]
 
 
-async def poll(office: Office, states: tuple[str, ...], tell: Tell) -> None:
+async def poll(office: OrchestratorContext, states: tuple[str, ...], tell: Tell) -> None:
     """Look whether dispatch is possible, fetch candidates and tell of them."""
     began = trio.current_time()
     result, count, error = "success", None, None
@@ -63,7 +63,7 @@ async def poll(office: Office, states: tuple[str, ...], tell: Tell) -> None:
         )
 
 
-async def refresh(office: Office, question: do.Refresh, tell: Tell) -> None:
+async def refresh(office: OrchestratorContext, question: do.Refresh, tell: Tell) -> None:
     """Re-read issues and tell of them; what could not be read is said to have failed."""
     token, ids = question.token, question.ids
     try:
@@ -76,7 +76,7 @@ async def refresh(office: Office, question: do.Refresh, tell: Tell) -> None:
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
 
 
-async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
+async def hand_off(office: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
     """Move an issue to the handoff state if it still stands where the run left it."""
     issue, state = question.issue, question.state
     kind, error = None, None
@@ -97,7 +97,7 @@ async def hand_off(office: Office, question: do.Transition, tell: Tell) -> None:
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
 
 
-async def _move_despite_shortages(office: Office, issue: Issue, state: str) -> None:
+async def _move_despite_shortages(office: OrchestratorContext, issue: Issue, state: str) -> None:
     """Move an issue; what this machine runs out of meanwhile is no failure of the handoff."""
     while True:
         try:
@@ -108,7 +108,7 @@ async def _move_despite_shortages(office: Office, issue: Issue, state: str) -> N
         await trio.sleep(SHORTAGE_DELAY)
 
 
-async def _move_if_unchanged(office: Office, issue: Issue, state: str) -> None:
+async def _move_if_unchanged(office: OrchestratorContext, issue: Issue, state: str) -> None:
     answer = await office.tracker.fetch_by_ids({issue.id})
     if issue.id in answer.failed:
         raise answer.failed[issue.id]
@@ -127,7 +127,7 @@ async def _move_if_unchanged(office: Office, issue: Issue, state: str) -> None:
     await office.tracker.transition(present, state)
 
 
-async def clean(office: Office, question: do.CleanWorkspace, tell: Tell) -> None:
+async def clean(office: OrchestratorContext, question: do.CleanWorkspace, tell: Tell) -> None:
     """Remove an issue's workspaces on all hosts and tell which are gone."""
     removed: list[KnownWorkspace] = []
     errors: list[str] = []
@@ -148,7 +148,9 @@ async def clean(office: Office, question: do.CleanWorkspace, tell: Tell) -> None
     tell(ev.WorkspaceCleaned(question.issue.id, tuple(removed), "; ".join(errors) or None))
 
 
-async def _clean_one(office: Office, issue: Issue, known: KnownWorkspace) -> str | None:
+async def _clean_one(
+    office: OrchestratorContext, issue: Issue, known: KnownWorkspace
+) -> str | None:
     try:
         with ranked():
             await remove_workspace(office.bench_for(known.host), issue, known, office.publish)
@@ -160,7 +162,7 @@ async def _clean_one(office: Office, issue: Issue, known: KnownWorkspace) -> str
     return None
 
 
-async def comment(office: Office, issue: Issue, lifecycle: str, body: str) -> None:
+async def comment(office: OrchestratorContext, issue: Issue, lifecycle: str, body: str) -> None:
     """Write a comment; a failure is told and has no other consequence."""
     error = None
     try:

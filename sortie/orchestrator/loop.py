@@ -15,13 +15,13 @@ import trio
 from sortie.config import Settings
 from sortie.model import Issue, StoreError
 from sortie.orchestrator import effects
-from sortie.orchestrator.commands import Commands
-from sortie.orchestrator.crashing import record_crash, told_at_once
-from sortie.orchestrator.crew import Crew
-from sortie.orchestrator.inbox import Inbox, Item
+from sortie.orchestrator.context import OrchestratorContext
+from sortie.orchestrator.emergency_stop import record_crash, told_at_once
+from sortie.orchestrator.event_queue import Inbox, Item
+from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.journal import Journal
-from sortie.orchestrator.noting import fact_of_note, fact_of_record
-from sortie.orchestrator.office import Office
+from sortie.orchestrator.pending_commands import Commands
+from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import (
     Backlog,
     Decision,
@@ -57,13 +57,13 @@ class Orchestrator:
         self,
         scheduler: Scheduler,
         settings: Settings,
-        office: Office,
+        office: OrchestratorContext,
         crashing: Callable[[], object] = lambda: None,
     ) -> None:
         self._scheduler = scheduler
         self._settings = settings
         self._office = office
-        self._crew = Crew(office)
+        self._crew = WorkerPool(office)
         self._inbox = Inbox()
         self._policy: Policy = scheduler.snapshot(trio.current_time()).policy
         self._due_at = trio.current_time()

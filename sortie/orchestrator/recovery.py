@@ -31,7 +31,7 @@ from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_inter
 from sortie.store import Recovered, Store, StoredHold, StoredRetry, UnfinishedRun
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
-from sortie.worker.cleaning import removal_cookie
+from sortie.worker.cleanup import removal_cookie
 
 _CRASHED = "the daemon crashed {} times in a row while it handled this issue; see its log"
 

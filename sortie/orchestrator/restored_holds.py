@@ -9,8 +9,8 @@ from sortie.model import HoldReason
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
-from sortie.scheduler.explaining import ways_out
-from sortie.scheduler.repairs import repaired
+from sortie.scheduler.explanation import ways_out
+from sortie.scheduler.hold_repairs import repaired
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 

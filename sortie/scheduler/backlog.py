@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from sortie.model import Issue, IssueId
-from sortie.scheduler.book import Book
-from sortie.scheduler.dispatching import queue
+from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, ROOM, Gate, Load, View, closed
+from sortie.scheduler.state import SchedulerState
 
 SOON = "it starts with the next dispatch, once the tracker confirms that it may"
 
@@ -34,7 +34,7 @@ class Backlog:
     first_blocked: tuple[Kept, ...]
 
 
-def backlog(book: Book, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
+def backlog(book: SchedulerState, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
     """Return what is kept back, with ``shown`` issues of either kind at most.
 
     ``unfit`` are those of a snapshot: with thousands of issues their gates are not asked twice.

@@ -11,15 +11,8 @@ from uuid import UUID, uuid5
 from sortie.model import Issue, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
-from sortie.scheduler.book import Book, Memory
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
-from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
-from sortie.scheduler.directories import Directories
-from sortie.scheduler.dispatching import dispatch, note_candidates
-from sortie.scheduler.exits import cleaned, exited, handoff_answered
-from sortie.scheduler.explaining import Explanation, explain_issue
-from sortie.scheduler.gates import Verdict, explain
-from sortie.scheduler.operating import (
+from sortie.scheduler.commands import (
     answer,
     change_policy,
     pause,
@@ -28,16 +21,23 @@ from sortie.scheduler.operating import (
     shut_down,
     stop,
 )
+from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
+from sortie.scheduler.dispatch import dispatch, note_candidates
+from sortie.scheduler.exits import cleaned, exited, handoff_answered
+from sortie.scheduler.explanation import Explanation, explain_issue
+from sortie.scheduler.gates import Verdict, explain
+from sortie.scheduler.hold_repairs import program_appeared
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, progressed, rest_host
-from sortie.scheduler.reconciling import (
+from sortie.scheduler.reconcile import (
     confirm_missing,
     confirm_missing_at,
     reconcile,
     refreshed,
 )
-from sortie.scheduler.repairs import program_appeared
 from sortie.scheduler.snapshot import Snapshot, picture
+from sortie.scheduler.state import Memory, SchedulerState
+from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
 def run_ids(life: UUID) -> Callable[[], RunId]:
@@ -70,7 +70,7 @@ class Scheduler:
         epoch: float = 0.0,
     ) -> None:
         memory = memory or Memory()
-        self._book = Book(
+        self._book = SchedulerState(
             policy=policy,
             new_run_id=new_run_id,
             epoch=epoch,
@@ -79,7 +79,7 @@ class Scheduler:
             check_workspaces_at=now,
             claims={claim.issue.id: claim for claim in memory.claims},
             sessions=dict(memory.sessions),
-            workspaces=Directories(memory.workspaces),
+            workspaces=WorkspaceIndex(memory.workspaces),
             crashed=set(memory.crashed),
             paused=memory.paused,
         )

@@ -21,7 +21,6 @@ from sortie.model import (
     same_state,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.book import Book
 from sortie.scheduler.claims import Cleaning, HandingOff, Stopping, Worked
 from sortie.scheduler.decisions import Comment, HoldOver, WaitOver
 from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
@@ -41,12 +40,13 @@ from sortie.scheduler.rules import (
     stopped_run,
     trigger_of,
 )
+from sortie.scheduler.state import SchedulerState
 
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
 
-def exited(book: Book, event: WorkerExited, now: float) -> None:
+def exited(book: SchedulerState, event: WorkerExited, now: float) -> None:
     """Record how the run ended and decide what its issue does next."""
     claim = book.worked_by(event.run_id)
     if claim is None:
@@ -74,7 +74,7 @@ def exited(book: Book, event: WorkerExited, now: float) -> None:
         _follow(book, claim, event.report, now)
 
 
-def _keep_promise(book: Book, issue: Issue, now: float) -> None:
+def _keep_promise(book: SchedulerState, issue: Issue, now: float) -> None:
     """Hold an issue as an operator was promised, which is on record since then."""
     reason = HoldReason.OPERATOR
     book.out.append(
@@ -83,7 +83,7 @@ def _keep_promise(book: Book, issue: Issue, now: float) -> None:
     book.park(issue, reason, STOPPED, now)
 
 
-def _drop_promise(book: Book, issue: Issue, reason: str) -> None:
+def _drop_promise(book: SchedulerState, issue: Issue, reason: str) -> None:
     book.out.append(rec.ForgetHold(issue_id=issue.id))
     book.out.append(HoldOver(issue, reason))
 
@@ -114,7 +114,7 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
     )
 
 
-def _comment(book: Book, claim: Worked, report: RunReport) -> None:
+def _comment(book: SchedulerState, claim: Worked, report: RunReport) -> None:
     if isinstance(report.end, Failed) and report.end.occupied:
         return  # nothing was begun that could have failed
     if isinstance(report.end, Finished) and book.policy.comment_on_completion:
@@ -130,7 +130,7 @@ def _is_over(claim: Worked, report: RunReport) -> bool:
     return isinstance(report.end, Finished) and report.end.finish is Finish.GONE
 
 
-def _follow(book: Book, claim: Worked, report: RunReport, now: float) -> None:
+def _follow(book: SchedulerState, claim: Worked, report: RunReport, now: float) -> None:
     """Plan what a still active issue does after this run."""
     issue, policy = claim.issue, book.policy
     match report.end:
@@ -176,7 +176,7 @@ def _is_the_hosts(end: Failed) -> bool:
     return end.unreached or end.kind is ErrorKind.AGENT_NOT_FOUND
 
 
-def _follow_host(book: Book, claim: Worked, end: Failed, now: float) -> None:
+def _follow_host(book: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
     """Rest the host and let the issue go elsewhere, with its attempt; hold it where no host has
     the agent's program."""
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
@@ -187,7 +187,7 @@ def _follow_host(book: Book, claim: Worked, end: Failed, now: float) -> None:
         book.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
 
 
-def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
+def handoff_answered(book: SchedulerState, event: TransitionAnswered, now: float) -> None:
     """Release a handed-off issue, or plan the next try, or park it."""
     claim = book.claims.get(event.issue_id)
     if not isinstance(claim, HandingOff) or claim.token != event.token:
@@ -225,14 +225,14 @@ def handoff_answered(book: Book, event: TransitionAnswered, now: float) -> None:
         book.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
 
 
-def _reopened(book: Book, now: float) -> None:
+def _reopened(book: SchedulerState, now: float) -> None:
     """Try at once what waits only for the tracker to take changes again."""
     for claim in list(book.claims.values()):
         if isinstance(claim, HandingOff) and claim.token is None and claim.refusals:
             book.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
 
 
-def cleaned(book: Book, event: WorkspaceCleaned, now: float) -> None:
+def cleaned(book: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
     """Forget removed workspaces; plan another try for what stays."""
     for workspace in event.removed:
         book.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sortie.model import HoldReason, Issue, IssueId, state_key
-from sortie.scheduler.book import Book
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -24,6 +23,7 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.hosts import PATIENCE
 from sortie.scheduler.rules import NO_SLOT
+from sortie.scheduler.state import SchedulerState
 
 SPENT = "it had all its sessions"
 
@@ -37,7 +37,7 @@ class Load:
 
     __slots__ = ("by_host", "by_state", "lacks_agent", "total")
 
-    def __init__(self, book: Book, besides: IssueId | None = None) -> None:
+    def __init__(self, book: SchedulerState, besides: IssueId | None = None) -> None:
         self.total = 0
         self.by_state: Counter[str] = Counter()
         self.by_host: Counter[str] = Counter()
@@ -68,7 +68,7 @@ class Load:
 class View:
     """What the gates look at, at ``now`` in monotonic seconds."""
 
-    book: Book
+    book: SchedulerState
     load: Load
     now: float
 
@@ -177,7 +177,7 @@ def free_host(issue: Issue, view: View) -> str | None:
     return min(free, key=lambda host: view.load.by_host[host], default=None)
 
 
-def eligible_hosts(issue: Issue, book: Book) -> tuple[str, ...]:
+def eligible_hosts(issue: Issue, book: SchedulerState) -> tuple[str, ...]:
     """Return the hosts that an issue may run on: those that have its workspace, if there are any.
 
     A host in trouble does not count as one where it has been so for longer than it is waited for,
@@ -188,7 +188,7 @@ def eligible_hosts(issue: Issue, book: Book) -> tuple[str, ...]:
     return tuple(host for host in awaited if _is_awaited(host, issue, book)) or book.policy.hosts
 
 
-def _is_awaited(host: str, issue: Issue, book: Book) -> bool:
+def _is_awaited(host: str, issue: Issue, book: SchedulerState) -> bool:
     trouble = book.hosts.of(host)
     if trouble is None:
         return True
@@ -206,7 +206,7 @@ def _host_closed(host: str, view: View) -> str | None:
     return None if limit is None or load < limit else f"has {load} of {limit} runs"
 
 
-def _troubles(issue: Issue, book: Book) -> str:
+def _troubles(issue: Issue, book: SchedulerState) -> str:
     """Say what keeps an issue's hosts from being used, "" where it is no trouble."""
     troubled = {host: book.hosts.of(host) for host in eligible_hosts(issue, book)}
     told = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
@@ -258,7 +258,7 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
     return None if verdict is None else verdict.reason
 
 
-def explain(issue: Issue, book: Book, now: float) -> tuple[Verdict, ...]:
+def explain(issue: Issue, book: SchedulerState, now: float) -> tuple[Verdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
     A run of its own takes no slot away from it. What troubles its hosts is told only here: it would

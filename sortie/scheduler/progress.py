@@ -7,14 +7,15 @@ from dataclasses import replace
 from sortie.model import Issue
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.book import Book
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
 from sortie.scheduler.decisions import HostBack, HostRested
-from sortie.scheduler.repairs import program_appeared
+from sortie.scheduler.hold_repairs import program_appeared
+from sortie.scheduler.state import SchedulerState
 
 
 def progressed(
-    book: Book, event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched
+    book: SchedulerState,
+    event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
     claim = book.worked_by(event.run_id)
@@ -34,7 +35,7 @@ def progressed(
             book.out.append(rec.RecordProcess(run_id=run_id, process=process))
 
 
-def _moved(book: Book, claim: Worked, issue: Issue, *, by_us: bool) -> None:
+def _moved(book: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -> None:
     fresh = replace(claim, issue=issue, asof=book.token, missing_since=None)
     if by_us:
         fresh = replace(fresh, began_in=issue.state)
@@ -46,7 +47,7 @@ def _moved(book: Book, claim: Worked, issue: Issue, *, by_us: bool) -> None:
     book.unsettled = True  # a slot of its former state may be free
 
 
-def _turned(book: Book, claim: Worked, turn: int) -> None:
+def _turned(book: SchedulerState, claim: Worked, turn: int) -> None:
     issue_id = claim.issue.id
     if isinstance(claim, Running) and claim.departure is not None:
         book.stop_departed(claim, claim.departure)  # it was let end a turn, not begin another
@@ -75,7 +76,7 @@ def _turned(book: Book, claim: Worked, turn: int) -> None:
 
 
 def rest_host(
-    book: Book, host: str, message: str, now: float, *, lacks_agent: bool = False
+    book: SchedulerState, host: str, message: str, now: float, *, lacks_agent: bool = False
 ) -> None:
     """Give a host nothing to do for a while."""
     if host not in book.policy.hosts:
@@ -86,7 +87,7 @@ def rest_host(
         book.unsettled = True
 
 
-def host_reached(book: Book, host: str, *, launched: bool) -> None:
+def host_reached(book: SchedulerState, host: str, *, launched: bool) -> None:
     """Trust a host again that was in trouble."""
     trouble = book.hosts.of(host)
     if book.hosts.reached(host, launched=launched):

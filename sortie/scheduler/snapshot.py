@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from sortie.model import Issue, IssueId
-from sortie.scheduler.book import Book
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -21,6 +20,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.gates import FITNESS, Load, Verdict, View, first_closed
 from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
+from sortie.scheduler.state import SchedulerState
 
 _C = TypeVar("_C")
 
@@ -98,7 +98,7 @@ class Snapshot:
         return (c for c in self.claims.values() if isinstance(c, kind))
 
 
-def picture(book: Book, now: float) -> Snapshot:
+def picture(book: SchedulerState, now: float) -> Snapshot:
     """Return the book as it stands."""
     load = Load(book)
     view = View(book, load, now)

@@ -14,10 +14,10 @@ from urllib.parse import quote
 from sortie.model import RunId, StoreError
 from sortie.store import HistoryRow, Recovered
 from sortie.store.database import Database
+from sortie.store.database_file import place_of
 from sortie.store.faults import explained
-from sortie.store.migrating import migrations, require_schema
-from sortie.store.opening import place_of
-from sortie.store.reading import read_recovered, read_runs
+from sortie.store.record_reader import read_recovered, read_runs
+from sortie.store.schema_versions import migrations, require_schema
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ from sortie.model import RunId, Sighting, StoreError
 from sortie.scheduler.records import Record
 from sortie.store import HistoryRow, RecordRefused, Recovered, Store, Totals
 from sortie.store.database import Database, file_identity
+from sortie.store.database_file import open_database, prove_writable, try_to_write
 from sortie.store.filesystems import is_doubtful
-from sortie.store.opening import open_database, prove_writable, try_to_write
-from sortie.store.reading import read_recovered, read_runs, read_totals
-from sortie.store.recording import write
+from sortie.store.record_reader import read_recovered, read_runs, read_totals
+from sortie.store.record_writer import write
 from sortie.store.rows import sighting
 from sortie.store.writer import Writer, open_writer
 
@@ -29,7 +29,7 @@ async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncI
     """Open the database at ``path``, made with mode 0600 or migrated where needed.
 
     Raises StoreError for a place or file that cannot serve, a network file system, and a database
-    of a newer version. Leaving waits until all that was handed over is written.
+    of a newer version. Shutdown waits until all that was handed over is written.
     """
     async with open_writer(partial(open_database, path, busy_timeout)) as writer:
         yield SqliteStore(writer)

@@ -66,7 +66,7 @@ class Writer:
 async def open_writer(opening: Callable[[], Database]) -> AsyncIterator[Writer]:
     """Start the thread, open the database in it, and close both at the end.
 
-    Leaving waits for changes under way: no longer than the database's busy timeout and the disk
+    Shutdown waits for changes under way: no longer than the database's busy timeout and the disk
     take, because nothing here waits for anything else.
     """
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store")

@@ -4,7 +4,7 @@ from sortie.web.access import Access
 from sortie.web.app import Sources, create_app
 from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
 from sortie.web.health import Health
-from sortie.web.listening import Endpoint, Listener, ListenError, listen
+from sortie.web.listener import Endpoint, Listener, ListenError, listen
 from sortie.web.server import serve
 from sortie.web.state import (
     Counts,

@@ -16,10 +16,10 @@ from starlette.types import ASGIApp
 from sortie.telemetry import Publish
 from sortie.telemetry.metrics import Exposition
 from sortie.web.access import Access
-from sortie.web.answers import error_response, json_response
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
 from sortie.web.gate import Gate
 from sortie.web.health import Health, ProbeAnswer, liveness, readiness
+from sortie.web.responses import error_response, json_response
 from sortie.web.state import StateView, to_json
 
 

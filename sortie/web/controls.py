@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from sortie.web.answers import json_bytes
+from sortie.web.responses import json_bytes
 from sortie.web.state import FailureView, Time
 
 CommandStatus = Literal[200, 202, 404, 409, 503]

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Asked, refusal
-from sortie.web.answers import error_response
 from sortie.web.bodies import ambiguous, discard
+from sortie.web.responses import error_response
 
 _ALWAYS = {
     "cache-control": "no-store",

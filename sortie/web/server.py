@@ -27,7 +27,7 @@ from sortie.resources import note, shortage_behind
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import AdapterCrashed, HttpListening
-from sortie.web.listening import Listener
+from sortie.web.listener import Listener
 
 MAX_CONNECTIONS, MIN_CONNECTIONS = 100, 4
 _SHARE = 8

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from sortie.web.answers import json_bytes
+from sortie.web.responses import json_bytes
 
 
 def rfc3339(time: datetime) -> str:

@@ -8,7 +8,7 @@ import trio
 
 from sortie.model import LOCAL
 from sortie.telemetry import Publish, facts
-from sortie.worker.bench import Assignment, Bench
+from sortie.worker.context import Assignment, RunContext
 from sortie.workspaces import (
     HookOutcome,
     HookResult,
@@ -25,7 +25,7 @@ from sortie.workspaces import (
 class RunEnvironment:
     """The environment of one run's agent and hooks."""
 
-    def __init__(self, job: Assignment, bench: Bench, workspace: Workspace) -> None:
+    def __init__(self, job: Assignment, bench: RunContext, workspace: Workspace) -> None:
         self._job = job
         self._bench = bench
         self._is_remote = workspace.host != LOCAL

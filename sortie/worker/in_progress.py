@@ -15,12 +15,12 @@ from sortie.model import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.bench import Assignment, Bench, Reports, Scopes
-from sortie.worker.verdicts import Abandoned
+from sortie.worker.context import Assignment, Reports, RunContext, Scopes
+from sortie.worker.outcome import Abandoned
 
 
 async def move_to_in_progress(
-    job: Assignment, bench: Bench, reports: Reports, scopes: Scopes
+    job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes
 ) -> Issue:
     """Move the issue to the in-progress state, if one is named, and return it as it is then.
 
@@ -57,7 +57,7 @@ async def move_to_in_progress(
     return issue
 
 
-async def _reach_host(bench: Bench) -> None:
+async def _reach_host(bench: RunContext) -> None:
     """Make sure of a remote host before anybody is told that work begins."""
     if bench.transport.host == LOCAL:
         return

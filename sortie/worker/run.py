@@ -32,24 +32,24 @@ from sortie.resources import note, shortage_behind
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Phase
-from sortie.worker.bench import Assignment, Bench, Reports, Scopes
+from sortie.worker.context import Assignment, Reports, RunContext, Scopes
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import move_to_in_progress
-from sortie.worker.prompting import prompt_for
-from sortie.worker.rereading import Reread, reread
-from sortie.worker.sessions import SessionDesk
-from sortie.worker.turning import Turn, take_turn
-from sortie.worker.verdicts import (
+from sortie.worker.outcome import (
     Abandoned,
     StatusWord,
     after_turn,
     blamed,
     host_error_behind,
 )
+from sortie.worker.prompt import prompt_for
+from sortie.worker.reread import Reread, reread
+from sortie.worker.session import SessionDesk
+from sortie.worker.turn import Turn, take_turn
 from sortie.workspaces import Workspace, workspace_key
 
 
-async def work(job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) -> RunReport:
+async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes) -> RunReport:
     """Work on an issue until it is done, out of turns, failed or stopped, and say what was spent.
 
     Whatever an adapter raises that it should not is told, and fails this run alone.
@@ -85,7 +85,9 @@ def _crashed(error: Exception, reports: Reports) -> Failed:
 
 
 class _Run:
-    def __init__(self, job: Assignment, bench: Bench, reports: Reports, scopes: Scopes) -> None:
+    def __init__(
+        self, job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes
+    ) -> None:
         self.job = job
         self.issue = job.issue
         self.bench = bench

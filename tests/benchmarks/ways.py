@@ -18,7 +18,7 @@ import trio
 
 from sortie.transports import Command, Transport
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.ssh.bridge import open_bridge
+from sortie.transports.ssh.asyncio_thread import open_bridge
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport

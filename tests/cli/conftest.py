@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.cli.edge import run_command
+from sortie.cli.errors import run_command
 from tests.cli.fake_daemon import FakeDaemon, announce, serving
 from tests.cli.world import WORKFLOW, Ran, is_ours
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from sortie.daemon.presence import Announcement, Presence, presence_of_this_process
+from sortie.daemon.endpoint_file import Announcement, EndpointFile, presence_of_this_process
 
 TOKEN = "token-5f1c0de"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,7 +53,7 @@ class FakeDaemon:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
 
-    def presence(self) -> Presence:
+    def presence(self) -> EndpointFile:
         """Return what a daemon tells that is this process and serves here."""
         found = presence_of_this_process(url=self.url, token=TOKEN, workflow="/p/WORKFLOW.md")
         return replace(found, started_at=NOON)
@@ -97,6 +97,6 @@ def serving() -> Iterator[FakeDaemon]:
         server.server_close()
 
 
-def announce(here: Path, presence: Presence, name: str = ".sortie.db") -> None:
+def announce(here: Path, presence: EndpointFile, name: str = ".sortie.db") -> None:
     """Leave word of a daemon beside a database."""
     Announcement(os.fspath(here / name), presence).make()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.cli.writing import write_new
+from sortie.cli.new_files import write_new
 from sortie.model import SortieError
 from tests.cli.conftest import Cli
 from tests.cli.world import Ran, write_issue

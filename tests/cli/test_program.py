@@ -34,7 +34,7 @@ def test_it_runs_as_a_module() -> None:
 def test_small_commands_load_little() -> None:
     """Showing the version loads neither the event loop nor the servers."""
     script = (
-        "import sys; from sortie.cli.edge import run_command; run_command(['version']);"
+        "import sys; from sortie.cli.errors import run_command; run_command(['version']);"
         "print(*sorted(sys.modules), sep='\\n')"
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sortie.cli.arguments import Source
-from sortie.cli.finding import Place
+from sortie.cli.discovery import Place
 from sortie.cli.output import Format
 from sortie.cli.status import INTERVAL, follow, pausing
 from tests.cli.conftest import Cli

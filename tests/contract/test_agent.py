@@ -19,7 +19,7 @@ from sortie.model import (
     TurnOutcome,
 )
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Bench, Heard, is_alive
+from tests.agents.kiro.simulated import Heard, Rig, is_alive
 
 LIMIT = 60
 
@@ -37,7 +37,7 @@ class Subject:
 
 
 def kiro(folder: Path) -> Subject:
-    bench = Bench(folder, LocalTransport())
+    bench = Rig(folder, LocalTransport())
     return Subject(
         agent=bench.agent(),
         params=bench.params(),

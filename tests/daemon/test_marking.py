@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.daemon.holding import Lock
+from sortie.daemon.locks import Lock
 
 WORKFLOW = """---
 tracker: {kind: file, active_states: [Todo], terminal_states: [Done]}
@@ -20,8 +20,8 @@ Work.
 PROGRAM = """
 import resource, sys
 from pathlib import Path
-from sortie.daemon.holding import HeldElsewhere
-from sortie.daemon.life import run_daemon
+from sortie.daemon.locks import HeldElsewhere
+from sortie.daemon.daemon import run_daemon
 from sortie.daemon.options import RunOptions
 
 before = resource.getrlimit(resource.RLIMIT_RSS)

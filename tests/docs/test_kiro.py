@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.kiro.simulator.directives import describe
-from sortie.worker.verdicts import StatusWord
+from sortie.worker.outcome import StatusWord
 from tests.docs.pages import page, section, table, word
 
 TEXT = page("kiro.md")

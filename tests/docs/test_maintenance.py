@@ -10,7 +10,7 @@ import yaml
 
 from sortie.model import RunStatus
 from sortie.store.database import Database
-from sortie.store.migrating import migrate, migrations
+from sortie.store.schema_versions import migrate, migrations
 from tests.docs.pages import code_blocks, page
 from tests.docs.test_operating import metrics
 

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 from prometheus_client import CollectorRegistry
 
-from sortie.daemon import leaving
+from sortie.daemon import shutdown
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
 from sortie.store import HistoryRow
@@ -170,7 +170,7 @@ def test_words_that_nothing_gives_are_marked() -> None:
 
 def test_exit_codes_are_those_of_the_daemon() -> None:
     """Every exit code of the daemon is in the table of exit codes."""
-    codes = {value for name, value in vars(leaving).items() if name.startswith("EXIT_")}
+    codes = {value for name, value in vars(shutdown).items() if name.startswith("EXIT_")}
 
     assert {int(row["code"]) for row in table(TEXT, "code")} == codes | {2, watchdog.EXIT_STUCK}
 
@@ -186,7 +186,7 @@ def test_the_bounds_of_the_watchdog_are_stated() -> None:
 
 def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:
     """The seconds after which hooks are cut and the daemon leaves are stated."""
-    sentence = f"after {leaving.POLITE_SECONDS:g} seconds hooks are cut and grace is over"
-    end = f"{leaving.LAST_SECONDS:g} seconds later the daemon leaves with 1"
+    sentence = f"after {shutdown.POLITE_SECONDS:g} seconds hooks are cut and grace is over"
+    end = f"{shutdown.LAST_SECONDS:g} seconds later the daemon leaves with 1"
 
     assert f"{sentence}, and {end}" in TEXT

@@ -22,7 +22,7 @@ from sortie.config.fields import leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.values import Lookup
-from sortie.daemon.loading import schemas
+from sortie.daemon.workflow_file import schemas
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import FIELDS, VARIABLES
 from tests.docs.pages import page, section, table, word, words

@@ -12,7 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import Blocker, Comment, Issue, IssueId, RunStatus, TrackerErrorKind
-from sortie.orchestrator.checking import flaw_of
+from sortie.orchestrator.tracker_answers import flaw_of
 from sortie.telemetry import facts
 from sortie.trackers import IssuesRead
 from tests.agents.fake import Chats, Completes, Silent

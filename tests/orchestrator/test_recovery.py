@@ -31,7 +31,7 @@ from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.worker.cleaning import removal_cookie
+from sortie.worker.cleanup import removal_cookie
 from tests.agents.fake import Silent
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import FakeTransport

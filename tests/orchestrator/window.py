@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sortie.daemon.failures import LastFailures
-from sortie.daemon.steering import controls_of
-from sortie.daemon.tally import Tally
+from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.operator import controls_of
+from sortie.daemon.totals import Tally
 from sortie.daemon.tracker_view import TrackerWindow
-from sortie.daemon.views import Window
+from sortie.daemon.views import DaemonView
 from sortie.orchestrator import Orchestrator
 from sortie.store import Totals
-from sortie.telemetry.board import Board
+from sortie.telemetry.live_runs import LiveRuns
 from sortie.trackers import Overview
 from sortie.web import Controls, WorkflowView
 from tests.orchestrator.world import World
@@ -27,12 +27,12 @@ def now() -> datetime:
 
 def window_of(
     orchestrator: Orchestrator, world: World | None = None, workflow: WorkflowView = VALID
-) -> Window:
+) -> DaemonView:
     """Return a window on a life; of the world's facts it tells those that come from now on."""
-    board, tally, failures = Board(now), Tally(NOTHING), LastFailures(now)
+    board, tally, failures = LiveRuns(now), Tally(NOTHING), LastFailures(now)
     if world is not None:
         world.sinks += [board, tally, failures]
-    return Window(
+    return DaemonView(
         orchestrator=orchestrator,
         board=board,
         tally=tally,

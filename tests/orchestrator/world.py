@@ -12,16 +12,16 @@ import trio
 
 from sortie.config import Settings
 from sortie.model import Issue
-from sortie.orchestrator import Office, Orchestrator
-from sortie.orchestrator.asking import AskedTracker
-from sortie.orchestrator.office import Readiness
+from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.context import Readiness
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import recall
 from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
 from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.worker import Bench
+from sortie.worker import RunContext
 from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
@@ -97,9 +97,9 @@ class World:
         await self.store.commit(records, self.wall())
         ids = run_ids(UUID(int=self.lives))
         self.scheduler = AuditedScheduler(policy, now=now, new_run_id=ids, memory=memory).audit()
-        office = Office(
+        office = OrchestratorContext(
             store=self.store,
-            tracker=AskedTracker(self.tracker, self.publish),
+            tracker=GuardedTracker(self.tracker, self.publish),
             publish=self.publish,
             bench_for=self.bench_for,
             preflight=self._preflight,
@@ -107,15 +107,15 @@ class World:
         )
         return Orchestrator(self.scheduler, self.settings, office)
 
-    def bench_for(self, host: str) -> Bench:
+    def bench_for(self, host: str) -> RunContext:
         """Return the tools of a run."""
-        return Bench(
+        return RunContext(
             settings=self.settings,
             prompt=Prompt(source="Work on {{ issue.identifier }}."),
             agent=self.agent,
             transport=self.transport,
             workspaces=Workspaces(ROOT, self.transport),
-            tracker=AskedTracker(self.tracker, self.publish),
+            tracker=GuardedTracker(self.tracker, self.publish),
             environ={"PATH": "/bin"},
             secrets=Secrets(),
             local=self.transport,

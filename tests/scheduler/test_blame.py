@@ -18,7 +18,7 @@ from sortie.model import (
     Stopped,
     TrackerErrorKind,
 )
-from sortie.scheduler import Event, book, dispatching, exits, operating, reconciling
+from sortie.scheduler import Event, commands, dispatch, exits, reconcile, state
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from tests.scheduler.driver import POLICY, issue, only
@@ -108,19 +108,19 @@ def due(driver: Lives) -> Event:
 
 
 HANDLERS: list[tuple[object, str, Callable[[Lives], Event]]] = [
-    (dispatching, "order_key", polled),
-    (dispatching, "order_key", due),
-    (dispatching, "closed", polled),
-    (dispatching, "closed", chosen),
-    (reconciling, "_update_run", reread),
+    (dispatch, "order_key", polled),
+    (dispatch, "order_key", due),
+    (dispatch, "closed", polled),
+    (dispatch, "closed", chosen),
+    (reconcile, "_update_run", reread),
     (exits, "_follow", exit_of(Finished(finish=Finish.BLOCKED))),
-    (book.Book, "wait", exit_of(BROKEN)),
-    (book.Book, "hand_off", handed_off),
-    (book.Book, "try_handoff", handoff_due),
+    (state.SchedulerState, "wait", exit_of(BROKEN)),
+    (state.SchedulerState, "hand_off", handed_off),
+    (state.SchedulerState, "try_handoff", handoff_due),
     (exits, "replace", cleaned),
-    (book.Book, "stop", asked(ev.StopAsked("a"))),
-    (book.Book, "stop", asked(ev.ShutdownRequested())),
-    (operating, "_not_retried", asked(ev.RetryAsked("a"))),
+    (state.SchedulerState, "stop", asked(ev.StopAsked("a"))),
+    (state.SchedulerState, "stop", asked(ev.ShutdownRequested())),
+    (commands, "_not_retried", asked(ev.RetryAsked("a"))),
 ]
 
 
@@ -161,7 +161,7 @@ def test_a_blame_does_not_outlast_what_it_was_for(monkeypatch: pytest.MonkeyPatc
     def broken(_book: object) -> object:
         raise Bug
 
-    monkeypatch.setattr(dispatching, "Load", broken)
+    monkeypatch.setattr(dispatch, "Load", broken)
 
     with pytest.raises(Bug):
         driver.tell(leave)

@@ -18,7 +18,7 @@ from sortie.model import (
     StopReason,
 )
 from sortie.orchestrator.recovery import crashed_over
-from sortie.scheduler import Event, book, dispatching
+from sortie.scheduler import Event, dispatch, state
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -48,7 +48,7 @@ def test_the_second_crash_parks_the_issue_and_the_others_run(
 ) -> None:
     """After one crash it is tried again; after two it is held, its candidate is not touched, and
     what else there is runs."""
-    monkeypatch.setattr(dispatching, "order_key", fails_on_poison(order_key))
+    monkeypatch.setattr(dispatch, "order_key", fails_on_poison(order_key))
     driver = Lives()
     driver.put(poison(), issue("b"))
 
@@ -70,7 +70,7 @@ def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
     changes: dict[str, str], operator: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change that does not mend it costs one crash and no more, whoever holds it by then."""
-    for module in (book, dispatching):
+    for module in (state, dispatch):
         monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
     driver = Lives()
     driver.put(poison())
@@ -101,7 +101,7 @@ def test_a_mended_issue_runs_and_its_crashes_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A change that mends it ends the hold, and the count begins anew."""
-    for module in (book, dispatching):
+    for module in (state, dispatch):
         monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
     driver = Lives()
     driver.put(poison())

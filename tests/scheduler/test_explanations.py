@@ -9,7 +9,7 @@ import pytest
 
 from sortie.model import HoldReason, StopReason
 from sortie.scheduler import Explanation
-from sortie.scheduler.explaining import Standing
+from sortie.scheduler.explanation import Standing
 from tests.scheduler import standings as at
 from tests.scheduler.driver import POLICY
 from tests.scheduler.lives import Lives

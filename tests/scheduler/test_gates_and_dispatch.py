@@ -18,11 +18,11 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.scheduler import Policy
-from sortie.scheduler.book import Book, Candidate
 from sortie.scheduler.claims import Claim, Held, Rechecking, Running, Starting, Waiting
-from sortie.scheduler.dispatching import dispatch, queue
-from sortie.scheduler.explaining import Explanation, explain_issue
+from sortie.scheduler.dispatch import dispatch, queue
+from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.rules import order_key
+from sortie.scheduler.state import Candidate, SchedulerState
 
 NOW = 100.0
 NAMES = "abcdef"
@@ -109,9 +109,9 @@ def claims(draw: st.DrawFn, issue: Issue) -> Claim | None:
 
 
 @st.composite
-def books(draw: st.DrawFn) -> Book:
+def books(draw: st.DrawFn) -> SchedulerState:
     trouble = draw(st.sampled_from([None] * 10 + TROUBLES))
-    book = Book(
+    book = SchedulerState(
         policy=draw(POLICIES),
         new_run_id=lambda: RunId("new"),
         epoch=0.0,
@@ -139,7 +139,7 @@ def books(draw: st.DrawFn) -> Book:
     return book
 
 
-def told(book: Book, issue: Issue) -> Explanation:
+def told(book: SchedulerState, issue: Issue) -> Explanation:
     explanation = explain_issue(book, issue.id, NOW)
     assert isinstance(explanation, Explanation)
     return explanation
@@ -151,7 +151,7 @@ def is_open(explanation: Explanation) -> bool:
 
 @settings(max_examples=250, deadline=None, derandomize=True)
 @given(books())
-def test_what_is_explained_is_what_is_decided(book: Book) -> None:
+def test_what_is_explained_is_what_is_decided(book: SchedulerState) -> None:
     """Of the issues in the queue whose gates are all open the first is chosen by the next dispatch;
     none is chosen that has a closed gate; and what has no budget is held exactly where its gate
     says so."""
@@ -180,7 +180,7 @@ def test_what_is_explained_is_what_is_decided(book: Book) -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(books())
-def test_the_next_step_never_promises_what_the_gates_deny(book: Book) -> None:
+def test_the_next_step_never_promises_what_the_gates_deny(book: SchedulerState) -> None:
     """An issue that is told to start next has all gates open, and one with a closed gate is told
     the first of them."""
     for _, issue, _ in queue(book):

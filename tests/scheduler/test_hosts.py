@@ -12,7 +12,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Waiting
-from sortie.scheduler.explaining import Explanation
+from sortie.scheduler.explanation import Explanation
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))

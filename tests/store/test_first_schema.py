@@ -13,8 +13,8 @@ import trio
 from sortie.model import IssueId, KnownWorkspace, RunId, RunStatus, Sighting
 from sortie.scheduler.records import ForgetWorkspace, RecordCrash, RecordWorkspace
 from sortie.store import StoredCrash
-from sortie.store.migrating import Migration, migrate, migrations
 from sortie.store.readonly import read_history
+from sortie.store.schema_versions import Migration, migrate, migrations
 from sortie.store.sqlite import open_store
 from sortie.store.statements import statements
 from tests.store.first_schema import (
@@ -29,7 +29,7 @@ from tests.store.first_schema import (
 )
 from tests.store.processes import python
 from tests.store.records import T0, A, end, moment
-from tests.store.test_migrating import a_database, dump
+from tests.store.test_schema_versions import a_database, dump
 
 FIRST, SECOND = migrations()[:2]
 STATEMENTS = tuple(statements(SECOND.script))
@@ -37,7 +37,7 @@ STATEMENTS = tuple(statements(SECOND.script))
 DYING = """
 import os, signal, sys
 from sortie.store.database import Database
-from sortie.store.opening import open_database
+from sortie.store.database_file import open_database
 
 execute, left = Database.execute, int(sys.argv[2])
 

@@ -25,7 +25,7 @@ from sortie.scheduler.records import RecordPause
 from sortie.store.readonly import read_history
 from sortie.store.sqlite import open_store
 from tests.store.records import *
-from tests.store.test_migrating import dump
+from tests.store.test_schema_versions import dump
 
 disk = Path(sys.argv[1])
 place, ballast = disk / "sortie.db", disk / "ballast"

@@ -17,7 +17,7 @@ from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.scheduler.records import Record, RecordHold, RecordPause
 from sortie.store import RecordRefused, Recovered, Totals, filesystems
 from sortie.store.database import Database
-from sortie.store.opening import open_database
+from sortie.store.database_file import open_database
 from sortie.store.sqlite import SqliteStore, open_store
 from sortie.store.writer import Writer, open_writer
 from tests.store.processes import output_line, python

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from sortie.store.migrating import migrations
+from sortie.store.schema_versions import migrations
 from sortie.store.statements import named_statements, queries, statements
 
 SCHEMA = "".join(step.script for step in migrations())

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sortie.telemetry.log.cleaning import ITEM_LIMIT, VALUE_LIMIT, Cleaner
-from sortie.telemetry.log.rendering import JsonRenderer, TextRenderer
+from sortie.telemetry.log.renderers import JsonRenderer, TextRenderer
+from sortie.telemetry.log.sanitize import ITEM_LIMIT, VALUE_LIMIT, Cleaner
 
 
 class Colour(StrEnum):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.telemetry.log.cleaning import Cleaner
-from sortie.telemetry.log.rendering import JsonRenderer, TerminalRenderer, TextRenderer
+from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
+from sortie.telemetry.log.sanitize import Cleaner
 
 TEXT = TextRenderer()
 JSON = JsonRenderer()

@@ -241,7 +241,7 @@ class FakeTransport:
         for process in self.alive:
             process.hurry()
 
-    # Directories and files
+    # WorkspaceIndex and files
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name``."""

@@ -13,12 +13,12 @@ from trio.testing import MockClock
 
 from sortie.config import Settings
 from sortie.model import Finish, Finished, Issue, IssueId, RunId, RunReport
-from sortie.orchestrator.asking import AskedTracker
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.worker import Assignment, Bench, Reports, Scopes, prompting, work
+from sortie.worker import Assignment, Reports, RunContext, Scopes, prompt, work
 from sortie.workflow import Prompt, PromptContext, render
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
@@ -77,7 +77,7 @@ def clock_that_waits_for_threads(patch: pytest.MonkeyPatch) -> Iterator[MockCloc
             if not rendering:
                 clock.autojump_threshold = 0
 
-    patch.setattr(prompting, "render", render_meanwhile)
+    patch.setattr(prompt, "render", render_meanwhile)
     yield clock
 
 
@@ -138,15 +138,15 @@ class Rig:
             nursery.cancel_scope.cancel()
         return report
 
-    def bench(self) -> Bench:
+    def bench(self) -> RunContext:
         """Return the worker's tools."""
-        return Bench(
+        return RunContext(
             settings=self.settings,
             prompt=self.prompt,
             agent=self.agent,
             transport=self.transport,
             workspaces=Workspaces(ROOT, self.transport),
-            tracker=AskedTracker(self.tracker, self._publish),
+            tracker=GuardedTracker(self.tracker, self._publish),
             environ=self.environ,
             secrets=Secrets(names=frozenset({"TRACKER_KEY"}), values=frozenset({"hush"})),
             local=self.transport,

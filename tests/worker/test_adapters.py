@@ -25,7 +25,7 @@ from sortie.model import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.sessions import SESSION_PATIENCE
+from sortie.worker.session import SESSION_PATIENCE
 from tests.worker.rig import HOOKS, USED, Rig
 
 LAUNCHED = Launched(process=ProcessIdentity(pid=1 << 24, started_at=0.0))

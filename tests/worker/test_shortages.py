@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from sortie.model import ErrorKind, Failed, TransportError
 from sortie.telemetry import facts
-from sortie.worker import prompting
+from sortie.worker import prompt
 from sortie.workflow import Prompt, PromptContext
 from tests.transports.fake import Does
 from tests.worker.rig import Rig
@@ -43,7 +43,7 @@ async def test_a_prompt_for_which_there_is_no_thread_is_not_said_to_be_wrong(
     async def render(_prompt: Prompt, _context: PromptContext) -> str:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(prompting, "render", render)
+    monkeypatch.setattr(prompt, "render", render)
     rig = Rig()
 
     report = await rig.work()

@@ -45,9 +45,9 @@ def demo(
     no file is overwritten. Settings of the environment that would turn the demo to another
     tracker, agent, database or workspace root are ignored.
     """
-    from sortie.cli.demo.making import make_demo
-    from sortie.cli.demo.showing import conclusion, introduction
-    from sortie.daemon.life import run_daemon
+    from sortie.cli.demo.directory import make_demo
+    from sortie.cli.demo.report import conclusion, introduction
+    from sortie.daemon.daemon import run_daemon
     from sortie.daemon.options import RunOptions
 
     made = make_demo(directory)

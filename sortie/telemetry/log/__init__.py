@@ -14,10 +14,10 @@ from typing import Literal, TextIO
 
 import structlog
 
-from sortie.telemetry.log.cleaning import Cleaner
 from sortie.telemetry.log.libraries import route_libraries
 from sortie.telemetry.log.output import LogOutput
-from sortie.telemetry.log.rendering import JsonRenderer, TerminalRenderer, TextRenderer
+from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
+from sortie.telemetry.log.sanitize import Cleaner
 from sortie.telemetry.log.sink import LogSink
 
 __all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from sortie.config import PathText
 from sortie.trackers import TrackerAdapter, TrackerContext
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.tracker import FileTracker
 
 
@@ -25,7 +25,9 @@ def create(context: TrackerContext) -> FileTracker:
     """Make the tracker of a ``file`` block."""
     settings = context.settings
     assert isinstance(settings, FileSettings)
-    return FileTracker(Shelf(Path(settings.path)), context.sightings, lambda: datetime.now(UTC))
+    return FileTracker(
+        IssueFiles(Path(settings.path)), context.sightings, lambda: datetime.now(UTC)
+    )
 
 
 ADAPTER = TrackerAdapter(kind="file", block_name="file", block=FileSettings, create=create)

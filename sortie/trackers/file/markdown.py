@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.trackers.file import yamledit, yamltext
+from sortie.trackers.file import yaml_editor, yaml_reader
 from sortie.trackers.file.documents import (
     Change,
     Content,
@@ -122,7 +122,7 @@ def _split(text: str) -> _Parts:
 def _root(parts: _Parts) -> Mapping:
     """Return the fields. Raises Flaw with an offset in the whole text."""
     with _shifted(parts):
-        root = yamltext.parse(parts.front)
+        root = yaml_reader.parse(parts.front)
         if not isinstance(root, Mapping):
             raise Flaw(0, "the front matter must be a mapping of fields to values")
         return root
@@ -149,9 +149,9 @@ def _guess(front: str, otherwise: IssueId) -> IssueId:
 
 def _fronts(front: str, root: Mapping, change: Change) -> Iterator[str]:
     """Yield the changed front matter, most careful first."""
-    spliced = yamledit.spliced(front, root, change)
+    spliced = yaml_editor.spliced(front, root, change)
     if spliced is not None:
         yield spliced
-    dumped = yamledit.dumped(front, change)
+    dumped = yaml_editor.dumped(front, change)
     if dumped is not None:
         yield dumped

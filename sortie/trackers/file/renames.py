@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sortie.trackers.file.documents import Found
-from sortie.trackers.file.reading import Document, Gone
+from sortie.trackers.file.issue_index import Document, Gone
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""

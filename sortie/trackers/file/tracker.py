@@ -24,8 +24,8 @@ from sortie.trackers import IssuesRead, Overview, Sightings, Unreadable
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
-from sortie.trackers.file.reading import Reading
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
+from sortie.trackers.file.issue_index import Reading
 
 LOCK_PATIENCE = 10.0
 """Seconds that a change waits for another process to give up the lock."""
@@ -44,7 +44,9 @@ class FileTracker:
     Rule 2: looks and changes run in threads; a look may be abandoned, a change never is.
     """
 
-    def __init__(self, shelf: Shelf, sightings: Sightings, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, shelf: IssueFiles, sightings: Sightings, now: Callable[[], datetime]
+    ) -> None:
         self._shelf = shelf
         self._sightings = sightings
         self._now = now

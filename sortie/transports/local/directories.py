@@ -12,8 +12,8 @@ from contextlib import suppress
 from sortie.model import TransportError
 from sortie.resources import shortage_behind
 from sortie.transports.local.mounts import mounts_in
-from sortie.transports.local.opening import DIRECTORY, opened, plain, single, translated
 from sortie.transports.local.removal import Removal
+from sortie.transports.local.safe_open import DIRECTORY, opened, plain, single, translated
 
 
 def make(root: str, name: str) -> tuple[str, bool]:

@@ -20,8 +20,8 @@ import trio
 from sortie.model import ProcessesLeft
 from sortie.resources import Shortage, note, shortage_behind
 from sortie.resources.descriptors import released_reserve
-from sortie.transports.local.census import Census, Seen
-from sortie.transports.local.families import Members
+from sortie.transports.local.process_table import ProcessTable, Seen
+from sortie.transports.local.process_tree import Members
 from sortie.transports.local.root import Root
 
 KILL_BOUND = 5.0
@@ -30,8 +30,8 @@ HURRIED_KILL_BOUND = 1.0
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
-Look = Callable[[], Awaitable[Census]]
-Find = Callable[[Census], Members]
+Look = Callable[[], Awaitable[ProcessTable]]
+Find = Callable[[ProcessTable], Members]
 GiveUp = Callable[[Seen], None]
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from sortie.model import TransportError
 from sortie.resources.descriptors import own
-from sortie.transports.local.opening import opened, opened_below, parts_of, translated
+from sortie.transports.local.safe_open import opened, opened_below, parts_of, translated
 
 # NONBLOCK: opening a FIFO without it waits for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

@@ -9,14 +9,14 @@ from collections.abc import Set as AbstractSet
 import psutil
 
 from sortie.model import ProcessIdentity, RunId
-from sortie.transports.kinship import Kinship
-from sortie.transports.local.census import Census, Seen
-from sortie.transports.local.families import Members
+from sortie.transports.local.process_table import ProcessTable, Seen
+from sortie.transports.local.process_tree import Members
+from sortie.transports.ownership import ProcessOwnership
 
 _UNNAMED = RunId("")
 
 
-class Hunt(Kinship[Seen]):
+class Hunt(ProcessOwnership[Seen]):
     """Finds the processes of these runs, look after look; those given up stay in ``staying``.
 
     Whoever carries ``mark`` and does not descend from this process was left by an earlier life of
@@ -47,7 +47,7 @@ class Hunt(Kinship[Seen]):
         """Count a process as out of reach: it may not be signalled, or does not die."""
         self._given_up.add(seen.handle)
 
-    def members(self, census: Census) -> Members:
+    def members(self, census: ProcessTable) -> Members:
         """Return who is alive of these runs, and remember them."""
         self._our_own = census.tree([os.getpid()]).keys()
         self.recognise(census.by_pid, os.getpid(), newcomers=census.everyone)

@@ -19,8 +19,8 @@ from sortie.resources import (
 )
 from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
-from sortie.transports.local.census import Census, depth_in, take_census, take_homes
-from sortie.transports.local.families import Families
+from sortie.transports.local.process_table import ProcessTable, depth_in, take_census, take_homes
+from sortie.transports.local.process_tree import Families
 from sortie.transports.local.shared import Shared
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
@@ -52,11 +52,11 @@ class Observer:
         """How many times the cookies of all processes were read."""
         return self._with_cookies.begun
 
-    async def census(self) -> Census:
+    async def census(self) -> ProcessTable:
         """Return how the processes stand now."""
         return await self._plain.ask()
 
-    async def sweep(self) -> Census:
+    async def sweep(self) -> ProcessTable:
         """Return how the processes stand now, with the cookie of every one of them."""
         return await self._with_cookies.ask()
 
@@ -74,7 +74,7 @@ class Observer:
     async def _take_homes(self) -> dict[int, tuple[str, ...]]:
         return await self._known(take_homes)
 
-    async def _take(self, *, everyone: bool) -> Census:
+    async def _take(self, *, everyone: bool) -> ProcessTable:
         census = await self._known(lambda: take_census(self._families.roots(), everyone=everyone))
         self._taken_at = trio.current_time()
         self._families.observe(census)

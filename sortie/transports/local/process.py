@@ -10,9 +10,9 @@ import trio
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
 from sortie.transports.local.ending import Ending
-from sortie.transports.local.families import Family
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Chunk, Output
+from sortie.transports.local.process_tree import Family
 from sortie.transports.local.root import Root
 
 OBSERVE_EVERY = 2.0

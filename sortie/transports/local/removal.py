@@ -16,7 +16,7 @@ import trio
 
 from sortie.model import TransportError
 from sortie.transports.local.mounts import mount_of
-from sortie.transports.local.opening import DIRECTORY
+from sortie.transports.local.safe_open import DIRECTORY
 
 LEVELS = 32
 _PASSES = 3  # over one directory, while somebody still writes into it

@@ -21,18 +21,18 @@ from sortie.resources import Shortage, run_in_thread
 from sortie.resources.register import not_known
 from sortie.transports import Command, Process
 from sortie.transports.local import directories, files
-from sortie.transports.local.census import COOKIE
-from sortie.transports.local.clearing import Clearing, Dwellers
 from sortie.transports.local.ending import KILL_BOUND, Ending
-from sortie.transports.local.families import Families, Family
 from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Output, feed
 from sortie.transports.local.process import LocalProcess, Means
+from sortie.transports.local.process_table import COOKIE
+from sortie.transports.local.process_tree import Families, Family
 from sortie.transports.local.programs import resolve_program
 from sortie.transports.local.root import Root, rooted
 from sortie.transports.local.start import check_speakable, start
 from sortie.transports.local.sweep import Sweep
+from sortie.transports.local.workspace_clearance import Clearing, Dwellers
 
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
@@ -42,7 +42,7 @@ Args = TypeVarTuple("Args")
 
 
 class LocalTransport:
-    """Directories and processes of this machine.
+    """WorkspaceIndex and processes of this machine.
 
     ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
     where it carries none.

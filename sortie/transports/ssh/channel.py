@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from sortie.model import HostError, TransportError
-from sortie.transports.ssh.bridge import Bridge
-from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
+from sortie.transports.ssh.receive_buffer import Inbox
 
 if TYPE_CHECKING:  # it imports asyncssh, which only the asyncio thread needs
     from sortie.transports.ssh.session import Session
@@ -26,7 +26,7 @@ class Channel:
     when ``write_eof`` or ``abort`` is called, and when the link or this process is gone.
     """
 
-    def __init__(self, bridge: Bridge, inbox: Inbox, session: Session) -> None:
+    def __init__(self, bridge: AsyncioThread, inbox: Inbox, session: Session) -> None:
         self._bridge = bridge
         self._inbox = inbox
         self._session = session

@@ -19,13 +19,13 @@ import outcome
 import trio
 
 from sortie.model import HostError, HostTrouble
-from sortie.transports.ssh.bridge import Bridge, BridgeGone
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, AsyncioThreadGone
 from sortie.transports.ssh.channel import Channel, SessionsFull
 from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.hops import Hop, find_hops
-from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.login_limit import Starts
+from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.route import Hop, find_hops
 from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.starts import Starts
 
 if TYPE_CHECKING:  # they import asyncssh, which only the asyncio thread needs
     from sortie.transports.ssh.dialling import Link
@@ -48,7 +48,7 @@ ROOM_BOUND = 120.0
 class Connections:
     """The connections to one host, ``[user@]host[:port]`` or an alias of the ssh_config."""
 
-    def __init__(self, host: str, settings: SshSettings, bridge: Bridge) -> None:
+    def __init__(self, host: str, settings: SshSettings, bridge: AsyncioThread) -> None:
         self._host = host
         self._settings = settings
         self._bridge = bridge
@@ -106,7 +106,7 @@ class Connections:
                 drops += 1
                 if drops == _DROPS:
                     raise
-            except BridgeGone as exc:
+            except AsyncioThreadGone as exc:
                 slot.free()
                 if dialogue is not None and not dialogue.withdraw():
                     raise HostError(HostTrouble.DROPPED, f"{exc}, and a program may run") from exc
@@ -137,7 +137,7 @@ class Connections:
         self._tell()
         links = [used.link for used in self._used]
         self._used.clear()
-        with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(BridgeGone):
+        with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(AsyncioThreadGone):
             await self._bridge.call(_close, links)
 
     async def _reserve(self, until: float) -> _Used:
@@ -147,7 +147,7 @@ class Connections:
         """
         while True:
             if self._closed:
-                raise BridgeGone
+                raise AsyncioThreadGone
             used = self._with_room()
             if used is not None:
                 used.count += 1  # before anything is awaited, or others take the room too
@@ -271,7 +271,7 @@ class _Slot:
             self._when_freed()
 
 
-def _abandon(bridge: Bridge, slot: _Slot, result: outcome.Outcome[Session]) -> None:
+def _abandon(bridge: AsyncioThread, slot: _Slot, result: outcome.Outcome[Session]) -> None:
     """Close what was opened when nobody wanted it any more; its slot is free when it is closed."""
     match result:
         case outcome.Value(value=session):
@@ -281,7 +281,7 @@ def _abandon(bridge: Bridge, slot: _Slot, result: outcome.Outcome[Session]) -> N
 
 
 async def _dial(
-    bridge: Bridge,
+    bridge: AsyncioThread,
     host: str,
     hops: Sequence[Hop],
     settings: SshSettings,

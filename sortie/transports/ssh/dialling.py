@@ -14,22 +14,22 @@ from functools import partial
 
 import asyncssh
 
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import SessionsFull
-from sortie.transports.ssh.hops import Hop
-from sortie.transports.ssh.hostkeys import HostKeys
-from sortie.transports.ssh.identities import Identities, collect
-from sortie.transports.ssh.inbox import HIGH, Inbox
-from sortie.transports.ssh.proxies import Proxy
-from sortie.transports.ssh.session import Session
-from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.troubles import (
+from sortie.transports.ssh.errors import (
     CONNECT_LIMIT,
     dial_trouble,
     login_trouble,
     loss,
     refusal,
 )
+from sortie.transports.ssh.identities import Identities, collect
+from sortie.transports.ssh.known_hosts import HostKeys
+from sortie.transports.ssh.proxies import Proxy
+from sortie.transports.ssh.receive_buffer import HIGH, Inbox
+from sortie.transports.ssh.route import Hop
+from sortie.transports.ssh.session import Session
+from sortie.transports.ssh.settings import SshSettings
 
 # asyncssh gives up after one interval more than it counts: 15 s * (2 + 1) = 45 s.
 _KEEPALIVE = 15.0
@@ -72,7 +72,7 @@ class _Client(asyncssh.SSHClient):
 class Link:
     """A way to a host that is logged in at every hop; closes itself where one of them is lost."""
 
-    def __init__(self, bridge: Bridge, host: str, when_lost: Callable[[], object]) -> None:
+    def __init__(self, bridge: AsyncioThread, host: str, when_lost: Callable[[], object]) -> None:
         self.alive = True  # may be read in any thread
         self.reached: Hop | None = None  # the hop that is or was connected to last
         self._bridge = bridge
@@ -202,7 +202,7 @@ class Link:
 
 
 async def dial(
-    bridge: Bridge,
+    bridge: AsyncioThread,
     host: str,
     hops: Sequence[Hop],
     settings: SshSettings,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import asyncssh
 
-from sortie.transports.ssh.hops import Hop
+from sortie.transports.ssh.route import Hop
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,11 +16,9 @@ import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit
-from sortie.transports.ssh.asking import Lingering
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
-from sortie.transports.ssh.scripts import Launch
-from sortie.transports.ssh.starting import (
+from sortie.transports.ssh.launch import (
     Born,
     Bounds,
     born_of,
@@ -29,7 +27,9 @@ from sortie.transports.ssh.starting import (
     silent_shell,
     struck,
 )
-from sortie.transports.ssh.starts import Start
+from sortie.transports.ssh.login_limit import Start
+from sortie.transports.ssh.scripts import Launch
+from sortie.transports.ssh.shell import Lingering
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""

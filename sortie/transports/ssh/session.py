@@ -8,8 +8,8 @@ from contextlib import suppress
 import asyncssh
 
 from sortie.transports.ssh.dialogue import GO
-from sortie.transports.ssh.inbox import Inbox
-from sortie.transports.ssh.troubles import loss
+from sortie.transports.ssh.errors import loss
+from sortie.transports.ssh.receive_buffer import Inbox
 
 CLOSING = 0.1
 """Seconds after a command's exit, or the last word of its watchdog, in which its host may close the

@@ -13,8 +13,8 @@ from collections.abc import Collection, Container, Mapping
 import trio
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
-from sortie.transports.ssh.hunting import Handle, Hunt, Seen
-from sortie.transports.ssh.looking import Lookout
+from sortie.transports.ssh.ownership import Handle, Hunt, Seen
+from sortie.transports.ssh.process_table import Lookout
 
 _NEWCOMERS_BOUND = 10.0
 _KILL_BOUND = 5.0

@@ -25,12 +25,13 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process
-from sortie.transports.ssh.asking import Lingering, Shell
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.looking import open_lookout
-from sortie.transports.ssh.places import Places
+from sortie.transports.ssh.filesystem import RemoteFiles
+from sortie.transports.ssh.launch import Born, Bounds
+from sortie.transports.ssh.login_limit import starting
 from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
+from sortie.transports.ssh.process_table import open_lookout
 from sortie.transports.ssh.scripts import (
     SHELL,
     Launch,
@@ -40,8 +41,7 @@ from sortie.transports.ssh.scripts import (
     inline_command,
     launch_script,
 )
-from sortie.transports.ssh.starting import Born, Bounds
-from sortie.transports.ssh.starts import starting
+from sortie.transports.ssh.shell import Lingering, Shell
 from sortie.transports.ssh.sweeping import Sweep
 from sortie.transports.ssh.words import numbers_in
 
@@ -67,7 +67,7 @@ async def _under_way(marker: int) -> AsyncIterator[None]:
 
 
 class SshTransport:
-    """Directories and processes of one host, by the name that it is configured with.
+    """WorkspaceIndex and processes of one host, by the name that it is configured with.
 
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
@@ -91,7 +91,7 @@ class SshTransport:
         self._new_nonce = new_nonce
         self._lingering = Lingering(host, notice)
         self._shell = Shell(host, connections, new_nonce, self._bounds.handshake, self._lingering)
-        self._places = Places(self._shell)
+        self._places = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
     @property

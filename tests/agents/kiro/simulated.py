@@ -24,7 +24,7 @@ main()
 """
 
 
-class Bench:
+class Rig:
     """A directory with a workspace and a simulator, and an agent over a transport."""
 
     def __init__(self, folder: Path, transport: Transport) -> None:

@@ -13,22 +13,22 @@ import trio
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, TurnOutcome, TurnResult
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Bench, Heard, is_alive
+from tests.agents.kiro.simulated import Heard, Rig, is_alive
 
 LIMIT = 60  # seconds; a busy machine is slow, a hang is endless
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> Rig:
     become_subreaper()  # as the daemon does; without it orphans cannot be followed
-    return Bench(tmp_path, LocalTransport())
+    return Rig(tmp_path, LocalTransport())
 
 
 def ending(result: TurnResult) -> tuple[str, str | None]:
     return result.outcome, result.error_kind
 
 
-async def test_success(bench: Bench) -> None:
+async def test_success(bench: Rig) -> None:
     """Trailer and exit 0 complete the turn, with its credits and its unterminated last line."""
     with trio.fail_after(LIMIT):
         result, heard = await bench.turn("Hello\nsim: credits=0.25")
@@ -40,7 +40,7 @@ async def test_success(bench: Bench) -> None:
 
 @pytest.mark.parametrize("style", ["plain", "escapes", "prefixed"])
 @pytest.mark.parametrize("tools", ["old", "new"])
-async def test_success_in_every_style(bench: Bench, style: str, tools: str) -> None:
+async def test_success_in_every_style(bench: Rig, style: str, tools: str) -> None:
     """How a version prints tools and trailer makes no difference."""
     with trio.fail_after(LIMIT):
         result, _ = await bench.turn(f"Go\nsim: trailer_style={style} tools={tools} delay=0.3")
@@ -64,7 +64,7 @@ async def test_success_in_every_style(bench: Bench, style: str, tools: str) -> N
         ("long_line=10485761", "port_exit"),
     ],
 )
-async def test_failures(bench: Bench, directives: str, kind: str) -> None:
+async def test_failures(bench: Rig, directives: str, kind: str) -> None:
     """Each failing row gives its kind, and the warnings of stderr."""
     with trio.fail_after(LIMIT):
         result, _ = await bench.turn(f"sim: {directives}")
@@ -74,7 +74,7 @@ async def test_failures(bench: Bench, directives: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("directives", ["signal=TERM", "signal=KILL", "exit=143", "exit=137"])
-async def test_ended_from_outside(bench: Bench, directives: str) -> None:
+async def test_ended_from_outside(bench: Rig, directives: str) -> None:
     """Death by SIGTERM or SIGKILL, also as a shell reports it, is a cancelled turn."""
     with trio.fail_after(LIMIT):
         result, _ = await bench.turn(f"sim: {directives}")
@@ -82,7 +82,7 @@ async def test_ended_from_outside(bench: Bench, directives: str) -> None:
     assert ending(result) == (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED)
 
 
-async def test_a_long_line_within_the_limit(bench: Bench) -> None:
+async def test_a_long_line_within_the_limit(bench: Rig) -> None:
     """Ten million bytes in one line are read, and shown as 500 characters."""
     with trio.fail_after(LIMIT):
         result, heard = await bench.turn("sim: long_line=10000000")
@@ -91,7 +91,7 @@ async def test_a_long_line_within_the_limit(bench: Bench) -> None:
     assert [len(message) for message in heard.messages[2:]] == [500]
 
 
-async def test_a_flood_of_output(bench: Bench) -> None:
+async def test_a_flood_of_output(bench: Rig) -> None:
     """Twenty megabytes of lines are read without harm to the trailer behind them."""
     with trio.fail_after(LIMIT):
         result, heard = await bench.turn("sim: output=20000000")
@@ -103,7 +103,7 @@ async def test_a_flood_of_output(bench: Bench) -> None:
 @pytest.mark.parametrize(
     "kind", ["plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten"]
 )
-async def test_children_are_gone_with_the_turn(bench: Bench, kind: str) -> None:
+async def test_children_are_gone_with_the_turn(bench: Rig, kind: str) -> None:
     """Whatever group or session a tool's process is in, the turn completes and leaves none."""
     with trio.fail_after(LIMIT):
         result, _ = await bench.turn(f"sim: child={kind} silence=0.3")
@@ -114,7 +114,7 @@ async def test_children_are_gone_with_the_turn(bench: Bench, kind: str) -> None:
     assert not is_alive(child)
 
 
-async def test_a_prompt_arrives_whole(bench: Bench) -> None:
+async def test_a_prompt_arrives_whole(bench: Rig) -> None:
     """Quotes, line ends, a leading dash and shell characters reach the agent as they are."""
     prompt = "--resume 'a' \"b\" $(c) `d` \\\n\ttab ü🛠️\x01\x7f\nlast"
 
@@ -125,7 +125,7 @@ async def test_a_prompt_arrives_whole(bench: Bench) -> None:
     assert prompts(bench) == [prompt]
 
 
-async def test_a_prompt_over_96_kib_arrives_through_stdin(bench: Bench) -> None:
+async def test_a_prompt_over_96_kib_arrives_through_stdin(bench: Rig) -> None:
     """A prompt of 4 MiB, with NUL in it, arrives; Linux would refuse it as an argument."""
     prompt = "Begin\0" + "ü" * (2 * 1024 * 1024) + "end"
 
@@ -136,7 +136,7 @@ async def test_a_prompt_over_96_kib_arrives_through_stdin(bench: Bench) -> None:
     assert prompts(bench) == [prompt.replace("\0", "\ufffd")]
 
 
-async def test_an_agent_that_does_not_read_stdin(bench: Bench) -> None:
+async def test_an_agent_that_does_not_read_stdin(bench: Rig) -> None:
     """A program that exits without reading a long prompt is no crash of the adapter."""
     bench.script("#!/bin/sh\n[ $1 = whoami ] && echo Authenticated with API key\nexit 0\n")
 
@@ -146,7 +146,7 @@ async def test_an_agent_that_does_not_read_stdin(bench: Bench) -> None:
     assert ending(result) == (TurnOutcome.FAILED, ErrorKind.TURN_FAILED)
 
 
-async def test_the_conversation_goes_on(bench: Bench) -> None:
+async def test_the_conversation_goes_on(bench: Rig) -> None:
     """The second turn of a session resumes: both prompts are one conversation."""
     with trio.fail_after(LIMIT):
         agent, session = await bench.start()
@@ -156,7 +156,7 @@ async def test_the_conversation_goes_on(bench: Bench) -> None:
     assert prompts(bench) == ["one\nsim: note=0", "two\nsim: note=0"]
 
 
-async def test_cancelling_leaves_no_process(bench: Bench) -> None:
+async def test_cancelling_leaves_no_process(bench: Rig) -> None:
     """A deadline ends an agent that ignores SIGTERM, and its child, before it returns."""
     heard = Heard()
 
@@ -173,7 +173,7 @@ async def test_cancelling_leaves_no_process(bench: Bench) -> None:
     assert not any(is_alive(pid) for pid in [heard.pid, *(pids - {None})])
 
 
-async def test_stopping_a_hanging_turn(bench: Bench) -> None:
+async def test_stopping_a_hanging_turn(bench: Rig) -> None:
     """stop_session ends the process; the turn returns ``turn_cancelled``."""
     heard, results = Heard(), list[TurnResult]()
 
@@ -196,7 +196,7 @@ async def test_stopping_a_hanging_turn(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", "invalid", "bad-key"])
-async def test_a_missing_or_bad_key(bench: Bench, key: str | None) -> None:
+async def test_a_missing_or_bad_key(bench: Rig, key: str | None) -> None:
     """No session starts, so chat never waits for a device login; no key in the error."""
     del bench.environment["KIRO_API_KEY"]
     if key is not None:
@@ -209,7 +209,7 @@ async def test_a_missing_or_bad_key(bench: Bench, key: str | None) -> None:
     assert "bad-key" not in str(caught.value)
 
 
-async def test_a_canary_that_takes_too_long(bench: Bench) -> None:
+async def test_a_canary_that_takes_too_long(bench: Rig) -> None:
     """whoami is ended at the read timeout, and the session is a ``response_error``."""
     bench.environment["KIRO_SIM_WHOAMI_DELAY"] = "600"
 
@@ -219,7 +219,7 @@ async def test_a_canary_that_takes_too_long(bench: Bench) -> None:
     assert caught.value.kind is ErrorKind.RESPONSE_ERROR
 
 
-async def test_a_burst_of_sessions_asks_once(bench: Bench) -> None:
+async def test_a_burst_of_sessions_asks_once(bench: Rig) -> None:
     """Fifty real sessions at once run whoami once."""
     agent = bench.agent()
 
@@ -233,7 +233,7 @@ async def test_a_burst_of_sessions_asks_once(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["missing", "a directory", "not executable"])
-async def test_a_program_that_cannot_run(bench: Bench, trouble: str) -> None:
+async def test_a_program_that_cannot_run(bench: Rig, trouble: str) -> None:
     """Each is ``agent_not_found`` at session start, with what to do."""
     bench.command.unlink()
     if trouble == "a directory":
@@ -248,7 +248,7 @@ async def test_a_program_that_cannot_run(bench: Bench, trouble: str) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["missing", "a file"])
-async def test_a_workspace_that_is_no_directory(bench: Bench, trouble: str) -> None:
+async def test_a_workspace_that_is_no_directory(bench: Rig, trouble: str) -> None:
     """Both are ``invalid_workspace_cwd``."""
     bench.workspace.rmdir()
     if trouble == "a file":
@@ -260,7 +260,7 @@ async def test_a_workspace_that_is_no_directory(bench: Bench, trouble: str) -> N
     assert caught.value.kind is ErrorKind.INVALID_WORKSPACE_CWD
 
 
-async def test_a_named_agent_that_does_not_exist(bench: Bench) -> None:
+async def test_a_named_agent_that_does_not_exist(bench: Rig) -> None:
     """kiro.agent reaches the program, whose exit 4 is explained."""
     agent = bench.agent(KiroSettings(agent="nobody"))
 
@@ -273,7 +273,7 @@ async def test_a_named_agent_that_does_not_exist(bench: Bench) -> None:
     assert "error: no agent with name nobody found" in result.warnings
 
 
-def prompts(bench: Bench) -> list[str]:
+def prompts(bench: Rig) -> list[str]:
     """Return the prompts of the only conversation that was kept."""
     database = Path(bench.environment["XDG_DATA_HOME"]) / "kiro-cli" / "data.sqlite3"
     with closing(sqlite3.connect(database)) as connection:

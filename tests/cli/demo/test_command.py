@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from sortie.cli.demo.command import demo_environment
-from sortie.cli.demo.making import make_demo
-from sortie.cli.demo.showing import FinalState, final_states
-from sortie.daemon import life
+from sortie.cli.demo.directory import make_demo
+from sortie.cli.demo.report import FinalState, final_states
+from sortie.daemon import daemon
 from sortie.daemon.options import RunOptions
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
@@ -61,7 +61,7 @@ def lives(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
         trio.run(record, options.workflow.parent)
         return 0
 
-    monkeypatch.setattr(life, "run_daemon", live)
+    monkeypatch.setattr(daemon, "run_daemon", live)
     return started
 
 

@@ -12,7 +12,7 @@ import pytest
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.ssh.bridge import open_bridge
+from sortie.transports.ssh.asyncio_thread import open_bridge
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch

@@ -1,4 +1,4 @@
-"""Directories: made and removed inside their root, and who lives in them."""
+"""WorkspaceIndex: made and removed inside their root, and who lives in them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import trio
 
 from sortie.model import Issue, IssueId, RunStatus
 from sortie.scheduler import events as ev
-from sortie.worker import prompting
+from sortie.worker import prompt
 from sortie.workflow import Prompt, PromptContext
 from tests.sim.system.determinism import run_seeded
 from tests.sim.system.plug import Plug
@@ -78,7 +78,7 @@ def live_through(plan: Plan) -> Day:
     place = RAM if os.path.isdir(RAM) else None
     with (
         tempfile.TemporaryDirectory(prefix="sortie-sim-", dir=place) as directory,
-        mock.patch.object(prompting, "render", _render),
+        mock.patch.object(prompt, "render", _render),
     ):
         trace = Trace(hidden=directory)
         return run_seeded(plan.seed, lambda: _day(plan, f"{directory}/db", trace))

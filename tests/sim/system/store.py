@@ -21,8 +21,8 @@ import trio
 from sortie.scheduler.records import Record
 from sortie.store import Recovered
 from sortie.store.database import Database
+from sortie.store.database_file import open_database
 from sortie.store.faults import explained
-from sortie.store.opening import open_database
 from sortie.store.sqlite import SqliteStore
 from tests.sim.disk import Disk
 from tests.sim.system.plug import Plug

@@ -116,7 +116,7 @@ class SimTransport:
         if not self.plug.pulled:
             self._hurry.set()
 
-    # Directories and files
+    # WorkspaceIndex and files
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the path of a program."""

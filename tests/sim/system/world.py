@@ -13,13 +13,13 @@ import trio
 
 from sortie.config import Settings
 from sortie.model import Issue, StoreError, WorkspaceError
-from sortie.orchestrator import Office, Orchestrator
-from sortie.orchestrator.asking import AskedTracker
-from sortie.orchestrator.office import Readiness
+from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.context import Readiness
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Decision, Memory, policy_of, run_ids
 from sortie.telemetry.facts import Fact
-from sortie.worker import Bench
+from sortie.worker import RunContext
 from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from tests.sim.system.account import Account
@@ -175,11 +175,11 @@ class SimWorld:
         scheduler.ambush = self._spring
         scheduler.states_of = lambda issue_id: len(self.tracked.truth.journey(issue_id))
         publish = self._publisher(plug)
-        tracker = AskedTracker(SimTracker(self.tracked, plug), publish)
+        tracker = GuardedTracker(SimTracker(self.tracked, plug), publish)
         agent = SimAgent(self._agents, self.moods, plug)
 
-        def bench() -> Bench:
-            return Bench(
+        def bench() -> RunContext:
+            return RunContext(
                 settings=self.settings,
                 prompt=PROMPT,
                 agent=agent,
@@ -195,7 +195,7 @@ class SimWorld:
         async def preflight() -> Readiness:
             return await self._preflight(store, bench())
 
-        office = Office(
+        office = OrchestratorContext(
             store=store,
             tracker=tracker,
             publish=publish,
@@ -239,7 +239,7 @@ class SimWorld:
 
         return publish
 
-    async def _preflight(self, store: SimStore, bench: Bench) -> Readiness:
+    async def _preflight(self, store: SimStore, bench: RunContext) -> Readiness:
         chances = self.chances
         try:
             await store.check()

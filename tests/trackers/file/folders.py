@@ -16,7 +16,7 @@ from sortie.model import (
     StoreError,
 )
 from sortie.trackers.file.disk import Syscalls
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.tracker import FileTracker
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ class Memory:
 
 
 def make(path: Path, memory: Memory, calls: Syscalls | None = None) -> FileTracker:
-    return FileTracker(Shelf(path, calls), memory, now)
+    return FileTracker(IssueFiles(path, calls), memory, now)
 
 
 def now() -> datetime:

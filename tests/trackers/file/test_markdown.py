@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.model import Comment, Issue
-from sortie.trackers.file import yamltext
+from sortie.trackers.file import yaml_reader
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
@@ -169,7 +169,7 @@ def test_what_cannot_be_spliced_is_written_anew(front: str) -> None:
     assert moved == replace(before, state="b")
     assert told == replace(before, comments=(*before.comments, said))
     for new in texts:
-        root = yamltext.parse(new.split("---\n")[1])
+        root = yaml_reader.parse(new.split("---\n")[1])
         assert isinstance(root, Mapping)
         also = root.get("also")
         assert also is not None

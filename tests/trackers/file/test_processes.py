@@ -15,7 +15,7 @@ import trio
 
 from sortie.model import IssueId, Sighting
 from sortie.trackers.file.disk import LOCK_NAME
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.tracker import FileTracker
 
 WRITERS, REMARKS = 3, 5
@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 import trio
 from sortie.model import IssueId
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.tracker import FileTracker
 
 class Sightings:
@@ -35,7 +35,7 @@ class Sightings:
 
 async def main():
     path, writer, remarks = sys.argv[1:]
-    tracker = FileTracker(Shelf(Path(path)), Sightings(), lambda: datetime.now(UTC))
+    tracker = FileTracker(IssueFiles(Path(path)), Sightings(), lambda: datetime.now(UTC))
     print("ready", flush=True)
     sys.stdin.read()
     (issue,) = (await tracker.fetch_by_ids([IssueId("A")])).issues
@@ -82,7 +82,7 @@ async def write_remarks(path: Path, writer: int, started: trio.Event, go: trio.E
 async def test_no_remark_of_many_writers_is_lost(tmp_path: Path, shape: str) -> None:
     """Each process's comments are all there in its order, and no reader sees a torn file."""
     path = prepare(tmp_path, shape)
-    tracker = FileTracker(Shelf(path), NoSightings(), lambda: datetime.now(UTC))
+    tracker = FileTracker(IssueFiles(path), NoSightings(), lambda: datetime.now(UTC))
     sizes: list[int] = []
     go, over = trio.Event(), trio.Event()
 

@@ -18,14 +18,14 @@ from sortie.model import (
     TrackerErrorKind,
 )
 from sortie.trackers import IssuesRead
-from sortie.trackers.file.reading import Reading
-from sortie.trackers.file.shelf import Shelf
+from sortie.trackers.file.issue_files import IssueFiles
+from sortie.trackers.file.issue_index import Reading
 from sortie.trackers.file.tracker import FileTracker
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
 from tests.trackers.file.yamlwords import NO_VALUE
 
 
-class HangingShelf(Shelf):
+class HangingShelf(IssueFiles):
     """A disk whose first look hangs until it is let go."""
 
     def __init__(self, path: Path) -> None:

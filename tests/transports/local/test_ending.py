@@ -14,11 +14,11 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft
-from sortie.transports.local.census import Census, Seen, take_census
 from sortie.transports.local.ending import KILL_BOUND, Ending, send
-from sortie.transports.local.families import Families, Members
+from sortie.transports.local.process_table import ProcessTable, Seen, take_census
+from sortie.transports.local.process_tree import Families, Members
 
-EMPTY = Census(by_pid={}, children={}, everyone=False)
+EMPTY = ProcessTable(by_pid={}, children={}, everyone=False)
 
 
 def seen(process: psutil.Process) -> Seen:
@@ -43,7 +43,7 @@ def gone() -> psutil.Process:
     return handle
 
 
-async def look() -> Census:
+async def look() -> ProcessTable:
     await trio.lowlevel.checkpoint()
     return EMPTY
 

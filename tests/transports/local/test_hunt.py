@@ -14,10 +14,10 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
-from sortie.transports.local.census import Census, Seen
 from sortie.transports.local.ending import KILL_BOUND
 from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
+from sortie.transports.local.process_table import ProcessTable, Seen
 from sortie.transports.local.sweep import SWEEP_BOUND, Sweep
 
 RUN = RunId("run")
@@ -63,19 +63,19 @@ def root(*, dead: bool = False, cookie: str | None = None, started_at: float = 7
     return seen(number, sid=number, pgid=number, dead=dead, cookie=cookie, started_at=started_at)
 
 
-def census_of(*everybody: Seen, everyone: bool = True) -> Census:
+def census_of(*everybody: Seen, everyone: bool = True) -> ProcessTable:
     children: dict[int, list[int]] = {}
     for one in everybody:
         children.setdefault(one.ppid, []).append(one.pid)
     by_pid = {one.pid: one for one in everybody}
-    return Census(by_pid=by_pid, children=children, everyone=everyone)
+    return ProcessTable(by_pid=by_pid, children=children, everyone=everyone)
 
 
-def found(hunt: Hunt, census: Census) -> set[int]:
+def found(hunt: Hunt, census: ProcessTable) -> set[int]:
     return set(hunt.members(census).alive)
 
 
-Show = Callable[[float], Census | None]
+Show = Callable[[float], ProcessTable | None]
 
 
 class FakeObserver:
@@ -85,13 +85,13 @@ class FakeObserver:
         self._show = show
         self._watch = watch
 
-    async def sweep(self) -> Census:
+    async def sweep(self) -> ProcessTable:
         return await self._look(self._show)
 
-    async def census(self) -> Census:
+    async def census(self) -> ProcessTable:
         return await self._look(self._watch)
 
-    async def _look(self, show: Show) -> Census:
+    async def _look(self, show: Show) -> ProcessTable:
         await trio.lowlevel.checkpoint()
         census = show(trio.current_time())
         if census is None:
@@ -233,7 +233,7 @@ async def test_newcomers_without_end_end_the_sweep(
     """Where each look shows another process, the last one is told, in bounded time."""
     supply = cycle([seen(pid, cookie=RUN) for pid in range(1 << 25, (1 << 25) + 3)])
 
-    def another(_now: float) -> Census:
+    def another(_now: float) -> ProcessTable:
         return census_of(next(supply))
 
     with pytest.raises(ProcessesLeft, match="could not end") as caught:

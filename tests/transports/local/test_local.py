@@ -20,9 +20,9 @@ import trio.testing
 from sortie.model import ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.local.opening import opened
 from sortie.transports.local.process import OBSERVE_EVERY
 from sortie.transports.local.removal import Removal
+from sortie.transports.local.safe_open import opened
 from tests.transports.leftovers import foreign_children, holders, is_alive
 from tests.transports.mounts import bound, requires_mounts
 

@@ -6,7 +6,7 @@ import sys
 import trio
 
 from sortie.transports import Command
-from sortie.transports.ssh.bridge import open_bridge
+from sortie.transports.ssh.asyncio_thread import open_bridge
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport

@@ -19,19 +19,19 @@ from typing import cast
 import psutil
 import trio
 
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import GO, Dialogue
-from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.login_limit import Starts
+from sortie.transports.ssh.receive_buffer import Inbox
 from sortie.transports.ssh.session import Session
-from sortie.transports.ssh.starts import Starts
 
 _MARK = "SORTIE_TEST_LOGIN"
 
 
 class Direct:
-    """It is to a channel what Bridge is, where there is no thread but ours."""
+    """It is to a channel what AsyncioThread is, where there is no thread but ours."""
 
     def post(self, fn: Callable[..., object], *args: object) -> bool:
         fn(*args)
@@ -152,7 +152,7 @@ class PipeChannel(Channel):
     """A login's channel, as SshTransport has it."""
 
     def __init__(self, process: trio.Process, inbox: Inbox, session: PipeSession) -> None:
-        super().__init__(cast(Bridge, Direct()), inbox, cast(Session, session))
+        super().__init__(cast(AsyncioThread, Direct()), inbox, cast(Session, session))
         self.pid = process.pid
 
 
@@ -198,7 +198,7 @@ class Logins:
         # By hand, so that what the block raises is not wrapped in a group.
         manager = trio.open_nursery()
         nursery = await manager.__aenter__()
-        inbox = Inbox(cast(Bridge, Direct()), lambda: None, dialogue)
+        inbox = Inbox(cast(AsyncioThread, Direct()), lambda: None, dialogue)
         session = PipeSession(process, nursery, inbox)
         channel = PipeChannel(process, inbox, session)
         self.channels.append(channel)

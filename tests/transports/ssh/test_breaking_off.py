@@ -17,13 +17,13 @@ import trio
 
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.launch import Bounds
+from sortie.transports.ssh.receive_buffer import Inbox
 from sortie.transports.ssh.session import Session
-from sortie.transports.ssh.starting import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
 from tests.transports.ssh.pipes import Logins
@@ -51,7 +51,7 @@ def command(tmp_path: Path, run_id: RunId) -> Command:
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: Bridge) -> AsyncIterator[Counted]:
+async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Counted]:
     """Give the connections to a host, one of which is there."""
     made = Counted(sshd.host, sshd.settings, bridge)
     async with made.channel("true") as channel:

@@ -13,10 +13,10 @@ import trio
 import trio.testing
 
 from sortie.model import HostTrouble
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.inbox import HIGH
+from sortie.transports.ssh.receive_buffer import HIGH
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 pytestmark = [requires_sshd, pytest.mark.timeout(60)]
@@ -24,7 +24,7 @@ PATIENCE = 20.0
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: Bridge) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
     """Give the connections to a running host."""
     made = Connections(sshd.host, sshd.settings, bridge)
     yield made

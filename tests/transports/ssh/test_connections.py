@@ -14,7 +14,7 @@ import trio
 import trio.testing
 
 from sortie.model import HostError, HostTrouble, TransportError
-from sortie.transports.ssh.bridge import Bridge, open_bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
@@ -25,7 +25,7 @@ HELD = "echo up; exec cat >/dev/null"
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: Bridge) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
     """Give the connections to a running host."""
     made = Connections(sshd.host, sshd.settings, bridge)
     yield made
@@ -180,7 +180,9 @@ async def test_a_host_that_stops_to_answer_is_given_up(
     assert await run(connections, "echo x") == b"x\n"
 
 
-async def test_a_failed_dial_is_told_to_all_who_waited_for_it(keys: Keys, bridge: Bridge) -> None:
+async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
+    keys: Keys, bridge: AsyncioThread
+) -> None:
     """Ten who want a host that is down cost one dial, not ten, one after the other."""
     failures: list[HostError] = []
     accepted = 0
@@ -269,7 +271,7 @@ async def test_cancelled_openings_leave_nothing(connections: Connections, sshd: 
     assert await run(connections, "echo x") == b"x\n"
 
 
-async def test_cancelled_dials_leave_nothing(sshd: Sshd, bridge: Bridge) -> None:
+async def test_cancelled_dials_leave_nothing(sshd: Sshd, bridge: AsyncioThread) -> None:
     """Whenever a dial is cancelled, no connection is left, and the next dial works."""
     chance = random.Random(3)
     connections = Connections(sshd.host, sshd.settings, bridge)
@@ -437,7 +439,7 @@ async def test_many_mixed_runs_lose_and_leave_nothing(
 
 
 async def test_two_hosts_share_a_bridge_and_nothing_else(
-    connections: Connections, sshd: Sshd, keys: Keys, bridge: Bridge, tmp_path: Path
+    connections: Connections, sshd: Sshd, keys: Keys, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """A host that is lost takes no other with it."""
     with sshd_running(tmp_path / "other", keys) as other:

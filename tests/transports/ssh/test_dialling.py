@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from sortie.model import HostError, HostTrouble
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.settings import SshSettings
 from tests.transports.ssh.sshd import (
@@ -34,7 +34,9 @@ pytestmark = requires_sshd
 PATIENCE = 20.0
 
 
-async def said(host: str, settings: SshSettings, bridge: Bridge, command: str = "echo in") -> bytes:
+async def said(
+    host: str, settings: SshSettings, bridge: AsyncioThread, command: str = "echo in"
+) -> bytes:
     """Return what a command says on a host, reached anew."""
     connections = Connections(host, settings, bridge)
     with trio.fail_after(PATIENCE):
@@ -45,7 +47,9 @@ async def said(host: str, settings: SshSettings, bridge: Bridge, command: str = 
             await connections.aclose()
 
 
-async def refusal(host: str, settings: SshSettings, bridge: Bridge, trouble: HostTrouble) -> str:
+async def refusal(
+    host: str, settings: SshSettings, bridge: AsyncioThread, trouble: HostTrouble
+) -> str:
     """Return why a host cannot be used; nothing of the attempt may be left."""
     connections = Connections(host, settings, bridge)
     with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
@@ -78,7 +82,7 @@ def agent_with(directory: Path, *files: Path) -> Iterator[str]:
 
 
 async def test_a_first_meeting_is_remembered_and_later_ones_are_checked(
-    sshd: Sshd, bridge: Bridge
+    sshd: Sshd, bridge: AsyncioThread
 ) -> None:
     """accept-new lets the host in once; another key under its address is refused afterwards."""
     assert await said(sshd.host, sshd.settings, bridge) == b"in\n"
@@ -93,7 +97,9 @@ async def test_a_first_meeting_is_remembered_and_later_ones_are_checked(
     assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.keys.known_hosts}" in message
 
 
-async def test_a_changed_type_of_key_is_a_host_key_trouble(sshd: Sshd, bridge: Bridge) -> None:
+async def test_a_changed_type_of_key_is_a_host_key_trouble(
+    sshd: Sshd, bridge: AsyncioThread
+) -> None:
     """A host that shows a type we do not know from it is refused for that, and does not hang up."""
     assert await said(sshd.host, sshd.settings, bridge) == b"in\n"
     sshd.stop()
@@ -104,7 +110,7 @@ async def test_a_changed_type_of_key_is_a_host_key_trouble(sshd: Sshd, bridge: B
     await refusal(sshd.host, sshd.settings, bridge, HostTrouble.HOST_KEY)
 
 
-async def test_an_unknown_host_is_refused_with_yes(sshd: Sshd, bridge: Bridge) -> None:
+async def test_an_unknown_host_is_refused_with_yes(sshd: Sshd, bridge: AsyncioThread) -> None:
     """``yes`` wants the host known beforehand, and a new look is taken at each dial."""
     strict = replace(sshd.settings, strict="yes")
 
@@ -115,7 +121,9 @@ async def test_an_unknown_host_is_refused_with_yes(sshd: Sshd, bridge: Bridge) -
     assert await said(sshd.host, strict, bridge) == b"in\n"
 
 
-async def test_a_revoked_key_is_refused_whatever_the_setting(sshd: Sshd, bridge: Bridge) -> None:
+async def test_a_revoked_key_is_refused_whatever_the_setting(
+    sshd: Sshd, bridge: AsyncioThread
+) -> None:
     """``@revoked`` beats ``no``."""
     public = " ".join(Path(f"{sshd.host_key}.pub").read_text().split()[:2])
     sshd.keys.known_hosts.write_text(f"@revoked [127.0.0.1]:{sshd.port} {public}\n")
@@ -126,7 +134,7 @@ async def test_a_revoked_key_is_refused_whatever_the_setting(sshd: Sshd, bridge:
     assert "@revoked" in message
 
 
-async def test_a_certified_host_is_known(sshd: Sshd, bridge: Bridge, tmp_path: Path) -> None:
+async def test_a_certified_host_is_known(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
     """A host certificate of an authority in known_hosts is accepted with ``yes``."""
     authority = asyncssh.generate_private_key("ssh-ed25519")
     host_key = asyncssh.read_public_key(f"{sshd.host_key}.pub")
@@ -143,7 +151,7 @@ async def test_a_certified_host_is_known(sshd: Sshd, bridge: Bridge, tmp_path: P
 
 
 async def test_an_alias_is_reached_and_its_session_options_are_not_followed(
-    sshd: Sshd, bridge: Bridge
+    sshd: Sshd, bridge: AsyncioThread
 ) -> None:
     """HostName and Port of the alias count; a terminal or a command of its own does not."""
     sshd.alias("box", "RequestTTY force", "RemoteCommand echo wrong", "SetEnv X=1")
@@ -166,7 +174,7 @@ def third(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 async def test_jump_hosts_are_passed_one_after_the_other(
-    sshd: Sshd, second: Sshd, third: Sshd, bridge: Bridge
+    sshd: Sshd, second: Sshd, third: Sshd, bridge: AsyncioThread
 ) -> None:
     """A command runs on the last hop; each hop's key is remembered."""
     second.alias("outer")
@@ -179,7 +187,7 @@ async def test_jump_hosts_are_passed_one_after_the_other(
     assert names == [f"[127.0.0.1]:{host.port}" for host in (second, third, sshd)]
 
 
-async def test_every_hops_key_is_checked(sshd: Sshd, second: Sshd, bridge: Bridge) -> None:
+async def test_every_hops_key_is_checked(sshd: Sshd, second: Sshd, bridge: AsyncioThread) -> None:
     """With ``yes``, an unknown jump host is refused though the target is known, and vice versa."""
     second.alias("outer")
     sshd.alias("box", "ProxyJump outer")
@@ -195,7 +203,7 @@ async def test_every_hops_key_is_checked(sshd: Sshd, second: Sshd, bridge: Bridg
 
 
 async def test_a_jump_host_that_leads_nowhere_is_told(
-    sshd: Sshd, second: Sshd, bridge: Bridge
+    sshd: Sshd, second: Sshd, bridge: AsyncioThread
 ) -> None:
     """What the jump host could not reach is said with the jump host's name."""
     second.alias("outer")
@@ -223,7 +231,7 @@ time.sleep(1000)  # one that does not see when it is no longer needed
 
 
 async def test_a_proxy_command_is_the_way_and_ends_with_it(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """The command gets host and port; no process of it is left when the connection is closed."""
     relay = tmp_path / "relay.py"
@@ -236,7 +244,7 @@ async def test_a_proxy_command_is_the_way_and_ends_with_it(
 
 
 async def test_what_a_failing_proxy_command_says_is_told(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """Its stderr is part of the message; its arguments, which may be secret, are not."""
     script = tmp_path / "proxy"
@@ -252,7 +260,7 @@ async def test_what_a_failing_proxy_command_says_is_told(
 
 
 async def test_a_login_that_fails_names_user_keys_and_remedy(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """Tried keys, passed-over ones and why; missing files are ignored as ssh ignores them."""
     stranger = new_key(tmp_path / "stranger")
@@ -272,7 +280,7 @@ async def test_a_login_that_fails_names_user_keys_and_remedy(
     assert "authorized_keys" in message
 
 
-async def test_no_key_at_all_is_told(sshd: Sshd, bridge: Bridge, tmp_path: Path) -> None:
+async def test_no_key_at_all_is_told(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
     """Where there is nothing to offer the message says so, and no key of the machine is used."""
     settings = replace(sshd.settings, identity_files=(str(tmp_path / "missing"),))
 
@@ -282,7 +290,7 @@ async def test_no_key_at_all_is_told(sshd: Sshd, bridge: Bridge, tmp_path: Path)
 
 
 async def test_a_missing_key_before_a_good_one_does_no_harm(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """The good one logs in."""
     files = (str(tmp_path / "missing"), str(sshd.keys.key))
@@ -290,7 +298,7 @@ async def test_a_missing_key_before_a_good_one_does_no_harm(
     assert await said(sshd.host, replace(sshd.settings, identity_files=files), bridge) == b"in\n"
 
 
-async def test_the_agents_keys_log_in(sshd: Sshd, bridge: Bridge, tmp_path: Path) -> None:
+async def test_the_agents_keys_log_in(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
     """A key that only the agent can use is used; a missing agent is named when all fails."""
     encrypted = encrypted_copy(sshd.keys.key, tmp_path / "encrypted")
     settings = replace(sshd.settings, identity_files=(str(encrypted),))
@@ -305,7 +313,7 @@ async def test_the_agents_keys_log_in(sshd: Sshd, bridge: Bridge, tmp_path: Path
 
 
 async def test_identities_only_keeps_the_agents_other_keys_back(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """With IdentitiesOnly, the agent's key is offered only where its public half is configured."""
     stranger = new_key(tmp_path / "stranger")
@@ -322,7 +330,7 @@ async def test_identities_only_keeps_the_agents_other_keys_back(
 
 
 async def test_too_many_keys_are_an_authentication_trouble(
-    sshd: Sshd, bridge: Bridge, tmp_path: Path
+    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
 ) -> None:
     """A host that hangs up after so many keys is told as what it is."""
     files = tuple(str(new_key(tmp_path / f"key{number}")) for number in range(8))
@@ -332,7 +340,7 @@ async def test_too_many_keys_are_an_authentication_trouble(
     await refusal(sshd.host, settings, bridge, HostTrouble.AUTHENTICATION)
 
 
-async def test_nothing_listening_is_told(sshd: Sshd, bridge: Bridge) -> None:
+async def test_nothing_listening_is_told(sshd: Sshd, bridge: AsyncioThread) -> None:
     """A refused connection says to look at sshd and the port."""
     sshd.stop()
 
@@ -341,7 +349,7 @@ async def test_nothing_listening_is_told(sshd: Sshd, bridge: Bridge) -> None:
     assert "nothing listens there" in message
 
 
-async def test_a_name_without_an_address_is_told(keys: Keys, bridge: Bridge) -> None:
+async def test_a_name_without_an_address_is_told(keys: Keys, bridge: AsyncioThread) -> None:
     """An unknown name says to look at the name."""
     message = await refusal("no-such-host.invalid", keys.settings, bridge, HostTrouble.UNREACHABLE)
 
@@ -349,7 +357,7 @@ async def test_a_name_without_an_address_is_told(keys: Keys, bridge: Bridge) -> 
     assert "HostName" in message
 
 
-async def test_what_is_no_ssh_server_is_told(keys: Keys, bridge: Bridge) -> None:
+async def test_what_is_no_ssh_server_is_told(keys: Keys, bridge: AsyncioThread) -> None:
     """A server that hangs up says to look at what listens there."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -368,7 +376,7 @@ async def test_what_is_no_ssh_server_is_told(keys: Keys, bridge: Bridge) -> None
 
 
 async def test_a_dial_is_bounded(
-    keys: Keys, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+    keys: Keys, bridge: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that accepts and never speaks is given up, with its whole dial."""
     monkeypatch.setattr("sortie.transports.ssh.dialling.CONNECT_LIMIT", 0.1)
@@ -381,7 +389,7 @@ async def test_a_dial_is_bounded(
 
 
 async def test_a_jump_host_that_dies_takes_the_link_along(
-    sshd: Sshd, second: Sshd, bridge: Bridge
+    sshd: Sshd, second: Sshd, bridge: AsyncioThread
 ) -> None:
     """Behind a lost hop nothing hangs."""
     second.alias("outer")
@@ -399,7 +407,7 @@ async def test_a_jump_host_that_dies_takes_the_link_along(
 
 
 async def test_commands_and_their_data_stay_out_of_the_log(
-    sshd: Sshd, bridge: Bridge, caplog: pytest.LogCaptureFixture
+    sshd: Sshd, bridge: AsyncioThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever level the log has, asyncssh's talk of commands does not get there."""
     with caplog.at_level(logging.DEBUG):

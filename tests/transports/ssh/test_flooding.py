@@ -14,8 +14,8 @@ import trio
 
 from sortie.model import TEXT_LIMIT, RunId, TransportError
 from sortie.transports import Command
-from sortie.transports.ssh import asking, looking
-from sortie.transports.ssh.starting import Bounds
+from sortie.transports.ssh import process_table, shell
+from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.ssh.pipes import Logins
 
@@ -87,7 +87,7 @@ async def test_an_answer_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends in an error of a few lines, and fills no memory."""
-    monkeypatch.setattr(asking, "_FLOOD", 2**20)
+    monkeypatch.setattr(shell, "_FLOOD", 2**20)
 
     text, peak = await flooded(tmp_path, saying, look)
 
@@ -136,7 +136,7 @@ async def test_a_list_of_processes_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as a host can have are read, and no more."""
-    monkeypatch.setattr(looking, "_MOST", 2**20)
+    monkeypatch.setattr(process_table, "_MOST", 2**20)
 
     text, peak = await flooded(tmp_path, saying, sweep)
 

@@ -19,10 +19,10 @@ import trio
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process
 from sortie.transports.ssh import connections as connections_module
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.starting import Bounds
+from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel
@@ -229,7 +229,7 @@ async def test_a_program_that_was_started_is_not_taken_for_one_that_was_not(
 
 @requires_sshd
 async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
-    sshd: Sshd, bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd, bridge: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions that hang keep their place; who waits behind them is told what to look for."""
     monkeypatch.setattr(connections_module, "_MOST_LINKS", 1)
@@ -247,7 +247,7 @@ async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
 
 @requires_sshd
 @pytest.mark.skipif(os.geteuid() == 0, reason="sshd passes no signals on to root's programs")
-async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: Bridge) -> None:
+async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: AsyncioThread) -> None:
     """Or it would keep its session for as long as it hangs."""
     (sshd.home / ".bashrc").write_text("sleep 1000\n")
     connections = Connections(sshd.host, sshd.settings, bridge)
@@ -261,7 +261,7 @@ async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: Bridge) -> None:
 @requires_sshd
 @pytest.mark.parametrize("name", ["build..1", "b" * 70])
 async def test_a_name_that_no_resolver_takes_is_the_hosts_trouble(
-    sshd: Sshd, bridge: Bridge, name: str
+    sshd: Sshd, bridge: AsyncioThread, name: str
 ) -> None:
     """The encoder's complaint is passed on with the setting to look at."""
     connections = Connections(name, sshd.settings, bridge)

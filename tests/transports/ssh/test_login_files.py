@@ -11,7 +11,7 @@ import trio
 
 from sortie.model import RunId
 from sortie.transports import Exit
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything
@@ -39,7 +39,7 @@ def host(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-async def connections(host: Sshd, bridge: Bridge) -> AsyncIterator[Connections]:
+async def connections(host: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
     made = Connections(host.host, host.settings, bridge)
     yield made
     await made.aclose()

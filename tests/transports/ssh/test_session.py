@@ -8,9 +8,9 @@ from typing import cast
 import asyncssh
 
 from sortie.transports.ssh import session as session_module
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.inbox import Inbox
+from sortie.transports.ssh.receive_buffer import Inbox
 from sortie.transports.ssh.session import Session
 from tests.transports.ssh.pipes import Direct
 
@@ -33,7 +33,7 @@ class Host:
 
 def begin(dialogue: Dialogue | None) -> tuple[Session, Host]:
     """Open a session."""
-    inbox = Inbox(cast(Bridge, Direct()), lambda: None, dialogue)
+    inbox = Inbox(cast(AsyncioThread, Direct()), lambda: None, dialogue)
     session, host = Session("h", inbox), Host()
     session.connection_made(cast("asyncssh.SSHClientChannel[bytes]", host))
     session.session_started()

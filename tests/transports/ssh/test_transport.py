@@ -14,9 +14,9 @@ import trio
 
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command, Exit
-from sortie.transports.ssh.bridge import Bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.starting import Bounds
+from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
 from tests.transports.ssh.sshd import Sshd, requires_sshd
@@ -36,7 +36,7 @@ def run_id() -> RunId:
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: Bridge) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
     """Give the connections to a host; nothing of its logins may be left."""
     made = Connections(sshd.host, sshd.settings, bridge)
     yield made

@@ -1,0 +1,187 @@
+"""Ask a daemon over HTTP.
+
+Rule 1: the token goes to the address that the daemon wrote down, and nowhere else: no proxy of the
+environment is used and no redirect is followed.
+Rule 2: an answer takes ``TIMEOUT`` seconds at most.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sortie import __version__
+from sortie.cli.discovery import NoDaemon, Place
+from sortie.model import SortieError
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+    from sortie.daemon.endpoint_file import EndpointFile
+
+_T = TypeVar("_T")
+
+TIMEOUT = 10.0
+"""Seconds for a request and its answer."""
+
+_CHUNK = 64 * 1024
+_LARGEST = 256 * 1024 * 1024
+
+
+class Refused(SortieError):
+    """The daemon answered, and will not or cannot do it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the daemon answered; ``document`` is its JSON."""
+
+    status: int
+    document: dict[str, Any]
+
+    @property
+    def message(self) -> str:
+        """The daemon's sentence about this; "" where it has none."""
+        error = self.document.get("error")
+        return str((error if isinstance(error, dict) else self.document).get("message", ""))
+
+
+def do(place: Place, attempt: str, path: str) -> Answer:
+    """Have the daemon of a place do something; ``attempt`` says what, as in "stop DEMO-1".
+
+    Raises NoDaemon and SortieError; returns once it is done.
+    """
+    return accepted(ask(place, place.daemon(), "POST", path), place, attempt)
+
+
+def look(place: Place, attempt: str, path: str) -> Answer:
+    """Have the daemon of a place show something; raises as ``do`` does."""
+    return accepted(ask(place, place.daemon(), "GET", path), place, attempt)
+
+
+def accepted(answer: Answer, place: Place, attempt: str) -> Answer:
+    """Return an answer that means yes. Raises Refused with what the daemon said for any other."""
+    said = answer.message.rstrip(".")
+    match answer.status:
+        case 200 | 202:
+            return answer
+        case 401 | 403:
+            raise Refused(
+                f"cannot {attempt}: the daemon takes this command for a stranger's"
+                f" ({answer.status}: {said}); if it was restarted this moment, try again, else"
+                f" restart it, which writes {place.db_path}.daemon anew"
+            )
+        case 404 | 409 | 503 if said:
+            raise Refused(said)
+        case _:
+            raise Refused(
+                f"cannot {attempt}: the daemon answered {answer.status}: {said or 'nothing more'};"
+                " its log may say why"
+            )
+
+
+def ask(
+    place: Place, presence: EndpointFile, method: str, path: str, patience: float | None = None
+) -> Answer:
+    """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
+
+    Raises NoDaemon where it does not answer, and SortieError where it cannot be asked at all.
+    """
+    from http.client import HTTPException
+
+    patience = TIMEOUT if patience is None else patience
+    who = f"the daemon of {place.source.workflow} (pid {presence.process.pid})"
+    if presence.url is None or presence.token is None:
+        raise SortieError(
+            f"{who} has no HTTP server, since server.port is 0; restart it with a port to use"
+            " this command"
+        )
+    connection = _connection(presence.url, patience)
+    headers = {
+        "Authorization": f"Bearer {presence.token}",
+        "Accept": "application/json",
+        "Connection": "close",
+    }
+    try:
+        status, body = _converse(connection, method, path, headers, patience)
+    except TimeoutError as error:
+        raise NoDaemon(
+            f"{who} has not answered within {patience:g} s at {presence.url}; look at its log, and"
+            " restart it if it is stuck"
+        ) from error
+    except ConnectionRefusedError as error:
+        raise NoDaemon(
+            f"{who} does not listen at {presence.url} any more; it may be ending: try again in a"
+            " moment"
+        ) from error
+    except (OSError, HTTPException) as error:
+        raise NoDaemon(
+            f"{who} broke off at {presence.url} ({type(error).__name__}); try again in a moment"
+        ) from error
+    finally:
+        connection.close()
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise SortieError(
+            f"what answers at {presence.url} is not Sortie: {status}, and no JSON; restart the"
+            " daemon"
+        )
+    return Answer(status=status, document=document)
+
+
+def _connection(url: str, patience: float) -> HTTPConnection:
+    from http.client import HTTPConnection
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        if parts.scheme == "http" and parts.hostname and parts.port:
+            return HTTPConnection(parts.hostname, parts.port, timeout=patience)
+    except ValueError:
+        pass
+    raise SortieError(f"the daemon gives {url!r} as its address, which is none; restart it")
+
+
+def _converse(
+    connection: HTTPConnection, method: str, path: str, headers: dict[str, str], patience: float
+) -> tuple[int, bytes]:
+    deadline = time.monotonic() + patience
+    connection.connect()
+    sock = connection.sock
+
+    def hurry() -> None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        sock.settimeout(left)
+
+    hurry()
+    connection.request(method, path, headers=headers)
+    hurry()
+    response = connection.getresponse()
+    body = bytearray()
+    hurry()
+    while chunk := response.read1(_CHUNK):
+        body += chunk
+        if len(body) > _LARGEST:
+            raise OSError("too much")
+        hurry()
+    return response.status, bytes(body)
+
+
+def understood(kind: type[_T], document: Any) -> _T:
+    """Return an answer as the view that it was made from. Raises SortieError where it is none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_python(document)
+    except ValidationError as error:
+        raise SortieError(
+            f"the daemon's answer is not one of {kind.__name__} of version {__version__}; use the"
+            " command line of the daemon's version, or restart the daemon"
+        ) from error

@@ -1,0 +1,169 @@
+"""Find the daemon of a workflow file, also while the file is broken: that is when it is looked for.
+
+Rule 1: a daemon is believed in only while the very process that wrote of itself lives here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from sortie.cli.arguments import DEFAULT_WORKFLOW, Source
+from sortie.cli.format import utc
+from sortie.cli.output import note
+from sortie.model import SortieError, WorkflowError
+
+if TYPE_CHECKING:
+    from sortie.config import Node, Surroundings
+    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.daemon.options import RunOptions
+
+_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_DB_PATH = re.compile(r"^db_path:.*$", re.MULTILINE)
+
+
+class NoDaemon(SortieError):
+    """No daemon answers now; one may later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the daemon of a workflow file leaves word.
+
+    ``guessed``: the file is not valid, and the database is what can be told of it all the same.
+    """
+
+    source: Source
+    db_path: str
+    guessed: bool = False
+
+    def daemon(self) -> EndpointFile:
+        """Return the daemon that runs here.
+
+        Raises NoDaemon where there is none, and SortieError where it cannot be reached from here.
+        """
+        from sortie.daemon.endpoint_file import NoEndpointFile, read_presence
+
+        try:
+            presence = read_presence(self.db_path)
+        except NoEndpointFile as error:
+            raise self._none() from error
+        who = f"pid {presence.process.pid}, since {utc(presence.started_at)}"
+        if not presence.is_here():
+            raise SortieError(
+                f"the daemon of {self.source.workflow} ({who}) is on the machine {presence.host},"
+                " and can be asked only there"
+            )
+        if not presence.is_alive():
+            raise self._none(f" the last one ({who}) ended without taking its leave;")
+        return presence
+
+    def _none(self, why: str = "") -> NoDaemon:
+        from sortie.daemon.endpoint_file import presence_path
+        from sortie.daemon.locks import database_lock_path, living_holder
+
+        workflow = self.source.workflow
+        holder = living_holder(database_lock_path(self.db_path))
+        if holder is not None:
+            return NoDaemon(
+                f"the daemon of {workflow} ({holder}) cannot be reached yet: it first ends what an"
+                f" earlier one left, or it could not write {presence_path(self.db_path)}; its log"
+                " tells"
+            )
+        name = "" if workflow == DEFAULT_WORKFLOW else f" {quote(os.fspath(workflow))}"
+        return NoDaemon(
+            f"no daemon runs for {workflow} (database {self.db_path});{why} start one with"
+            f" 'sortie run{name}'"
+        )
+
+
+def locate(source: Source) -> Place:
+    """Return where the daemon of a workflow file is to be looked for.
+
+    Where the file is not valid that is said on stderr, and what can be read of it is gone by.
+    """
+    from sortie.daemon.workflow_file import load_workflow
+
+    options = source.options()
+    try:
+        return Place(source=source, db_path=load_workflow(options).settings.db_path)
+    except WorkflowError as error:
+        place = Place(source=source, db_path=_salvaged(options), guessed=True)
+        if not os.path.lexists(source.workflow) and not _is_in_use(place.db_path):
+            source.require()
+        note(_complaint(source, error))
+        return place
+
+
+def _is_in_use(db_path: str) -> bool:
+    """Tell whether a daemon has been here."""
+    from sortie.daemon.endpoint_file import presence_path
+
+    return os.path.lexists(db_path) or os.path.lexists(presence_path(db_path))
+
+
+def _complaint(source: Source, error: WorkflowError) -> str:
+    errors = [problem for problem in error.problems if problem.severity == "error"]
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"sortie: {source.workflow} is not valid as read here: {errors[0]}{more}"
+
+
+def _salvaged(options: RunOptions) -> str:
+    """Return the database by what can still be read: overrides, front matter, default."""
+    from sortie.config import Node
+    from sortie.config import Place as Spot
+    from sortie.config.overrides import overlay
+    from sortie.config.references import resolve
+    from sortie.config.values import Lookup
+
+    around = _surroundings(options)
+    here = Spot(source=str(options.workflow), line=1, column=1)
+    written = _written(options)
+    entries: dict[str, Node] = {} if written is None else {"db_path": written}
+    document = overlay(Node(value=entries, place=here), around).document
+    node = document.at(("db_path",))
+    found = None if node is None else resolve(node, Lookup.PATH, around).node
+    if found is None or not isinstance(found.value, str):
+        return str(around.directory / ".sortie.db")
+    return found.value
+
+
+def _written(options: RunOptions) -> Node | None:
+    """Return ``db_path`` as it stands in the front matter, also in one that is no YAML."""
+    from sortie.workflow.files import FileRefused, read_text
+    from sortie.workflow.front_matter import split_workflow
+
+    source = str(options.workflow)
+    try:
+        text = read_text(options.workflow, source)
+    except FileRefused:
+        return None
+    document = split_workflow(text, source).document
+    if document is not None:
+        return document.at(("db_path",))
+    head = _BOUNDARY.split(text, 2)[1:2]
+    line = _DB_PATH.search(head[0]) if head else None
+    if line is None:
+        return None
+    alone = split_workflow(f"---\n{line[0]}\n---\n", source).document
+    return None if alone is None else alone.at(("db_path",))
+
+
+def _surroundings(options: RunOptions) -> Surroundings:
+    from sortie.config import Surroundings
+    from sortie.workflow.env_file import read_env_file
+
+    lines = read_env_file(options.env_file).lines if options.env_file else {}
+    home = os.path.expanduser("~")
+    return Surroundings(
+        path=str(options.workflow),
+        directory=PurePosixPath(options.workflow.absolute().parent),
+        identity="",
+        home=home if home != "~" else "",
+        env=options.environ,
+        env_file=lines,
+    )

@@ -1,0 +1,225 @@
+"""The screen of ``sortie status``: what the daemon does, for somebody who was paged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from sortie.cli.format import between, span, utc
+from sortie.cli.output import laid_out, one_line
+from sortie.cli.tables import Row, table
+
+if TYPE_CHECKING:
+    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.web import (
+        FailureView,
+        HeldView,
+        HostView,
+        KeptView,
+        RunningView,
+        StateView,
+        UnnamedStateView,
+        WaitingView,
+    )
+
+_BAD, _GOOD, _HEADING = "bold red", "bold green", "bold"
+_MEANINGS = {
+    "paused": "; no run is started until 'sortie resume'",
+    "draining": "; it ends its runs and leaves",
+}
+_HOLDS = (
+    "a hold ends with 'sortie retry ISSUE' or a change of the issue's state;\n"
+    "'sortie explain ISSUE' says what else can be done"
+)
+_SHOWN = 3
+"""Queued or blocked issues that are shown; the rest is counted."""
+
+_FAILURE_LIMIT = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was seen of a daemon; ``reasons`` say why it is not ready."""
+
+    presence: EndpointFile
+    state: StateView
+    ready: bool
+    reasons: tuple[str, ...]
+
+
+def screen(look: Look, width: int) -> str:
+    """Return the screen in ``width`` columns: what is wrong first, and nothing cut."""
+    state = look.state
+    parts = [_summary(look, width)]
+    for name, columns, text, rows in _sections(state):
+        if rows:
+            parts.append(f"\n{laid_out(Text(name, _HEADING), width=width)}")
+            parts.append(table(columns, rows, width, text=text))
+        more = {"queued": state.counts.queued, "blocked": state.counts.blocked}.get(name, 0)
+        if more > len(rows):
+            parts.append(f"... and {more - len(rows)} more\n")
+        if rows and name == "held":
+            parts.append(laid_out(Text(_HOLDS), width=width))
+    return "".join(parts)
+
+
+def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Sequence[Row]]]:
+    """Yield the tables: name, columns, column of the text, rows."""
+    now = state.generated_at
+    yield (
+        "running",
+        ("issue", "state", "phase", "turn", "attempt", "host", "for"),
+        "last message",
+        [_running(view, now) for view in state.running],
+    )
+    yield (
+        "waiting",
+        ("issue", "kind", "attempt", "due"),
+        "reason",
+        [_waiting(view, now) for view in state.waiting],
+    )
+    yield (
+        "held",
+        ("issue", "reason", "since", "for"),
+        "detail",
+        [_held(view, now) for view in state.held],
+    )
+    yield "queued", ("issue", "state"), "reason", [_kept(v) for v in state.queued[:_SHOWN]]
+    yield "blocked", ("issue", "state"), "reason", [_kept(v) for v in state.blocked[:_SHOWN]]
+    yield (
+        "hosts",
+        ("host", "runs", "is"),
+        "reason",
+        [_host(view, now) for view in state.hosts],
+    )
+
+
+def _summary(look: Look, width: int) -> str:
+    found = Table.grid(padding=(0, 2, 0, 0))
+    found.add_column(no_wrap=True)
+    found.add_column(overflow="fold")
+    for name, text, style in _facts(look):
+        found.add_row(Text(name, _HEADING), Text(one_line(text), style))
+    return "".join(f"{line.rstrip()}\n" for line in laid_out(found, width=width).splitlines())
+
+
+def _facts(look: Look) -> Iterator[tuple[str, str, str]]:
+    state, presence = look.state, look.presence
+    readiness = "ready" if look.ready else "NOT READY"
+    well = look.ready and state.status == "running"
+    meaning = _MEANINGS.get(state.status, "")
+    yield "status", f"{state.status}, {readiness}{meaning}", _GOOD if well else _BAD
+    for reason in look.reasons:
+        yield "", reason, ""
+    if state.workflow.valid:
+        yield "workflow", f"{state.workflow.path}, valid", ""
+    else:
+        broken = f"{state.workflow.path}, NOT VALID; the last good settings stay in force"
+        yield "workflow", broken, _BAD
+    for error in state.workflow.errors:
+        yield "", error, ""
+    counts, slots, totals = state.counts, state.slots, state.totals
+    yield (
+        "issues",
+        f"{counts.running} running, {counts.waiting} waiting, {counts.held} held,"
+        f" {counts.queued} queued, {counts.blocked} blocked",
+        "",
+    )
+    yield from _tracker(state)
+    yield "slots", f"{slots.free} of {slots.total} free", ""
+    for name, free in slots.by_state.items():
+        yield "", f"{name}: {free} free", ""
+    sums = [f"{totals.runs} runs", f"{totals.turns} turns"]
+    if totals.credits is not None:
+        sums.append(f"{totals.credits:.2f} credits")
+    if totals.tokens is not None:
+        sums.append(f"{totals.tokens} tokens")
+    yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
+    age = between(presence.started_at, state.generated_at)
+    began = f"since {utc(presence.started_at)} ({age})"
+    version = f"version {presence.version}, pid {presence.process.pid}"
+    yield "daemon", f"{began}, {version}, {presence.url}", ""
+    yield "seen", utc(state.generated_at), ""
+
+
+def _tracker(state: StateView) -> Iterator[tuple[str, str, str]]:
+    """Yield what the tracker holds and nobody works on, each with a hint where there is one."""
+    name = "tracker"
+    for view in state.tracker.unnamed_states:
+        yield name, _unnamed(view), _BAD if view.near else ""
+        name = ""
+    for message in state.tracker.unreadable:
+        yield name, f"cannot be read: {message}", _BAD
+        name = ""
+    more = state.counts.unreadable - len(state.tracker.unreadable)
+    if more > 0:
+        yield name, f"... and {more} more that cannot be read", _BAD
+
+
+def _unnamed(view: UnnamedStateView) -> str:
+    if view.issues == 1:
+        who = f"{view.first} is in {view.state}"
+    else:
+        who = f"{view.issues} issues are in {view.state} ({view.first} is one)"
+    hint = f"; did you mean {view.near}?" if view.near else ""
+    return f"{who}, which no setting names{hint}"
+
+
+def _running(view: RunningView, now: datetime) -> Row:
+    turn = "" if view.turn is None else str(view.turn)
+    most = "" if view.max_turns is None else f"/{view.max_turns}"
+    cells = (
+        view.issue_identifier,
+        view.state,
+        view.phase,
+        f"{turn}{most}" if turn else "",
+        str(view.attempt),
+        view.host,
+        between(view.started_at, now),
+    )
+    said = view.last_message or ""
+    return Row(cells, _joined(said, _failure(view.last_failure) if view.attempt else ""))
+
+
+def _waiting(view: WaitingView, now: datetime) -> Row:
+    due = f"in {between(now, view.due_at)}" if view.due_at > now else "now"
+    cells = (view.issue_identifier, view.kind, str(view.attempt), due)
+    return Row(cells, _joined(view.reason or "", _failure(view.last_failure)))
+
+
+def _held(view: HeldView, now: datetime) -> Row:
+    cells = (view.issue_identifier, view.reason, utc(view.since), between(view.since, now))
+    failure = view.last_failure
+    told = failure is not None and failure.message in view.detail
+    return Row(cells, _joined(view.detail, "" if told else _failure(failure)))
+
+
+def _kept(view: KeptView) -> Row:
+    return Row((view.issue_identifier, view.state), view.reason)
+
+
+def _host(view: HostView, now: datetime) -> Row:
+    standing = "up" if view.up else "tried again"
+    if view.rests_until is not None and view.rests_until > now:
+        standing = f"rested for {between(now, view.rests_until)}"
+    return Row((view.host, f"{view.used}/{view.slots}", standing), view.reason or "")
+
+
+def _failure(failure: FailureView | None) -> str:
+    """Say why something failed last, "" where it has not."""
+    if failure is None:
+        return ""
+    message = failure.message
+    if len(message) > _FAILURE_LIMIT:
+        message = f"{message[:_FAILURE_LIMIT]}…"
+    kind = f"{failure.kind}: " if failure.kind else ""
+    return f"last failure: {kind}{message}"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,297 @@
+"""One life of the daemon, from recovery to the exit code."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import trio
+from prometheus_client import CollectorRegistry
+
+from sortie import __version__
+from sortie.daemon.assembly import (
+    RunContexts,
+    has_program,
+    preflight,
+    secrets_of,
+    simulator_of,
+)
+from sortie.daemon.guards import Guard, expected_failures, shortages_told_to
+from sortie.daemon.history_limit import prune_history
+from sortie.daemon.http_service import appear, open_web
+from sortie.daemon.last_failures import LastFailures, recorded_failures
+from sortie.daemon.locks import RootLock, database_lock, root_lock
+from sortie.daemon.operator import controls_of
+from sortie.daemon.options import RunOptions
+from sortie.daemon.reloader import Reloader
+from sortie.daemon.shutdown import Shutdown
+from sortie.daemon.totals import Tally
+from sortie.daemon.tracker import StoredSightings, make_tracker
+from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.transports import open_fleet
+from sortie.daemon.views import DaemonView
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import SortieError, WorkspaceError
+from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.orchestrator.recovery import Recovery, recover
+from sortie.resources import Shortage, run_in_thread
+from sortie.resources.clock import PauseClock
+from sortie.resources.descriptors import raise_limit
+from sortie.resources.watchdog import Watchdog
+from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
+from sortie.store import Store
+from sortie.store.sqlite import open_store
+from sortie.telemetry import Publish, facts
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.gauges import GaugeCollector
+from sortie.telemetry.live_runs import LiveRuns
+from sortie.telemetry.log import LogSink, configure
+from sortie.telemetry.metrics import MetricsSink, expose
+from sortie.transports.local import become_subreaper, carry, mark_of_database
+from sortie.web import Sources
+from sortie.workflow import Workflow
+
+
+def run_daemon(options: RunOptions) -> int:
+    """Run until a signal, or idleness where asked for; return the exit code.
+
+    Raises WorkflowError for an invalid WORKFLOW.md and SortieError where it cannot start.
+    """
+    workflow = load_workflow(options)
+    settings = workflow.settings
+    given = settings.server.auth_token
+    token = given.reveal() if given is not None else secrets.token_urlsafe(32)
+    configure(
+        settings.logging.level,
+        settings.logging.format,
+        colours=options.colours,
+        secrets=secrets_of(settings).values | {token},
+    )
+    become_subreaper()
+    raise_limit()
+    mark = mark_of_database(os.path.realpath(settings.db_path))
+    clock = PauseClock()
+    with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
+        guard = Guard(clock, watchdog)
+        code = trio.run(_live, options, workflow, token, mark, guard, clock=clock)
+    # All is closed; the interpreter's end would bring back the defaults, and with them an exit
+    # code that says otherwise.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return code
+
+
+async def _live(
+    options: RunOptions, workflow: Workflow, token: str, mark: int, guard: Guard
+) -> int:
+    settings = workflow.settings
+    with database_lock(settings.db_path) as lock, root_lock(settings.workspace.root) as place:
+        try:
+            lock.ensure()
+        except OSError as exc:
+            raise SortieError(
+                f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
+                " writable, or set db_path"
+            ) from exc
+        async with open_store(settings.db_path) as store:
+            lock.ensure()  # a new database is only now there to be locked itself
+            # Not before: whoever has the lock ends what carries its mark and is not its own.
+            carried = mark if carry(mark) else None
+            return await Daemon(options, workflow, store, place, token).run(carried, guard)
+
+
+class Daemon:
+    """The parts of a running daemon."""
+
+    def __init__(
+        self, options: RunOptions, workflow: Workflow, store: Store, place: RootLock, token: str
+    ) -> None:
+        self._options = options
+        self._workflow = workflow
+        self._store = store
+        self._place = place
+        self._token = token
+        self._registry = CollectorRegistry()
+        self._board = LiveRuns(_now)
+        self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._board]
+        tracker = make_tracker(workflow, StoredSightings(store))
+        self._tracker = GuardedTracker(tracker, self._publish)
+        self._reloader: Reloader | None = None
+        self._shortages = shortages_told_to(self._publish)
+        self._crashing: Callable[[], object] = lambda: None
+
+    def _publish(self, fact: Fact) -> None:
+        for sink in self._sinks:
+            sink(fact)
+
+    async def run(self, mark: int | None, guard: Guard) -> int:
+        """Recover, work until asked to stop, and return the exit code."""
+        environ = self._options.environ
+        self._crashing = guard.watchdog.leave_within
+        async with open_fleet(self._publish, environ, mark) as fleet:
+            benches = RunContexts(self._workflow, self._tracker, fleet, environ, self._place)
+            leaving = Shutdown(None, fleet, self._publish)
+            async with trio.open_nursery() as services:
+                guard.begin(services, self._shortages, self._publish)
+                await services.start(
+                    lambda task_status: leaving.heed_signals(self._reload, task_status=task_status)
+                )
+                await self._take_place(benches)
+                memory: Memory | None = None
+                with leaving.clearing:
+                    memory = await self._recover(benches)
+                if memory is not None and not leaving.asked:
+                    tally = Tally(await self._store.totals())
+                    claimed = [claim.issue for claim in memory.claims]
+                    failures = LastFailures(_now, await recorded_failures(self._store, claimed))
+                    self._sinks += [tally, failures]
+                    orchestrator = self._make_orchestrator(memory, benches)
+                    leaving.orchestrator = orchestrator
+                    fleet.tell(orchestrator.tell)
+                    await self._work(orchestrator, benches, (tally, failures), leaving, services)
+                guard.watchdog.leave_within()
+                services.cancel_scope.cancel()
+        self._publish(facts.DaemonStopped(reason=leaving.reason))
+        return leaving.exit_code
+
+    def _reload(self) -> None:
+        if self._reloader is not None:
+            self._reloader.force()
+
+    async def _work(
+        self,
+        orchestrator: Orchestrator,
+        benches: RunContexts,
+        known: tuple[Tally, LastFailures],
+        leaving: Shutdown,
+        services: trio.Nursery,
+    ) -> None:
+        """Have issues worked on until somebody asks to leave."""
+        tally, failures = known
+        reloader = self._reloader = Reloader(
+            self._options,
+            self._workflow,
+            self._publish,
+            lambda w: _apply(w, benches, orchestrator),
+        )
+        tracker = TrackerWindow(
+            overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
+        )
+        window = DaemonView(
+            orchestrator=orchestrator,
+            board=self._board,
+            tally=tally,
+            failures=failures,
+            tracker=tracker,
+            workflow=reloader.view,
+            shortages=self._shortages,
+        )
+        self._registry.register(GaugeCollector(window.gauges))
+        sources = Sources(
+            state=window.state,
+            health=window.health,
+            metrics=lambda accept: expose(self._registry, accept),
+        )
+        answers = (sources, controls_of(orchestrator, tracker, failures))
+        settings = self._workflow.settings
+        url = await open_web(services, settings, self._token, answers, self._publish)
+        announcement = await appear(self._workflow, url, self._token, self._publish)
+        try:
+            self._announce()
+            await self._announce_simulator(benches)
+            await self._work_on(orchestrator, reloader, leaving, services)
+        finally:
+            announcement.withdraw()
+
+    async def _work_on(
+        self,
+        orchestrator: Orchestrator,
+        reloader: Reloader,
+        leaving: Shutdown,
+        services: trio.Nursery,
+    ) -> None:
+        services.start_soon(reloader.run)
+        services.start_soon(
+            prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
+        )
+        if self._options.exit_when_idle:
+            self._sinks.append(leaving)
+            services.start_soon(leaving.when_idle, orchestrator)
+        await orchestrator.run()
+
+    def _announce(self) -> None:
+        settings = self._workflow.settings
+        self._publish(
+            facts.DaemonStarted(
+                version=__version__,
+                python_version=platform.python_version(),
+                workflow=str(self._workflow.path),
+                agent=settings.agent.kind,
+                tracker=settings.tracker.kind,
+            )
+        )
+
+    async def _announce_simulator(self, benches: RunContexts) -> None:
+        program = await simulator_of(benches.local)
+        if program is not None:
+            self._publish(facts.AgentSimulated(program=program))
+
+    async def _take_place(self, benches: RunContexts) -> None:
+        """Lock the workspace root; where that cannot be done yet, the preflights go on trying.
+
+        Raises HeldElsewhere.
+        """
+        if self._workflow.settings.worker.ssh_hosts:
+            return  # it is not used on this machine
+        with suppress(WorkspaceError, OSError, Shortage):
+            await benches.local.workspaces.check()
+            await run_in_thread(self._place.ensure)
+
+    async def _recover(self, benches: RunContexts) -> Memory:
+        """End what an earlier life left running, and take over what it recorded."""
+        settings = self._workflow.settings
+        recovery = Recovery(
+            store=self._store,
+            transport_of=lambda host: benches.of(host).transport,
+            publish=self._publish,
+            wall=time.time,
+            grace=settings.agent.stop_grace,
+            has_program=lambda: has_program(benches.local),
+        )
+        return await recover(recovery, policy_of(settings))
+
+    def _make_orchestrator(self, memory: Memory, benches: RunContexts) -> Orchestrator:
+        settings = self._workflow.settings
+        scheduler = Scheduler(
+            policy_of(settings),
+            now=trio.current_time(),
+            new_run_id=run_ids(uuid4()),
+            memory=memory,
+            epoch=time.time() - trio.current_time(),
+        )
+        office = OrchestratorContext(
+            store=self._store,
+            tracker=self._tracker,
+            publish=self._publish,
+            bench_for=benches.of,
+            preflight=lambda: preflight(benches.local, self._store, self._place, self._shortages),
+            wall=time.time,
+        )
+        return Orchestrator(scheduler, settings, office, self._crashing)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _apply(workflow: Workflow, benches: RunContexts, orchestrator: Orchestrator) -> None:
+    benches.use(workflow)
+    orchestrator.apply(workflow.settings, policy_of(workflow.settings))

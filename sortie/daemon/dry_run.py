@@ -1,0 +1,174 @@
+"""Looking at tracker, places and record without touching anything."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from uuid import UUID
+
+import trio
+
+from sortie import agents
+from sortie.agents.launch import resolve_command
+from sortie.config import Settings
+from sortie.daemon.locks import database_lock_path, living_holder
+from sortie.daemon.options import RunOptions
+from sortie.daemon.preflight import obstacles
+from sortie.daemon.tracker import FreshSightings, make_tracker
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import AgentError, Issue, SortieError
+from sortie.orchestrator.recovery import recall
+from sortie.orchestrator.restored_holds import let_go
+from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
+from sortie.scheduler import events as ev
+from sortie.scheduler.claims import Claim, Rechecking, Running
+from sortie.scheduler.rules import order_key
+from sortie.store.readonly import read_state
+from sortie.telemetry.log import configure
+from sortie.trackers import Tracker
+from sortie.transports.local import LocalTransport
+from sortie.workflow import Workflow
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """A candidate and why it would not be started now; no reason: it would."""
+
+    issue: Issue
+    reasons: tuple[str, ...]
+
+
+def survey(options: RunOptions) -> list[Surveyed]:
+    """Poll once and return every candidate with its verdict, in the order of dispatch.
+
+    It is what a start would do now, or, where a daemon runs, what that one has on record. Nothing
+    is made or written.
+    """
+    workflow = _load(options)
+    settings = workflow.settings
+    tracker = make_tracker(workflow, FreshSightings())
+    issues = _run(lambda: tracker.fetch_candidates(settings.tracker.active_states))
+    policy = policy_of(settings)
+    faults = [f"{key}: {flaw}" for key, flaw in obstacles(settings) if key != "agent.command"]
+    missing = _run(lambda: _missing_program(options, settings))
+    memory = _memory(settings, policy, has_program=missing is None)
+    return judge(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
+
+
+def judge(
+    issues: tuple[Issue, ...],
+    policy: Policy,
+    memory: Memory | None = None,
+    *,
+    fault: str = "",
+    hindrance: str | None = None,
+) -> list[Surveyed]:
+    """Let a scheduler of its own decide about candidates, with what an earlier life left.
+
+    ``fault`` forbids every start, ``hindrance`` says why no agent could be launched; see Readiness.
+    """
+    scheduler = Scheduler(
+        policy, now=0.0, new_run_id=run_ids(UUID(int=0)), memory=memory, epoch=time.time()
+    )
+    scheduler.handle(ev.TimePassed(), 0.0)
+    scheduler.handle(ev.CandidatesFetched(issues, hindrance), 0.0)
+    if fault:
+        scheduler.handle(ev.PollFailed(fault, skipped=True), 0.0)
+    claims = scheduler.snapshot(0.0).claims
+    return [
+        Surveyed(issue, _reasons(scheduler, issue, claims.get(issue.id), fault, hindrance))
+        for issue in sorted(issues, key=order_key)
+    ]
+
+
+def _reasons(
+    scheduler: Scheduler, issue: Issue, claim: Claim | None, fault: str, hindrance: str | None
+) -> tuple[str, ...]:
+    if isinstance(claim, Rechecking):  # it was chosen
+        tried = f"it would be tried, and held: {hindrance}" if hindrance else ""
+        return tuple(filter(None, (fault or tried,)))
+    return tuple(v.reason for v in scheduler.explain(issue, 0.0) if v.reason is not None)
+
+
+def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
+    """Return what is on record; the runs of a daemon that is at work are under way."""
+    if not os.path.isfile(settings.db_path):
+        return Memory()
+    recorded, wall = read_state(settings.db_path), time.time()
+
+    async def is_found() -> bool:
+        await trio.lowlevel.checkpoint()
+        return has_program
+
+    if living_holder(database_lock_path(settings.db_path)) is None:
+        memory, _ = recall(recorded, policy, now=0.0, wall=wall)
+        memory, _ = _run(lambda: let_go(memory, policy, is_found))
+        return memory
+    idle = replace(recorded, unfinished=())
+    memory, _ = recall(idle, policy, now=0.0, wall=wall)
+    running = tuple(
+        Running(
+            issue=run.issue,
+            run_id=run.run_id,
+            streak=run.streak,
+            host=run.host,
+            since=0.0,
+            began_in=run.issue.state,
+            turns=run.turns,
+        )
+        for run in recorded.unfinished
+    )
+    known = {run.issue.id for run in recorded.unfinished}
+    rest = tuple(claim for claim in memory.claims if claim.issue.id not in known)
+    return replace(memory, claims=(*rest, *running))
+
+
+async def _missing_program(options: RunOptions, settings: Settings) -> str | None:
+    """Say why no agent could be launched on this machine, None where one could."""
+    if settings.worker.ssh_hosts:
+        return None
+    adapter, path = agents.load(settings.agent.kind), options.environ.get("PATH")
+    transport = LocalTransport(path or "")
+    try:
+        await resolve_command(settings.agent.command, adapter.default_command, transport, path)
+    except AgentError as exc:
+        return str(exc)
+    return None
+
+
+def read_issue(options: RunOptions, identifier: str) -> Issue:
+    """Return the issue of that identifier or id. Raises SortieError where there is none."""
+    workflow = _load(options)
+    tracker = make_tracker(workflow, FreshSightings())
+    settings = workflow.settings.tracker
+    states = (*settings.active_states, *settings.terminal_states)
+    if settings.handoff_state is not None:
+        states += (settings.handoff_state,)
+    return _run(lambda: _find(tracker, states, identifier))
+
+
+def _load(options: RunOptions) -> Workflow:
+    """Read WORKFLOW.md, and have what the tracker logs go where the settings say."""
+    workflow = load_workflow(options)
+    settings = workflow.settings
+    configure(settings.logging.level, settings.logging.format, colours=options.colours)
+    return workflow
+
+
+async def _find(tracker: Tracker, states: tuple[str, ...], identifier: str) -> Issue:
+    for issue in await tracker.fetch_by_states(states):
+        if identifier in (issue.identifier, issue.id):
+            return issue
+    raise SortieError(
+        f"the tracker has no issue {identifier} in a state that WORKFLOW.md names; "
+        "look at its spelling and state"
+    )
+
+
+def _run(ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    return trio.run(ask)

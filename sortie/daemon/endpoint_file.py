@@ -1,0 +1,203 @@
+"""Where the daemon of a database can be reached: ``<db_path>.daemon``, which commands read.
+
+Rule 1: the file holds the token, so nobody but its owner can read it, from its first byte on.
+Rule 2: it is replaced whole, no link in its place is followed, and only its writer removes it.
+Rule 3: a process that merely has the pid of the one that wrote it is not taken for that one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+import stat
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import psutil
+
+from sortie import __version__
+from sortie.model import ProcessIdentity, SortieError
+from sortie.resources.descriptors import own
+from sortie.transports.local.identity import identity_of
+
+_LIMIT = 64 * 1024
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+
+
+class NoEndpointFile(SortieError):
+    """There is no such file."""
+
+
+class UnreadableEndpointFile(SortieError):
+    """There is a file, and it cannot be read or believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointFile:
+    """A daemon, as others see it; ``url`` and ``token`` are None where it has no HTTP server."""
+
+    url: str | None
+    token: str | None = field(repr=False)
+    process: ProcessIdentity
+    started_at: datetime
+    host: str
+    version: str
+    workflow: str
+
+    def is_here(self) -> bool:
+        """Tell whether it runs on this machine, or did."""
+        return self.host == socket.gethostname()
+
+    def is_alive(self) -> bool:
+        """Tell whether the very process that wrote this runs on this machine."""
+        pid = self.process.pid
+        try:
+            same = identity_of(pid) == self.process
+            return same and psutil.Process(pid).status() not in _ENDED
+        except (OSError, psutil.Error, ValueError, OverflowError):
+            return False
+
+
+def presence_path(db_path: str) -> str:
+    """Return where the daemon of a database tells of itself."""
+    return f"{db_path}.daemon"
+
+
+def presence_of_this_process(*, url: str | None, token: str | None, workflow: str) -> EndpointFile:
+    """Return what this daemon tells of itself."""
+    return EndpointFile(
+        url=url,
+        token=token if url is not None else None,
+        process=identity_of(os.getpid()),
+        started_at=datetime.now(UTC),
+        host=socket.gethostname(),
+        version=__version__,
+        workflow=workflow,
+    )
+
+
+class Announcement:
+    """A presence on disk, from ``make`` to ``withdraw``; both block."""
+
+    def __init__(self, db_path: str, presence: EndpointFile) -> None:
+        self.path = presence_path(db_path)
+        self._content = _encoded(presence)
+
+    def make(self) -> None:
+        """Write the file in place of what is there. Raises OSError and leaves no part of it."""
+        fresh = f"{self.path}.new"
+        # Left by a daemon that was killed meanwhile: the database's lock keeps others away.
+        with suppress(FileNotFoundError):
+            os.unlink(fresh)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(fresh, flags, 0o600)
+        try:
+            with own(fd, "wb") as file:
+                os.fchmod(fd, 0o600)  # a umask may have taken more away
+                file.write(self._content)
+                file.flush()
+                os.fsync(fd)
+            os.rename(fresh, self.path)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(fresh)
+            raise
+
+    def withdraw(self) -> None:
+        """Remove the file if it is still the one that was written; safe more than once."""
+        with suppress(OSError, ValueError):
+            if _content(self.path) == self._content:
+                os.unlink(self.path)
+
+
+def read_presence(db_path: str) -> EndpointFile:
+    """Return what the daemon of a database told of itself, alive or not.
+
+    Raises NoEndpointFile and UnreadableEndpointFile.
+    """
+    path = presence_path(db_path)
+    try:
+        return _decoded(_content(path, trusted_only=True))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NoEndpointFile(f"there is no {path}") from error
+    except PermissionError as error:
+        raise UnreadableEndpointFile(
+            f"cannot read {path}, which tells how to reach the daemon: it belongs to"
+            f" {_owner(path)}; run this command as that user"
+        ) from error
+    except OSError as error:
+        raise UnreadableEndpointFile(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UnreadableEndpointFile(
+            f"{path} does not tell how to reach the daemon; restart the daemon, which writes it"
+            " anew"
+        ) from error
+
+
+def _content(path: str, *, trusted_only: bool = False) -> bytes:
+    # O_NONBLOCK: opening a FIFO must not wait for a writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with own(os.open(path, flags), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("not a regular file")
+        if trusted_only and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
+            raise PermissionError("another user's")
+        return file.read(_LIMIT)
+
+
+def _owner(path: str) -> str:
+    try:
+        uid = os.stat(path, follow_symlinks=False).st_uid
+    except OSError:
+        return "another user, in a directory that is closed to this one"
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _encoded(presence: EndpointFile) -> bytes:
+    document = {
+        "url": presence.url,
+        "token": presence.token,
+        "pid": presence.process.pid,
+        "process_started_at": presence.process.started_at,
+        "started_at": presence.started_at.astimezone(UTC).isoformat(),
+        "host": presence.host,
+        "version": presence.version,
+        "workflow": presence.workflow,
+    }
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _decoded(content: bytes) -> EndpointFile:
+    """Return what was encoded. Raises ValueError, KeyError or TypeError for anything else."""
+    document = json.loads(content)
+    url, token = document["url"], document["token"]
+    if url is not None and not (isinstance(url, str) and isinstance(token, str)):
+        raise TypeError("a URL needs a token")
+    started_at = datetime.fromisoformat(_text(document["started_at"]))
+    if started_at.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return EndpointFile(
+        url=url,
+        token=token,
+        process=ProcessIdentity(
+            pid=int(document["pid"]), started_at=float(document["process_started_at"])
+        ),
+        started_at=started_at,
+        host=_text(document["host"]),
+        version=_text(document["version"]),
+        workflow=_text(document["workflow"]),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value

@@ -1,0 +1,84 @@
+"""What operators ask over HTTP, put to the orchestrator, and its answers in HTTP's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.views import wall_time
+from sortie.orchestrator import Orchestrator
+from sortie.scheduler import Event, Explanation
+from sortie.scheduler import events as ev
+from sortie.web import CommandAnswer, Controls, ExplanationView, FailureView, GateView
+from sortie.web.controls import CommandStatus
+
+_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
+
+
+def controls_of(
+    orchestrator: Orchestrator, tracker: TrackerWindow, failures: LastFailures
+) -> Controls:
+    """Return the commands of a running orchestrator."""
+
+    def unknown(name: str, sentence: str) -> str:
+        snapshot = orchestrator.snapshot()
+        known = {issue.identifier for issue in snapshot.candidates}
+        known |= {claim.issue.identifier for claim in snapshot.claims.values()}
+        return tracker.unknown(name, sentence, known)
+
+    async def obey(command: Callable[[int], Event], done: CommandStatus = 200) -> CommandAnswer:
+        answer = await orchestrator.ask(command)
+        if answer is None:
+            return CommandAnswer(status=503, message=_pending(orchestrator.store_error))
+        status = done if answer.verdict == "done" else _STATUSES[answer.verdict]
+        return CommandAnswer(status=status, message=answer.message)
+
+    async def obey_about(name: str, command: Callable[[int], Event]) -> CommandAnswer:
+        answer = await obey(command)
+        if answer.status == 404:
+            return CommandAnswer(status=404, message=unknown(name, answer.message))
+        return answer
+
+    async def explain(name: str) -> ExplanationView | str:
+        found = orchestrator.explain_issue(name)
+        if isinstance(found, str):
+            return unknown(name, found)
+        return _view(found, orchestrator.snapshot().now, failures.of(found.issue))
+
+    return Controls(
+        refresh=lambda: obey(lambda ask: ev.RefreshRequested(ask), 202),
+        pause=lambda: obey(lambda ask: ev.PauseAsked(True, ask)),
+        resume=lambda: obey(lambda ask: ev.PauseAsked(False, ask)),
+        stop=lambda name: obey_about(name, lambda ask: ev.StopAsked(name, ask)),
+        retry=lambda name: obey_about(name, lambda ask: ev.RetryAsked(name, ask)),
+        explain=explain,
+    )
+
+
+def _pending(store_error: str | None) -> str:
+    trouble = f": {store_error}" if store_error else ""
+    return (
+        f"it could not be recorded yet{trouble}; it takes effect once it is, unless the daemon is"
+        " restarted before"
+    )
+
+
+def _view(found: Explanation, now: float, failure: FailureView | None) -> ExplanationView:
+    return ExplanationView(
+        issue_id=found.issue.id,
+        issue_identifier=found.issue.identifier,
+        title=found.issue.title,
+        state=found.issue.state,
+        standing=found.standing.value,
+        detail=found.detail,
+        since=None if found.since is None else wall_time(found.since, now),
+        run_id=found.run_id,
+        turn=found.turn,
+        attempt=found.attempt,
+        gates=tuple(GateView(gate=v.gate, reason=v.reason) for v in found.gates),
+        next_run_at=None if found.next_at is None else wall_time(found.next_at, now),
+        next_step=found.next_step,
+        ways_out=found.ways_out,
+        last_failure=failure,
+    )

@@ -1,0 +1,90 @@
+"""WORKFLOW.md while the daemon runs: watched, read again, and the last good settings kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import trio
+
+from sortie.daemon.options import RunOptions
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import SortieError, WorkflowError
+from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
+from sortie.telemetry import Publish
+from sortie.telemetry.facts import WorkflowReloaded
+from sortie.web import WorkflowView
+from sortie.workflow import Workflow, keep_restart_only, needs_restart, watch
+
+
+class Reloader:
+    """Knows the workflow in force, and whether the file is valid now."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        workflow: Workflow,
+        publish: Publish,
+        apply: Callable[[Workflow], None],
+    ) -> None:
+        self._options = options
+        self._publish = publish
+        self._apply = apply
+        self._wanted = trio.Event()
+        self._forced = False
+        self._seen = workflow
+        self.workflow = workflow
+        self.errors: tuple[str, ...] = ()
+
+    def view(self) -> WorkflowView:
+        """Return what the API shows."""
+        return WorkflowView(path=str(self.workflow.path), valid=not self.errors, errors=self.errors)
+
+    def force(self) -> None:
+        """Read the file again even if it has not changed."""
+        self._forced = True
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """HostHealth and reload until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch, self.workflow.path, lambda: self._wanted.set())
+            while True:
+                await self._wanted.wait()
+                self._wanted = trio.Event()
+                try:
+                    await self._reload()
+                except Shortage:
+                    await trio.sleep(LONGEST_PAUSE)
+                    self._wanted.set()
+
+    async def _reload(self) -> None:
+        forced, self._forced = self._forced, False
+        try:
+            fresh = await run_in_thread(load_workflow, self._options)
+        except Shortage:
+            self._forced |= forced
+            raise
+        except WorkflowError as exc:
+            errors = tuple(str(p) for p in exc.problems if p.severity == "error")
+            if forced or errors != self.errors:
+                self.errors = errors
+                self._publish(WorkflowReloaded(errors=errors))
+            return
+        if not forced and not self.errors and fresh == self._seen:
+            return  # saved without a change
+        self.errors = ()
+        restart = needs_restart(self.workflow.settings, fresh.settings)
+        self._seen = fresh
+        kept = keep_restart_only(self.workflow.settings, fresh.settings)
+        workflow = replace(fresh, settings=kept)
+        try:
+            self._apply(workflow)
+        except SortieError as exc:
+            self.errors = (str(exc),)
+            self._publish(WorkflowReloaded(errors=self.errors))
+            return
+        self.workflow = workflow
+        self._publish(
+            WorkflowReloaded(warnings=tuple(map(str, fresh.warnings)), needs_restart=restart)
+        )

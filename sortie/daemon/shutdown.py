@@ -1,0 +1,191 @@
+"""How the daemon ends: signals, idleness, deadlines and the exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Collection
+from typing import Protocol
+
+import structlog
+import trio
+
+from sortie.model import RunId, TransportError
+from sortie.orchestrator import Orchestrator
+from sortie.scheduler import Snapshot
+from sortie.telemetry import Publish, facts
+from sortie.telemetry.facts import Fact, PollCompleted
+
+EXIT_OK = 0
+EXIT_FAILURE = 1
+EXIT_IDLE_BUT_LEFT = 3
+EXIT_CUT_SHORT = 130
+
+POLITE_SECONDS = 22.0
+"""Seconds after which hooks are cut and processes get no more grace."""
+
+LAST_SECONDS = 6.0
+"""Seconds after that in which all must be over; a supervisor often kills at 30."""
+
+CUT_SECONDS = 1.0
+"""Seconds that a second signal leaves, and again for the last sweep."""
+
+CLEARING_SECONDS = 5.0
+"""Seconds in which a daemon that is asked to leave goes on ending what an earlier one left."""
+
+SKIPPED_POLLS = 2
+"""Polls in a row that could not even be made, after which waiting for idleness is hopeless."""
+
+
+class Endings(Protocol):
+    """What can end processes: a transport, or several."""
+
+    def hurry(self) -> None:
+        """See Transport."""
+        ...
+
+    async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
+        """See Transport."""
+        ...
+
+
+class Shutdown:
+    """Ends the daemon's work in good order, or at once; ``exit_code`` tells which.
+
+    There is no ``orchestrator`` until what an earlier life left is cleared up; who is asked to
+    leave before that finishes ``clearing`` up in a hurry, and leaves what takes longer, such as
+    a host that does not answer, to the next start.
+    """
+
+    def __init__(
+        self, orchestrator: Orchestrator | None, transport: Endings, publish: Publish
+    ) -> None:
+        self.orchestrator = orchestrator
+        self._transport = transport
+        self._publish = publish
+        self.clearing = trio.CancelScope()
+        self.asked = False
+        self._skipped = 0
+        self._hopeless = trio.Event()
+        self.exit_code = EXIT_OK
+        self.reason = ""
+
+    def begin(self, nursery: trio.Nursery, reason: str) -> None:
+        """Start no run any more and end those under way politely, within a deadline."""
+        self.asked, self.reason = True, reason
+        self._publish(facts.DaemonStopping(running=len(self._runs())))
+        if self.orchestrator is None:
+            self._transport.hurry()
+            nursery.start_soon(self._stop_clearing)
+        else:
+            self.orchestrator.giving_up = True
+            self.orchestrator.shut_down()
+        nursery.start_soon(self._insist)
+
+    def _runs(self) -> list[RunId]:
+        if self.orchestrator is None:
+            return []
+        return [claim.run_id for claim in self.orchestrator.snapshot().worked]
+
+    async def _stop_clearing(self) -> None:
+        await trio.sleep(CLEARING_SECONDS)
+        self.clearing.cancel()
+
+    async def _insist(self) -> None:
+        await trio.sleep(POLITE_SECONDS)
+        self._cut()
+        await trio.sleep(LAST_SECONDS)
+        await self._leave_now(EXIT_FAILURE)
+
+    def _cut(self) -> None:
+        self._transport.hurry()
+        if self.orchestrator is not None:
+            self.orchestrator.cut()
+
+    async def _cut_short(self) -> None:
+        self.exit_code, self.reason = EXIT_CUT_SHORT, "a second signal"
+        self._cut()
+        await trio.sleep(CUT_SECONDS)
+        await self._leave_now(EXIT_CUT_SHORT)
+
+    async def _leave_now(self, code: int) -> None:
+        """End what can be found of the runs and leave; the next start sees to the rest."""
+        runs = self._runs()
+        reason = f"out of time with {len(runs)} runs under way"
+        try:
+            with trio.move_on_after(CUT_SECONDS):
+                await self._transport.sweep(runs, grace=0.0)
+        except TransportError as exc:
+            reason = f"{reason}; {exc}"
+        self._publish(facts.DaemonStopped(reason=reason))
+        os._exit(code)
+
+    async def heed_signals(
+        self, reload: Callable[[], None], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Obey SIGTERM, SIGINT and SIGHUP until cancelled; from then on a second one ends all."""
+        wanted = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        try:
+            with trio.open_signal_receiver(*wanted) as signals:
+                async with trio.open_nursery() as nursery:
+                    task_status.started()
+                    async for number in signals:
+                        if number == signal.SIGHUP:
+                            reload()
+                        elif not self.asked:
+                            self.begin(nursery, signal.Signals(number).name)
+                        else:
+                            nursery.start_soon(self._cut_short)
+        finally:
+            # Closing all and ending the interpreter takes some tenths of a second more, in which
+            # a signal's default would end the process by that signal.
+            if self.asked:
+                for one in (signal.SIGTERM, signal.SIGINT):
+                    signal.signal(one, lambda *_: os._exit(EXIT_CUT_SHORT))
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def __call__(self, fact: Fact) -> None:
+        """HostHealth the polls, as a sink: where none can be made, no idleness can be seen."""
+        if not isinstance(fact, PollCompleted):
+            return
+        in_vain = fact.result == "skipped" and fact.candidates is None
+        self._skipped = self._skipped + 1 if in_vain else 0
+        if self._skipped >= SKIPPED_POLLS:
+            self._hopeless.set()
+        elif self._hopeless.is_set():
+            self._hopeless = trio.Event()
+
+    async def when_idle(self, orchestrator: Orchestrator) -> None:
+        """Leave as soon as there is nothing to do and nothing to wait for."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._when_hopeless, nursery)
+            await orchestrator.idle.wait()
+            if not self.asked:
+                self.exit_code = _tell_left(orchestrator.snapshot())
+                self.begin(nursery, "idle")
+
+    async def _when_hopeless(self, nursery: trio.Nursery) -> None:
+        while True:
+            await self._hopeless.wait()
+            if not self._runs():
+                break
+            await trio.sleep(1.0)
+        if not self.asked:
+            self.exit_code = EXIT_FAILURE
+            self.begin(nursery, "polls are not possible")
+
+
+def _tell_left(snapshot: Snapshot) -> int:
+    """Log what an idle daemon leaves undone, and return the exit code that says so."""
+    log = structlog.get_logger()
+    left = {c.issue.identifier: f"held: {c.reason}: {c.detail}" for c in snapshot.held}
+    left |= {c.issue.identifier: f"not removed: {c.error}" for c in snapshot.cleaning if c.error}
+    names = {issue.id: issue.identifier for issue in snapshot.candidates}
+    for issue_id, verdict in snapshot.unfit.items():
+        if verdict.gate == "blockers":
+            left[names[issue_id]] = verdict.reason or ""
+    for identifier, reason in sorted(left.items()):
+        log.warning("issue.left", issue=identifier, reason=reason)
+    if snapshot.paused:
+        log.warning("dispatch.paused")
+    return EXIT_IDLE_BUT_LEFT if left or snapshot.paused else EXIT_OK

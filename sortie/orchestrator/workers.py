@@ -1,0 +1,115 @@
+"""The workers under way: started, stopped, cut, and told of.
+
+Rule: each StartWorker is answered by exactly one WorkerExited.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from sortie.config import Settings
+from sortie.model import Issue, RunId
+from sortie.orchestrator.context import OrchestratorContext
+from sortie.scheduler import decisions as do
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from sortie.telemetry import facts
+from sortie.transports.rank import ranked
+from sortie.worker import Assignment, Reports, Scopes, work
+
+
+class WorkerPool:
+    """Knows each run's scopes and newest issue, from its start until its end is on record."""
+
+    def __init__(self, office: OrchestratorContext) -> None:
+        self._office = office
+        self._scopes: dict[RunId, Scopes] = {}
+        self._issues: dict[RunId, tuple[Issue, float]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no worker is under way."""
+        return not self._scopes
+
+    def works_on(self, run_id: RunId) -> bool:
+        """Tell whether a run's worker was started and is not gone."""
+        return run_id in self._scopes
+
+    def issue_of(self, run_id: RunId) -> Issue | None:
+        """Return the issue of a run whose end is not on record yet."""
+        known = self._issues.get(run_id)
+        return None if known is None else known[0]
+
+    def start(
+        self,
+        start: do.StartWorker,
+        settings: Settings,
+        reports: Reports,
+        nursery: trio.Nursery,
+    ) -> None:
+        """Start a worker; its exit is told to ``reports``."""
+        self._issues[start.run_id] = (start.issue, trio.current_time())
+        self._office.publish(
+            facts.RunStarted(
+                run_id=start.run_id,
+                issue=start.issue,
+                attempt=start.streak.failures,
+                host=start.host,
+                agent=settings.agent.kind,
+                max_turns=settings.agent.max_turns,
+            )
+        )
+        # The scopes are made here, not in the task, so that a StopWorker which overtakes the
+        # task's first step has something to cancel.
+        self._scopes[start.run_id] = Scopes()
+        with ranked():  # the order of dispatch is the issues' priority
+            nursery.start_soon(self._work, start, reports)
+
+    async def _work(self, start: do.StartWorker, reports: Reports) -> None:
+        run_id, scopes = start.run_id, self._scopes[start.run_id]
+        job = Assignment(
+            run_id=run_id,
+            issue=start.issue,
+            attempt=start.streak.failures,
+            fetched_at=start.fetched_at,
+        )
+        report = await work(job, self._office.bench_for(start.host), reports, scopes)
+        del self._scopes[run_id]
+        reports.tell(ev.WorkerExited(run_id, report))
+
+    def stop(self, stop: do.StopWorker) -> None:
+        """Stop a worker politely; it may have ended by itself meanwhile."""
+        self._office.publish(
+            facts.RunStopping(run_id=stop.run_id, issue=stop.issue, reason=stop.reason)
+        )
+        if (scopes := self._scopes.get(stop.run_id)) is not None:
+            scopes.stop.cancel()
+
+    def cut(self) -> None:
+        """End what runs do to clean up, hooks included."""
+        for scopes in self._scopes.values():
+            scopes.cut()
+
+    def remember(self, moved: ev.IssueMoved) -> None:
+        """Keep the newest issue of a run, for the facts about its end."""
+        if moved.run_id in self._issues:
+            self._issues[moved.run_id] = (moved.issue, self._issues[moved.run_id][1])
+            self._office.publish(facts.IssueMoved(run_id=moved.run_id, issue=moved.issue))
+
+    def finished(self, record: rec.RecordExit) -> None:
+        """Tell of a run's end, now that it is on record."""
+        if record.run_id not in self._issues:
+            return
+        issue, began = self._issues.pop(record.run_id)
+        self._office.publish(
+            facts.RunFinished(
+                run_id=record.run_id,
+                issue=issue,
+                status=record.status,
+                turns=record.turns or 0,
+                seconds=trio.current_time() - began,
+                error_kind=record.error_kind,
+                error=record.error,
+                credits=record.credits,
+            )
+        )

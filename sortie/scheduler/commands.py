@@ -1,0 +1,220 @@
+"""What people ask for: new settings, a poll, a pause, a stop, a retry, the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, assert_never
+
+from sortie.model import HoldReason, Issue, StopReason, Streak, Trigger
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import (
+    Claim,
+    Cleaning,
+    HandingOff,
+    Held,
+    Rechecking,
+    Running,
+    Starting,
+    Stopping,
+    Waiting,
+)
+from sortie.scheduler.decisions import Answer
+from sortie.scheduler.dispatch import put_back
+from sortie.scheduler.explanation import unknown
+from sortie.scheduler.gates import FITNESS, ROOM, SPENT, Load, View, closed
+from sortie.scheduler.hold_repairs import ended_by_reload
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.rules import STOPPED
+from sortie.scheduler.state import SchedulerState
+
+_RETRIED = "an operator asked for a retry"
+
+
+def poll_now(book: SchedulerState, now: float) -> None:
+    """Poll at once; if a poll is under way its answer may be old already, so once more after it."""
+    book.refresh_asked = book.polling
+    book.poll_at = min(book.poll_at, now)
+    book.reconcile_at = min(book.reconcile_at, now)
+
+
+def change_policy(book: SchedulerState, policy: Policy, now: float) -> None:
+    """Obey other settings from now on, also for what runs: states may mean something else."""
+    old, book.policy = book.policy, policy
+    book.unsettled = True
+    for claim in list(book.claims.values()):
+        book.in_hand = claim.issue
+        if isinstance(claim, Held) and ended_by_reload(claim, old, policy):
+            book.end_hold(claim, "the settings changed")
+    book.hosts.forget(policy.hosts, settings_changed=True)
+    poll_now(book, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What becomes of a command; see Answer."""
+
+    verdict: Literal["done", "unknown", "conflict"]
+    message: str
+
+
+def answer(book: SchedulerState, ask: int, reply: Reply) -> None:
+    """Have an operator told, where one waits for it."""
+    if ask:
+        book.out.append(Answer(ask, reply.verdict, reply.message))
+
+
+def refresh(book: SchedulerState, now: float) -> Reply:
+    """Poll and reconcile at once, with a look at the issues of all workspaces."""
+    if book.draining:
+        return Reply("conflict", "the daemon is stopping and polls no more")
+    book.check_workspaces_at = now
+    poll_now(book, now)
+    return Reply("done", "a poll was asked for")
+
+
+def pause(book: SchedulerState, *, paused: bool) -> Reply:
+    """Start no run until dispatch is resumed, or resume it."""
+    running = sum(1 for _ in book.worked())
+    done = f"dispatch is paused; {_runs(running)}" if paused else "dispatch goes on"
+    if paused != book.paused:
+        book.paused = paused
+        book.unsettled = True
+        book.out.append(rec.RecordPause(paused=paused))
+    return Reply("done", done)
+
+
+def _runs(count: int) -> str:
+    if count == 0:
+        return "nothing is running"
+    return "one run goes on" if count == 1 else f"{count} runs go on"
+
+
+def stop(book: SchedulerState, name: str, now: float) -> Reply:
+    """End an issue's run or wait and park it; a candidate is parked before it runs."""
+    issue = book.find(name)
+    if issue is None:
+        return Reply("unknown", unknown(book, name))
+    book.in_hand = issue
+    if isinstance(book.claims.get(issue.id), Rechecking):
+        put_back(book, issue.id)
+    match book.claims.get(issue.id):
+        case Starting() | Running() | Stopping() as claim:
+            return _stop_run(book, claim)
+        case HandingOff(token=int()) as claim:
+            if not claim.stopped:
+                book.out.append(rec.ForgetRetry(issue_id=issue.id))
+                book.out.append(_promised(issue))
+                book.claims[issue.id] = replace(claim, stopped=True)
+            return Reply("done", f"{issue.identifier} is held if the handoff under way fails")
+        case Waiting() | HandingOff() as claim:
+            book.out.append(rec.ForgetRetry(issue_id=issue.id))
+            book.hold(claim.issue, HoldReason.OPERATOR, STOPPED, now)
+        case Held() as claim:
+            _hold_again(book, claim, now)
+        case Cleaning():
+            message = f"{issue.identifier} is {issue.state}, and its workspace is being removed"
+            return Reply("conflict", message)
+        case _:
+            book.hold(issue, HoldReason.OPERATOR, STOPPED, now)
+    return Reply("done", f"{issue.identifier} is held")
+
+
+def _stop_run(book: SchedulerState, claim: Starting | Running | Stopping) -> Reply:
+    """End a run; the hold to come is on record at once, lest a crash on the way loses it."""
+    issue = claim.issue
+    if not isinstance(claim, Stopping):
+        book.out.append(_promised(issue))
+        book.stop(claim, StopReason.OPERATOR)
+    elif claim.reason is not StopReason.OPERATOR:
+        book.out.append(_promised(issue))
+        book.claims[issue.id] = replace(claim, reason=StopReason.OPERATOR)
+    if book.policy.is_terminal(issue):
+        return Reply(
+            "done", f"{issue.identifier} is being stopped; it is {issue.state}, so no hold"
+        )
+    return Reply("done", f"{issue.identifier} is being stopped, and is held then")
+
+
+def _promised(issue: Issue) -> rec.RecordHold:
+    return rec.RecordHold(issue=issue, reason=HoldReason.OPERATOR, detail=STOPPED, settled=False)
+
+
+def _hold_again(book: SchedulerState, claim: Held, now: float) -> None:
+    """Make a hold the operator's; its baseline stays, settled or not."""
+    if claim.reason is HoldReason.OPERATOR:
+        return
+    reason, detail = HoldReason.OPERATOR, STOPPED
+    book.claims[claim.issue.id] = replace(claim, reason=reason, detail=detail, since=now)
+    book.out.append(
+        rec.RecordHold(issue=claim.issue, reason=reason, detail=detail, settled=claim.settled)
+    )
+
+
+def retry(book: SchedulerState, name: str, now: float) -> Reply:
+    """Make a waiting or held issue due now, with its attempts counted anew.
+
+    A handoff that waits or failed is tried again by itself, without the agent.
+    """
+    issue = book.find(name)
+    if issue is None:
+        return Reply("unknown", unknown(book, name))
+    book.in_hand = issue
+    claim = book.claims.get(issue.id)
+    if reason := _not_retried(book, issue, claim, now):
+        return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
+    match claim:
+        case HandingOff():
+            book.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            return Reply("done", f"the handoff of {issue.identifier} is tried now")
+        case Held(reason=HoldReason.HANDOFF_FAILED) if book.policy.handoff_state:
+            book.end_hold(claim, _RETRIED)
+            book.hand_off(issue, Streak(), now, tries=0, delay=0.0)
+            return Reply("done", f"the handoff of {issue.identifier} is tried now")
+        case Held():
+            book.end_hold(claim, _RETRIED)
+        case _:
+            pass
+    book.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
+    return Reply("done", f"{issue.identifier} is due now{_but(book, issue, now)}")
+
+
+def _not_retried(book: SchedulerState, issue: Issue, claim: Claim | None, now: float) -> str | None:
+    """Say why a retry is not possible, None where it is."""
+    match claim:
+        case None:
+            return f"it neither waits nor is held{_but(book, issue, now)}"
+        case HandingOff(token=int()):
+            return "its handoff is under way"
+        case Waiting() | HandingOff() | Held() if not book.policy.is_active(issue):
+            return f"its state {issue.state} is not active"
+        case Waiting() | HandingOff() | Held():
+            return None
+        case Cleaning():
+            return f"it is {issue.state}, and its workspace is being removed"
+        case Stopping():
+            return "its run is being stopped; try again when it is over"
+        case Rechecking():
+            return "it was chosen to run and is being re-read"
+        case Starting() | Running():
+            return f"it is running ({claim.run_id})"
+        case _:
+            assert_never(claim)
+
+
+def _but(book: SchedulerState, issue: Issue, now: float) -> str:
+    """Say what still keeps an issue from running, by the gates that a claim does not close."""
+    view = View(book, Load(book), now)
+    spent = SPENT if book.over_budget(issue.id) else None
+    reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
+    return f", but {reason}" if reason else ""
+
+
+def shut_down(book: SchedulerState) -> None:
+    """Stop every run and start none; what waits is on record for the next start."""
+    if book.draining:
+        return
+    book.draining = True
+    for claim in list(book.claims.values()):
+        if isinstance(claim, Starting | Running):
+            book.in_hand = claim.issue
+            book.stop(claim, StopReason.SHUTDOWN)

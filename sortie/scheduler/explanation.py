@@ -1,0 +1,262 @@
+"""How one issue stands, why, and when it may run: told from what decides, never decided again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import assert_never
+
+from sortie.model import HoldReason, Issue, RunId, Trigger
+from sortie.scheduler.backlog import SOON
+from sortie.scheduler.claims import (
+    WORKED,
+    Claim,
+    Cleaning,
+    HandingOff,
+    Held,
+    Rechecking,
+    Running,
+    Starting,
+    Stopping,
+    Waiting,
+)
+from sortie.scheduler.dispatch import queue
+from sortie.scheduler.gates import FITNESS, Verdict, eligible_hosts, explain
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.rules import CONFIGURATION_HOLDS
+from sortie.scheduler.state import SchedulerState
+
+
+class Standing(StrEnum):
+    """What is being done about an issue."""
+
+    CANDIDATE = "candidate"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    WAITING = "waiting"
+    HANDING_OFF = "handing_off"
+    HELD = "held"
+    CLEANING = "cleaning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How an issue stands. ``gates`` are in the order in which they decide.
+
+    ``since`` (of a run or a hold) and ``next_at`` are monotonic seconds, None where no time is
+    known; a ``next_at`` that has passed means as soon as the gates open. ``next_step`` is what must
+    happen before it runs.
+    """
+
+    issue: Issue
+    standing: Standing
+    detail: str
+    since: float | None
+    run_id: RunId | None
+    turn: int | None
+    attempt: int | None
+    gates: tuple[Verdict, ...]
+    next_at: float | None
+    next_step: str
+    ways_out: tuple[str, ...]
+
+
+def explain_issue(book: SchedulerState, name: str, now: float) -> Explanation | str:
+    """Explain the issue of this id or identifier; return a sentence where it is not known."""
+    issue = book.find(name)
+    if issue is None:
+        return unknown(book, name)
+    claim = book.claims.get(issue.id)
+    gates = explain(issue, book, now)
+    next_at, next_step = _next(book, issue, claim, gates)
+    worked = claim if isinstance(claim, WORKED) else None
+    return Explanation(
+        issue=issue,
+        standing=_standing(claim),
+        detail=_detail(book, claim),
+        since=claim.since if isinstance(claim, Starting | Running | Held) else None,
+        run_id=worked.run_id if worked else None,
+        turn=worked.turns if worked else None,
+        attempt=_attempt(claim),
+        gates=gates,
+        next_at=next_at,
+        next_step=next_step,
+        ways_out=ways_out(book.policy, claim),
+    )
+
+
+def unknown(book: SchedulerState, name: str) -> str:
+    """Say that an issue is not known, and why that may be."""
+    seen = f"among the {len(book.candidates)} issues in an active state that the last poll found"
+    trouble = book.poll_error or book.skipped
+    doubt = f" (the last poll failed: {trouble})" if trouble else ""
+    return (
+        f"{name} neither runs, waits nor is held, and is not {seen}{doubt}; look at its spelling,"
+        " and in the tracker at its state"
+    )
+
+
+def _standing(claim: Claim | None) -> Standing:
+    match claim:
+        case None:
+            return Standing.CANDIDATE
+        case Rechecking() | Starting():
+            return Standing.STARTING
+        case Running():
+            return Standing.RUNNING
+        case Stopping():
+            return Standing.STOPPING
+        case Waiting():
+            return Standing.WAITING
+        case HandingOff():
+            return Standing.HANDING_OFF
+        case Held():
+            return Standing.HELD
+        case Cleaning():
+            return Standing.CLEANING
+        case _:
+            assert_never(claim)
+
+
+def _detail(book: SchedulerState, claim: Claim | None) -> str:
+    match claim:
+        case None:
+            return "no run of it is planned or under way"
+        case Rechecking():
+            return "it was chosen to run and is being re-read"
+        case Starting():
+            return f"its run {claim.run_id} prepares on host {claim.host}; no turn has begun"
+        case Running(departure=departure):
+            where = f"its run {claim.run_id} is in turn {claim.turns} on host {claim.host}"
+            return where if departure is None else f"{where}; {departure.sentence}, so it ends soon"
+        case Stopping():
+            return f"its run {claim.run_id} is being stopped ({claim.reason})"
+        case Waiting():
+            return f"it waits for its {claim.kind}, {_after(claim)}"
+        case HandingOff(token=None, refusal=str(refusal)) if refusal:
+            to = book.policy.handoff_state
+            return f"its handoff to {to} waits until the tracker takes changes: {refusal}"
+        case HandingOff(token=None):
+            times = f"{claim.tries} time{'' if claim.tries == 1 else 's'}"
+            return f"its handoff to {book.policy.handoff_state} failed {times} and is tried again"
+        case HandingOff():
+            return f"it is being moved to {book.policy.handoff_state}"
+        case Held():
+            return f"{claim.reason}: {claim.detail}"
+        case Cleaning():
+            trouble = f"; the last try failed: {claim.error}" if claim.error else ""
+            return f"its workspace is being removed{trouble}"
+        case _:
+            assert_never(claim)
+
+
+_TRIGGERS = {
+    Trigger.ERROR: "after a failure",
+    Trigger.CONTINUATION: "after a run that ended well",
+    Trigger.HANDOFF: "after a handoff",
+    Trigger.STALL: "after a stall",
+    Trigger.TIMEOUT: "after a turn that took too long",
+    Trigger.INTERRUPTED: "as its run was interrupted",
+    Trigger.OPERATOR: "as an operator asked",
+}
+
+
+def _after(claim: Waiting) -> str:
+    failures = claim.streak.failures
+    why = _TRIGGERS[claim.trigger]
+    if failures:
+        return f"{why} ({failures} failure{'' if failures == 1 else 's'} in a row)"
+    return why
+
+
+def _attempt(claim: Claim | None) -> int | None:
+    match claim:
+        case Starting() | Running() | Stopping() | Waiting():
+            return claim.streak.failures
+        case Rechecking(waited=Waiting() as waited):
+            return waited.streak.failures
+        case _:
+            return None
+
+
+def _next(
+    book: SchedulerState, issue: Issue, claim: Claim | None, gates: tuple[Verdict, ...]
+) -> tuple[float | None, str]:
+    """Return when the issue may run next, where a time is known, and what it waits for."""
+    match claim:
+        case Starting() | Running():
+            return None, "it runs"
+        case Stopping():
+            return None, "what follows is decided when its processes are gone"
+        case Rechecking():
+            return None, "it starts when the tracker confirms that it may"
+        case Held():
+            return None, "it does not run before its hold ends"
+        case HandingOff(token=None):
+            return claim.due_at, "the handoff is tried again; the agent does not run for it"
+        case HandingOff():
+            return None, "the tracker's answer to the handoff"
+        case Cleaning():
+            return None, "it is finished and does not run again"
+        case Waiting(due=False):
+            at = max(claim.due_at, claim.again_at)
+            return at, claim.reason or "then it is due, and starts when the gates are open"
+        case Waiting():
+            return _rest_over(book, issue, gates) or claim.due_at, _due(book, issue, gates)
+        case None:
+            return _rest_over(book, issue, gates), _due(book, issue, gates)
+        case _:
+            assert_never(claim)
+
+
+def _rest_over(book: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> float | None:
+    """Return when the first host for an issue is tried again, where that is what it waits for."""
+    closed = next((v for v in gates if v.reason is not None), None)
+    if closed is None or closed.gate != "host slot":
+        return None
+    troubles = [book.hosts.of(host) for host in eligible_hosts(issue, book)]
+    return min((t.until for t in troubles if t is not None and t.resting), default=None)
+
+
+def _due(book: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> str:
+    """Say what an issue waits for that is not kept back by a claim."""
+    closed = next((v for v in gates if v.reason is not None), None)
+    if closed is None:
+        return SOON
+    if closed.gate in {name for name, _ in FITNESS}:
+        return f"a poll must find that this has changed: {closed.reason}"
+    ahead = [entry[1].id for entry in queue(book)]
+    place = ahead.index(issue.id) if issue.id in ahead else 0
+    where = "it is the first" if place == 0 else f"{place} come before it"
+    return f"{closed.reason}; {where} of {len(ahead)} in the queue"
+
+
+_STATE_CHANGE = "a change of its state in the tracker"
+_CONTENT_CHANGE = "a change of its content in the tracker (title, description, labels; no comment)"
+
+
+def ways_out(policy: Policy, claim: Claim | None) -> tuple[str, ...]:
+    """Return what ends a wait, a hold or a run, in words."""
+    match claim:
+        case Held(issue=issue, reason=reason):
+            ways = [_STATE_CHANGE]
+            if policy.is_active(issue):
+                ways.insert(0, f"sortie retry {issue.identifier}")
+            if reason is not HoldReason.OPERATOR:
+                ways.append(_CONTENT_CHANGE)
+            if reason is HoldReason.AGENT_NOT_FOUND:
+                ways.append("the agent's program, once it is found")
+            if reason in CONFIGURATION_HOLDS:
+                ways.append("a reload of the workflow file: a change to it, or SIGHUP")
+            elif reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
+                ways.append(f"agent.max_sessions above {policy.max_sessions}, or 0")
+            elif reason is HoldReason.HANDOFF_FAILED:
+                ways.append("another tracker.handoff_state")
+            return tuple(ways)
+        case Waiting(issue=issue) | HandingOff(issue=issue, token=None):
+            return (f"sortie retry {issue.identifier}", f"sortie stop {issue.identifier}")
+        case Starting(issue=issue) | Running(issue=issue):
+            return (f"sortie stop {issue.identifier}",)
+        case _:
+            return ()

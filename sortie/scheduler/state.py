@@ -1,0 +1,301 @@
+"""All that the scheduler remembers, and the few ways in which it may change.
+
+Rule 1: counts (slots, load, sessions running) are derived from the claims, never kept.
+Rule 2: what must survive a restart changes together with the record that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from sortie.model import (
+    HoldReason,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    RunId,
+    StopReason,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import (
+    WORKED,
+    Claim,
+    Cleaning,
+    Departure,
+    HandingOff,
+    Held,
+    Running,
+    Starting,
+    Stopping,
+    Waiting,
+    Worked,
+)
+from sortie.scheduler.decisions import (
+    CleanWorkspace,
+    Decision,
+    HoldOver,
+    Reconciled,
+    Refresh,
+    StopWorker,
+    Transition,
+    WaitOver,
+)
+from sortie.scheduler.hosts import Hosts
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.rules import NO_SLOT, OrderKey, order_key
+from sortie.scheduler.workspace_index import WorkspaceIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What an earlier life left: claims to go on with, and the rest that was recorded.
+
+    Runs under way are among the claims only where somebody looks at what another daemon does.
+    ``crashed`` are the issues that were being handled when the daemon crashed.
+    """
+
+    claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
+    paused: bool = False
+    sessions: dict[IssueId, int] = field(default_factory=dict)
+    workspaces: tuple[KnownWorkspace, ...] = ()
+    crashed: frozenset[IssueId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An issue of the last poll with its place in the queue."""
+
+    key: OrderKey
+    issue: Issue
+
+
+NOT_LOOKED = "no preflight has been made yet"
+
+
+@dataclass(slots=True, kw_only=True)
+class SchedulerState:
+    """The scheduler's state. ``unsettled`` tells that a dispatch may find something to do.
+
+    ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
+    depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
+    ``crashed`` are issues with a recorded crash. Before ``silent_until`` nobody is chosen: the
+    tracker gave no answer about those that were. ``out_of_order`` tells that a candidate does not
+    stand in its place.
+    """
+
+    policy: Policy
+    new_run_id: Callable[[], RunId]
+    epoch: float
+    poll_at: float
+    reconcile_at: float
+    check_workspaces_at: float
+    claims: dict[IssueId, Claim] = field(default_factory=dict)
+    candidates: dict[IssueId, Candidate] = field(default_factory=dict)
+    sessions: dict[IssueId, int] = field(default_factory=dict)
+    workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
+    crashed: set[IssueId] = field(default_factory=set)
+    in_hand: Issue | None = None
+    hosts: Hosts = field(default_factory=Hosts)
+    paused: bool = False
+    draining: bool = False
+    store_error: str | None = None
+    polling_since: float | None = None
+    refresh_asked: bool = False
+    poll_error: str | None = None
+    skipped: str | None = NOT_LOOKED
+    hindrance: str | None = None
+    shortage: str | None = None
+    reconciling: int | None = None
+    token: int = 0
+    silent_until: float = 0.0
+    idle_polls: int = 0
+    out_of_order: bool = False
+    unsettled: bool = False
+    out: list[Decision] = field(default_factory=list)
+
+    @property
+    def polling(self) -> bool:
+        """Whether a poll is under way."""
+        return self.polling_since is not None
+
+    def next_token(self) -> int:
+        """Number a question to the outside world."""
+        self.token += 1
+        return self.token
+
+    def worked(self) -> Iterator[Worked]:
+        """Iterate over the claims that a worker stands behind."""
+        return (c for c in self.claims.values() if isinstance(c, WORKED))
+
+    def worked_by(self, run_id: RunId) -> Worked | None:
+        """Return the claim of a run, or None for a run of an earlier claim."""
+        return next((c for c in self.worked() if c.run_id == run_id), None)
+
+    def find(self, name: str) -> Issue | None:
+        """Return the claimed issue or candidate with this id, else with this identifier."""
+        known = {c.issue.id: c.issue for c in self.candidates.values()}
+        known |= {c.issue.id: c.issue for c in self.claims.values()}
+        by_id = known.get(IssueId(name))
+        return by_id or next((i for i in known.values() if i.identifier == name), None)
+
+    def queue_up(self, issue: Issue) -> None:
+        """Make a candidate of an issue, or note how it is now."""
+        self.candidates[issue.id] = Candidate(order_key(issue), issue)
+        self.out_of_order = True
+
+    def release(self, issue_id: IssueId) -> None:
+        """End a claim."""
+        del self.claims[issue_id]
+        self.unsettled = True
+
+    def hold(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
+        """Park an issue, and have it read for a baseline."""
+        self.out.append(rec.RecordHold(issue=issue, reason=reason, detail=detail, settled=False))
+        self.park(issue, reason, detail, now)
+
+    def park(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
+        """Hold an issue without a record of it, and have it read for a baseline."""
+        self.claims[issue.id] = Held(
+            issue=issue, reason=reason, detail=detail, since=now, asof=self.token, settled=False
+        )
+        self.unsettled = True
+        if not self.draining:
+            self.out.append(Refresh(self.next_token(), frozenset({issue.id})))
+
+    def settle_hold(self, claim: Held, issue: Issue) -> None:
+        """Take what was read as the baseline of a hold."""
+        self.claims[issue.id] = replace(claim, issue=issue, settled=True)
+        self.out.append(
+            rec.RecordHold(issue=issue, reason=claim.reason, detail=claim.detail, again=True)
+        )
+
+    def hold_for_budget(self, issue: Issue, now: float) -> None:
+        """Park an issue that had all its sessions."""
+        detail = f"it had {self.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
+        self.hold(issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
+
+    def end_hold(self, claim: Held, reason: str) -> None:
+        """Let an issue go that was parked, with a fresh budget."""
+        self.release(claim.issue.id)
+        self.out.append(rec.ForgetHold(issue_id=claim.issue.id))
+        self.out.append(HoldOver(claim.issue, reason))
+        self.reset_sessions(claim.issue.id)
+        self.forget_crashes(claim.issue.id)
+
+    def forget_crashes(self, issue_id: IssueId) -> None:
+        """Count no crash against an issue any more."""
+        if issue_id in self.crashed:
+            self.crashed.remove(issue_id)
+            self.out.append(rec.ForgetCrashes(issue_id=issue_id))
+
+    def reset_sessions(self, issue_id: IssueId) -> None:
+        """Begin an issue's budget anew."""
+        if self.sessions.pop(issue_id, None) is not None:
+            self.out.append(rec.ResetSessions(issue_id=issue_id))
+
+    def over_budget(self, issue_id: IssueId) -> bool:
+        """Tell whether an issue had all the sessions it may have."""
+        limit = self.policy.max_sessions
+        return 0 < limit <= self.sessions.get(issue_id, 0)
+
+    def wait(
+        self,
+        issue: Issue,
+        streak: Streak,
+        trigger: Trigger,
+        now: float,
+        *,
+        delay: float,
+    ) -> None:
+        """Plan the issue's next run."""
+        kind = WaitKind.CONTINUATION if trigger is Trigger.CONTINUATION else WaitKind.RETRY
+        self.claims[issue.id] = Waiting(
+            issue=issue,
+            kind=kind,
+            trigger=trigger,
+            streak=streak,
+            due_at=now + delay,
+            asof=self.token,
+        )
+        self.out.append(
+            rec.RecordRetry(issue=issue, kind=kind, trigger=trigger, streak=streak, delay=delay)
+        )
+        self.unsettled = True
+
+    def end_wait(self, claim: Waiting | HandingOff, reason: str) -> None:
+        """Give up what an issue waited for."""
+        self.release(claim.issue.id)
+        self.out.append(rec.ForgetRetry(issue_id=claim.issue.id))
+        self.out.append(WaitOver(claim.issue, reason))
+
+    def hand_off(
+        self, issue: Issue, streak: Streak, now: float, *, tries: int, delay: float
+    ) -> None:
+        """Plan to move an issue to the handoff state, at once where ``delay`` is 0."""
+        self.claims[issue.id] = HandingOff(
+            issue=issue,
+            streak=streak,
+            tries=tries,
+            token=None,
+            due_at=now + delay,
+            asof=self.token,
+        )
+        self.out.append(
+            rec.RecordRetry(
+                issue=issue,
+                kind=WaitKind.HANDOFF,
+                trigger=Trigger.HANDOFF,
+                streak=streak,
+                delay=delay,
+                tries=tries,
+            )
+        )
+
+    def try_handoff(self, claim: HandingOff) -> None:
+        """Ask for the handoff that is due."""
+        state = self.policy.handoff_state
+        if state is None:
+            self.end_wait(claim, "no handoff state is configured any more")
+            return
+        token = self.next_token()
+        self.claims[claim.issue.id] = replace(claim, token=token)
+        self.out.append(Transition(token, claim.issue, state))
+
+    def stop(self, claim: Starting | Running, reason: StopReason) -> None:
+        """Have a run stopped."""
+        self.claims[claim.issue.id] = Stopping(
+            issue=claim.issue,
+            run_id=claim.run_id,
+            streak=claim.streak,
+            host=claim.host,
+            since=claim.since,
+            began_in=claim.began_in,
+            turns=claim.turns,
+            asof=claim.asof,
+            reason=reason,
+        )
+        self.out.append(StopWorker(claim.run_id, claim.issue, reason))
+
+    def stop_departed(self, claim: Starting | Running, departure: Departure) -> None:
+        """Have a run stopped whose issue is not active any more."""
+        self.out.append(Reconciled("stop", claim.issue, departure.sentence))
+        self.stop(claim, departure.reason)
+
+    def finish(self, issue: Issue) -> None:
+        """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
+        self.candidates.pop(issue.id, None)
+        self.reset_sessions(issue.id)
+        workspaces = self.workspaces.of(issue.id)
+        if workspaces and not self.draining:  # else the next start sees to it
+            self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)
+            self.out.append(Reconciled("cleanup", issue, f"it is {issue.state}"))
+            self.out.append(CleanWorkspace(issue, workspaces))
+
+    def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
+        """Note what a due wait still waits for."""
+        if claim.reason != reason:
+            self.claims[claim.issue.id] = replace(claim, reason=reason)

@@ -1,0 +1,178 @@
+"""One look at the processes of this machine: who descends from whom, and who was adopted.
+
+A child of this process in a session that is not this process's own is either a root that we
+started (those are passed in) or was adopted: a run's process whose parent died. Nothing that
+descends from a root can be in our session, since each root begins a session of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from sortie.model import ProcessIdentity
+from sortie.resources import shortage_behind
+from sortie.transports.local.identity import identity_of
+from sortie.transports.local.mark import mark_of
+
+COOKIE = "SORTIE_RUN_ID"
+"""The environment variable by which a run's processes are known."""
+
+_LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
+_DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
+_TROUBLE = (psutil.Error, OSError)
+_DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One process as it stood; ``handle`` never equals a later process with the same pid.
+
+    ``cookie``, ``mark`` and ``homes`` are read only where somebody may ask, and None or empty where
+    unreadable; ``homes`` are the working directory and, where it is another than the machine's,
+    the root directory.
+    """
+
+    handle: psutil.Process
+    pid: int
+    ppid: int
+    pgid: int
+    sid: int
+    dead: bool
+    stopped: bool
+    adopted: bool
+    identity: ProcessIdentity | None = None
+    cookie: str | None = None
+    mark: int | None = None
+    homes: tuple[str, ...] = ()
+
+    def lives_in(self, directory: str) -> bool:
+        """Tell whether it lives in a directory, by its real path, or below it."""
+        return any(depth_in(home, directory) for home in self.homes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessTable:
+    """All processes by pid. ``everyone`` tells whether the cookie of each of them was read."""
+
+    by_pid: Mapping[int, Seen]
+    children: Mapping[int, Sequence[int]]
+    everyone: bool
+
+    def tree(self, pids: Iterable[int]) -> dict[int, Seen]:
+        """Return the processes with these pids and all that descend from them."""
+        tree: dict[int, Seen] = {}
+        waiting = [pid for pid in pids if pid in self.by_pid]
+        while waiting:
+            pid = waiting.pop()
+            if pid not in tree:
+                tree[pid] = self.by_pid[pid]
+                waiting.extend(self.children.get(pid, ()))
+        return tree
+
+    def ancestry(self, pid: int) -> frozenset[int]:
+        """Return a pid and the pids of its ancestors."""
+        chain = set()
+        while pid not in chain:
+            chain.add(pid)
+            if pid in self.by_pid:
+                pid = self.by_pid[pid].ppid
+        return frozenset(chain)
+
+
+def take_census(roots: Collection[int], *, everyone: bool) -> ProcessTable:
+    """Look at every process; blocks for some 10 ms. ``roots`` are pids of our own.
+
+    Raises what a shortage raises: a process that could not be looked at is not one that is gone.
+    What was started meanwhile is looked at too, or a process that replaces itself all the time
+    would always be gone when its turn comes.
+    """
+    me, my_session = os.getpid(), os.getsid(0)
+    by_pid: dict[int, Seen] = {}
+    looked_at: set[int] = set()
+    for _ in range(_LISTINGS):
+        fresh = set(psutil.pids()) - looked_at
+        if not fresh:
+            break
+        looked_at |= fresh
+        for pid in fresh:
+            seen = _look_at(pid, me, my_session, roots, everyone=everyone)
+            if seen is not None:
+                by_pid[pid] = seen
+    children: dict[int, list[int]] = {}
+    for seen in by_pid.values():
+        children.setdefault(seen.ppid, []).append(seen.pid)
+    return ProcessTable(by_pid=by_pid, children=children, everyone=everyone)
+
+
+def take_homes() -> dict[int, tuple[str, ...]]:
+    """Return where every process lives, see ``Seen.homes``; quicker than a census."""
+    return {pid: homes for pid in psutil.pids() if (homes := _homes(pid))}
+
+
+def depth_in(home: str, directory: str) -> int:
+    """Return how long a directory's path is where ``home`` is or lies in it, else 0."""
+    if home.endswith(_DELETED) and not os.path.lexists(home):
+        home = home.removesuffix(_DELETED)
+    lies_in = home == directory or home.startswith(directory.rstrip("/") + "/")
+    return len(directory) if lies_in else 0
+
+
+def _look_at(
+    pid: int, me: int, my_session: int, roots: Collection[int], *, everyone: bool
+) -> Seen | None:
+    try:
+        handle = psutil.Process(pid)
+        with handle.oneshot():
+            ppid, status = handle.ppid(), handle.status()
+            # A zombie with further threads is a program whose main thread has left the others.
+            dead = status in _DEAD and handle.num_threads() <= 1
+        pgid, sid, identity = os.getpgid(pid), os.getsid(pid), identity_of(pid)
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
+        return None
+    adopted = ppid == me and sid != my_session and pid not in roots
+    looked_into = (adopted or everyone) and not dead
+    return Seen(
+        handle=handle,
+        pid=pid,
+        ppid=ppid,
+        pgid=pgid,
+        sid=sid,
+        dead=dead,
+        stopped=status == psutil.STATUS_STOPPED,
+        adopted=adopted,
+        identity=identity,
+        cookie=_cookie(handle) if looked_into else None,
+        mark=mark_of(pid) if looked_into else None,
+        homes=_homes(pid) if looked_into else (),
+    )
+
+
+def _cookie(handle: psutil.Process) -> str | None:
+    try:
+        return handle.environ().get(COOKIE)
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
+        return None
+
+
+def _homes(pid: int) -> tuple[str, ...]:
+    try:
+        if sys.platform != "linux":
+            return (psutil.Process(pid).cwd(),)
+        # psutil's own way takes twenty times as long.
+        cwd, root = os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/root")
+    except _TROUBLE as exc:
+        _raise_shortage(exc)
+        return ()
+    return (cwd,) if root == "/" else (cwd, root)
+
+
+def _raise_shortage(exc: Exception) -> None:
+    if shortage_behind(exc) is not None:
+        raise exc

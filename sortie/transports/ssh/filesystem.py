@@ -1,0 +1,156 @@
+"""WorkspaceIndex and small files on a remote host, through its /bin/sh and coreutils.
+
+Rule 1: a step into a directory is checked after it was made: where we then are is where the path
+says, so that nobody who swaps a part of it for a link leads us elsewhere.
+Rule 2: what cannot be kept through a shell: a name that is looked at and then opened, removed or
+replaced may have become another one in between. Where the host's ``dd`` and ``mv`` are GNU's, that
+one is no link and no FIFO either; elsewhere somebody quick could have a link followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import partial
+
+from sortie.model import TransportError
+from sortie.transports.local.safe_open import parts_of, plain, single
+from sortie.transports.ssh.scripts import (
+    assignment,
+    printing,
+    question,
+    quoted,
+    standing_question,
+    text,
+)
+from sortie.transports.ssh.shell import ANSWER_BOUND, ANSWER_LIMIT, Answer, Shell
+from sortie.transports.ssh.words import numbers_in
+
+REMOVAL_BOUND = 600.0
+"""Seconds for the removal of one directory, which may be large."""
+
+_NAME_LIMIT = 255
+_PATH_LIMIT = 4096
+_HOME = re.compile(r"(~[A-Za-z0-9._-]*)(?:/(.*))?", re.ASCII | re.DOTALL)
+
+
+class RemoteFiles:
+    """The directories and files of one host; a path may begin with ``~`` or ``~user`` there."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """Make ``root/name`` inside the real root; see the port."""
+        body = [_path("root", root), assignment("name", _short(single(name))), text("make")]
+        attempt = f"make the directory {name} in {root}"
+        answer = await self._ask(attempt, body, limit=_PATH_LIMIT)
+        return os.fsdecode(answer.content), answer.said == "new"
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """Remove ``root/name`` with all it holds; see the port."""
+        body = [_path("root", root), assignment("name", _short(single(name))), text("remove")]
+        answer = await self._ask(f"remove {root}/{name}", body, REMOVAL_BOUND)
+        return answer.said == "removed"
+
+    async def contained(self, root: str, path: str) -> bool:
+        """Tell whether ``path`` is a directory inside the real root; see the port."""
+        try:
+            body = [_path("root", root), _path("path", path), text("contained")]
+        except TransportError:
+            return False
+        answer = await self._ask(f"look at {path}", body)
+        return answer.said == "inside"
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """Return at most ``limit`` bytes of a regular file; see the port."""
+        body = [*_file(directory, name), assignment("limit", str(limit)), text("read")]
+        answer = await self._ask(f"read {directory}/{name}", body, limit=max(limit, 0))
+        return answer.content if answer.said == "there" else None
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """Write a small file; see the port."""
+        body = [b"content() {\n%s\n}" % printing(content), *_file(directory, name), text("write")]
+        await self._ask(f"write {directory}/{name}", body)
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """Remove a file, if any; see the port."""
+        await self._ask(f"remove {directory}/{name}", [*_file(directory, name), text("unlink")])
+
+    async def resolve_program(self, name: str, path: str | None) -> str:
+        """Return the absolute path of an executable on the host's PATH, or on ``path``.
+
+        Raises TransportError where there is none.
+        """
+        search = b"search=$PATH" if path is None else assignment("search", path)
+        body = [search, assignment("name", name), text("finding"), text("resolve")]
+        answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
+        return os.fsdecode(answer.content)
+
+    async def occupied(self, path: str) -> dict[int, int | None] | None:
+        """Return the pids of the processes whose working directory is ``path`` or below it, each
+        with its soft limit on file locks, which may be a launch's mark.
+
+        None where the host has no /proc, and so nobody can be seen.
+        """
+        body = [_path("path", path), text("occupied")]
+        answer = await self._ask(f"look who lives in {path}", body)
+        if answer.said == "blind":
+            return None
+        found: dict[int, int | None] = {}
+        for word in answer.said.split():
+            pid, _, limit = word.partition(":")
+            for number in numbers_in(pid):
+                found[number] = next(iter(numbers_in(limit)), None)
+        return found
+
+    async def _ask(
+        self,
+        attempt: str,
+        body: list[bytes],
+        bound: float = ANSWER_BOUND,
+        limit: int = ANSWER_LIMIT,
+    ) -> Answer:
+        write = partial(question, body=[text("places"), *body])
+        return await self._shell.ask(attempt, write, bound, limit)
+
+
+def _path(variable: str, path: str) -> bytes:
+    """Return the lines that give a variable a path; the host knows where ``~`` is.
+
+    Raises TransportError for a path that is neither absolute nor begins so.
+    """
+    home = _HOME.fullmatch(path)
+    if home is None:
+        return assignment(variable, plain(path))
+    below = plain("/" + (home[2] or ""))
+    lines = f'{variable}={home[1]}\nis_expanded "${variable}"'.encode()
+    if below != "/":
+        lines += b"\n%s=${%s%%/}%s" % (variable.encode(), variable.encode(), quoted(below))
+    return lines
+
+
+def holding_script(nonce: str, root: str, holder: str, lease: float) -> bytes:
+    """Return the question that holds a root for as long as its session lives."""
+    given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
+    body = [text("places"), _path("root", root), *given, text("hold")]
+    return standing_question(nonce, body)
+
+
+def _short(name: str) -> str:
+    if len(os.fsencode(name)) > _NAME_LIMIT:
+        raise TransportError(f"{name[:20]}... is too long for a name ({_NAME_LIMIT} bytes)")
+    return name
+
+
+def _file(directory: str, name: str) -> list[bytes]:
+    """Return the lines that say which file is meant. Raises TransportError."""
+    *above, last = [_short(part) for part in parts_of(name)]
+    steps = b"\n".join(b"go_below %s || return 1" % quoted(part) for part in above)
+    made = b"\n".join(b"make_below %s\ngo_below %s" % (quoted(p), quoted(p)) for p in above)
+    return [
+        _path("directory", directory),
+        assignment("last", last),
+        b'reach() {\ngo_to "$directory" || return 1\n%s\n}' % steps,
+        b"reach_or_make() {\ngo_to \"$directory\" || no 'it does not exist'\n%s\n}" % made,
+    ]

@@ -1,0 +1,140 @@
+"""Holds the workspace roots of a host, so that no other daemon works in them.
+
+Rule 1: a root is held by a session of its own, and free again when that or its link ends, or when
+the host hears nothing of us for the lease. Rule 2: one that was lost is taken again before its next
+use; who has it meanwhile is named. Rule 3: a root is known by its real path, whatever it is called;
+what this daemon holds on the host is never refused to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+
+import trio
+
+from sortie.model import HostError, HostTrouble
+from sortie.transports.rank import FIRST
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.dialogue import HERE
+from sortie.transports.ssh.filesystem import holding_script
+from sortie.transports.ssh.launch import Bounds, nonsense, silent_shell
+from sortie.transports.ssh.login_limit import Start, starting
+from sortie.transports.ssh.scripts import SHELL
+from sortie.transports.ssh.shell import ANSWER_BOUND
+from sortie.transports.ssh.words import Words
+
+_SHOWN = 2000  # characters of a refusal
+
+
+class RootLocks:
+    """The roots that one daemon holds on one host.
+
+    ``holder`` is what others are told of it; no other daemon may ever have the same.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        connections: Connections,
+        holder: str,
+        new_nonce: Callable[[], str],
+        bounds: Bounds,
+    ) -> None:
+        self._host = host
+        self._connections = connections
+        self._holder = holder
+        self._new_nonce = new_nonce
+        self._bounds = bounds
+        self._held: dict[str, Channel] = {}  # by the real path
+        self._real: dict[str, str] = {}
+        self._taking = trio.Lock()
+
+    async def hold(self, root: str) -> None:
+        """Have a root for ourselves from now on.
+
+        Raises HostError: OCCUPIED where another daemon has it.
+        """
+        async with self._taking:
+            channel = self._held.get(self._real.get(root, ""))
+            if channel is None or channel.ended:
+                await self._take(root)
+
+    def release(self) -> None:
+        """Give all of them back."""
+        for channel in self._held.values():
+            channel.abort()
+        self._held.clear()
+
+    async def _take(self, root: str) -> None:
+        while True:
+            nonce = self._new_nonce()
+            script = holding_script(nonce, root, self._holder, self._bounds.lease)
+            async with starting(self._connections.starts, at_rank=FIRST) as start:
+                channel = await self._connections.open(SHELL)
+                start.opened()
+                kept = False
+                try:
+                    channel.write(script)
+                    said = await self._answer(channel, Words(nonce), start)
+                    if said is not None:
+                        kept = self._is_new(root, said, channel)
+                finally:
+                    if not kept:
+                        channel.abort()
+                if kept:
+                    channel.beat(self._bounds.beat)
+                if said is not None:
+                    return
+
+    def _is_new(self, root: str, said: str, channel: Channel) -> bool:
+        """Note what the host said of a root; return whether this channel holds it now.
+
+        Otherwise another session of this daemon does.
+        """
+        verdict, _, rest = said.partition(" ")
+        whose, _, real = rest.partition(" ")
+        if verdict == "no":
+            raise self._occupied(root, rest[:_SHOWN])
+        if verdict != "yes" or whose not in ("held", "ours"):
+            raise channel.lost or nonsense(self._host)
+        if whose == "ours" and (former := self._held.get(real)) is not None and former.ended:
+            raise self._occupied(
+                root, "what held it for this daemon was lost and has not ended yet"
+            )
+        self._real[root] = real
+        if whose == "held":
+            self._held[real] = channel
+        return whose == "held"
+
+    def _occupied(self, root: str, reason: str) -> HostError:
+        message = f"could not use {root} on host {self._host}: {reason}"
+        return HostError(HostTrouble.OCCUPIED, message)
+
+    async def _answer(self, channel: Channel, words: Words, start: Start) -> str | None:
+        """Return the answer, "" where there is none; None where the login was too slow among
+        others."""
+        begun = False
+        with trio.move_on_after(self._bounds.handshake) as patience:
+            async with aclosing(channel.output()) as chunks:
+                async for number, chunk in chunks:
+                    for _, word in words.feed(chunk) if number == 1 else ():
+                        if word == HERE:
+                            begun = True
+                            start.succeeded(self._bounds.handshake)
+                            patience.deadline = trio.current_time() + ANSWER_BOUND
+                        elif word is not None:
+                            return word
+            return ""
+        if begun:
+            raise HostError(
+                HostTrouble.UNREACHABLE,
+                f"could not hold a workspace root: host {self._host} did not answer in"
+                f" {ANSWER_BOUND:g} s; look at its load and its file systems",
+            )
+        channel.kill()
+        error = silent_shell(self._host, self._bounds.handshake)
+        if start.was_silent(error):
+            return None
+        raise error

@@ -1,0 +1,88 @@
+"""What a worker is given: its assignment, its tools, and a way to report."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.agents import Agent
+from sortie.config import Settings
+from sortie.model import Issue, RunId
+from sortie.scheduler import Event
+from sortie.telemetry import Publish
+from sortie.trackers import Tracker
+from sortie.transports import Transport
+from sortie.workflow import Prompt
+from sortie.workspaces import Secrets, Workspaces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time."""
+
+    run_id: RunId
+    issue: Issue
+    attempt: int
+    fetched_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The tools of a run, as the settings in force at its start give them.
+
+    ``environ`` is the daemon's environment and ``secrets`` what of it is not passed on.
+    ``transport`` is the run's host, ``local`` this machine; ``workflow`` is WORKFLOW.md's path.
+    ``handed_over`` names what of ``environ`` an agent on a remote host gets.
+    """
+
+    settings: Settings
+    prompt: Prompt
+    agent: Agent
+    transport: Transport
+    workspaces: Workspaces
+    tracker: Tracker
+    environ: Mapping[str, str] = field(repr=False)
+    secrets: Secrets
+    local: Transport
+    workflow: str
+    handed_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """How a worker tells what happens.
+
+    ``tell`` returns at once; ``commit`` returns once the event's records are on disk.
+    ``is_active`` asks by the settings of now.
+    """
+
+    tell: Callable[[Event], None]
+    commit: Callable[[Event], Awaitable[None]]
+    publish: Publish
+    is_active: Callable[[Issue], bool]
+
+
+class Scopes:
+    """How a worker is ended: ``stop`` is politely, ``cut`` also ends what it does to clean up."""
+
+    def __init__(self) -> None:
+        self.stop = trio.CancelScope()
+        self._shields: list[trio.CancelScope] = []
+        self._is_cut = False
+
+    def shield(self) -> trio.CancelScope:
+        """Return a scope, to be entered once, that a stop does not reach but a cut does."""
+        scope = trio.CancelScope(shield=True)
+        self._shields.append(scope)
+        if self._is_cut:
+            scope.cancel()
+        return scope
+
+    def cut(self) -> None:
+        """End the worker without its hooks; its processes are ended all the same."""
+        self._is_cut = True
+        self.stop.cancel()
+        for scope in self._shields:
+            scope.cancel()

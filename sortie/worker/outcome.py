@@ -1,0 +1,114 @@
+"""What to do after a turn, as a pure function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    HostError,
+    HostTrouble,
+    RunEnd,
+    RunStatus,
+    TurnOutcome,
+    TurnResult,
+    cut,
+)
+from sortie.resources import shortage_behind
+from sortie.worker.reread import Gone, Reread, Unreadable
+
+
+class Abandoned(Exception):
+    """A run cannot go on; ``failed`` is how it ends."""
+
+    def __init__(self, kind: ErrorKind, message: str, *, occupied: bool = False) -> None:
+        super().__init__(message)
+        self.failed = Failed(kind=kind, message=message, occupied=occupied)
+
+
+def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
+    """Return how a run failed that an error ended, with what its remote host or a shortage on this
+    machine has to do with it.
+
+    ``began`` tells whether anything had run on the host.
+    """
+    if shortage_behind(error) is not None:
+        return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
+    cause = host_error_behind(error)
+    if cause is None:
+        return failed
+    if began and cause.trouble is HostTrouble.BUSY:
+        return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
+    dropped = cause.trouble is HostTrouble.DROPPED
+    return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began and dropped)
+
+
+def host_error_behind(error: BaseException) -> HostError | None:
+    """Return the trouble with a host that an error comes from, None where it does not."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, HostError):
+        cause = cause.__cause__
+    return cause
+
+
+class StatusWord(StrEnum):
+    """A word that an agent may leave in ``.sortie/status``."""
+
+    BLOCKED = "blocked"
+    NEEDS_HUMAN_REVIEW = "needs-human-review"
+
+    @classmethod
+    def of(cls, text: str) -> StatusWord | None:
+        """Return the word that a status file's text is, or None where it means nothing."""
+        try:
+            return cls(text.strip().casefold())
+        except ValueError:
+            return None
+
+
+_FINISHES = {
+    StatusWord.BLOCKED: Finish.BLOCKED,
+    StatusWord.NEEDS_HUMAN_REVIEW: Finish.REVIEW,
+}
+_STATUSES = {
+    TurnOutcome.FAILED: RunStatus.FAILED,
+    TurnOutcome.TIMED_OUT: RunStatus.TIMED_OUT,
+    TurnOutcome.STALLED: RunStatus.STALLED,
+    TurnOutcome.CANCELLED: RunStatus.CANCELLED,
+}
+
+
+def after_turn(
+    result: TurnResult,
+    word: StatusWord | None,
+    *,
+    read: Reread | Gone | Unreadable | None,
+    began: bool = True,
+) -> RunEnd:
+    """Return how the run ends: the agent's word counts most, then the turn's own failure.
+
+    ``read`` is the issue as re-read after the turn; None where it was not. ``began`` tells whether
+    anything had run on the run's host before the turn.
+    """
+    if word is not None:
+        return Finished(finish=_FINISHES[word])
+    if result.outcome is not TurnOutcome.COMPLETED:
+        return Failed(
+            kind=result.error_kind or ErrorKind.TURN_FAILED,
+            message=cut(result.message or "the turn failed"),
+            status=_STATUSES[result.outcome],
+            unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
+            adrift=result.trouble is HostTrouble.DROPPED,
+            shortage=result.shortage or (result.trouble is HostTrouble.BUSY and began),
+        )
+    match read:
+        case Gone():
+            return Finished(finish=Finish.GONE)
+        case Reread():
+            return Finished(finish=Finish.LEFT_ACTIVE)
+        case Unreadable() | None:
+            return Finished(finish=Finish.UNREADABLE)

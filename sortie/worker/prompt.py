@@ -1,0 +1,28 @@
+"""The prompt of a turn."""
+
+from __future__ import annotations
+
+from sortie.model import Issue
+from sortie.worker.context import Assignment, RunContext
+from sortie.workflow import PromptContext, render, with_status_instructions
+from sortie.workspaces import Workspace
+
+
+async def prompt_for(
+    job: Assignment, issue: Issue, bench: RunContext, workspace: Workspace, turn: int
+) -> str:
+    """Render the template for a turn. Raises TemplateError."""
+    settings = bench.settings.agent
+    context = PromptContext(
+        issue=issue,
+        attempt=job.attempt,
+        turn_number=turn,
+        max_turns=settings.max_turns,
+        is_continuation=turn > 1,
+        workspace_path=workspace.path,
+        host=workspace.host,
+    )
+    text = await render(bench.prompt, context)
+    if turn == 1 and settings.status_instructions:
+        return with_status_instructions(text)
+    return text

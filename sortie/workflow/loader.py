@@ -1,0 +1,114 @@
+"""Load a WORKFLOW.md: settings, prompt and warnings, or every error at once."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from sortie.config import Node, Place, Schemas, Settings, Surroundings, decode
+from sortie.model import Problem, WorkflowError
+from sortie.workflow.compiler import check_prompt
+from sortie.workflow.env_file import EnvFile, read_env_file
+from sortie.workflow.excerpts import with_excerpts
+from sortie.workflow.files import FileRefused, read_text
+from sortie.workflow.front_matter import split_workflow
+from sortie.workflow.prompts import Prompt
+from sortie.workflow.work_trees import work_tree_around
+
+_ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """A WORKFLOW.md that can be used; ``path`` is absolute."""
+
+    path: Path
+    settings: Settings
+    prompt: Prompt
+    warnings: tuple[Problem, ...] = ()
+
+
+def load(
+    path: Path,
+    *,
+    schemas: Schemas,
+    env: Mapping[str, str],
+    env_file: Path | None = None,
+    flags: Mapping[str, str] | None = None,
+    content: bytes | None = None,
+) -> Workflow:
+    """Read and check a WORKFLOW.md; it may block. Raises WorkflowError with every problem.
+
+    ``env`` is the environment, ``env_file`` a file of further ``SORTIE_*`` lines, ``flags`` are
+    values of the command line by dotted key, such as ``server.port``; they win over all else.
+    ``content`` is the file's where it does not stand at ``path``.
+    """
+    source = str(path)
+    lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
+    around = _surroundings(path, env, lines, flags or {})
+    try:
+        text = read_text(path, source, content)
+        parts = split_workflow(text, source)
+    except FileRefused as exc:
+        raise WorkflowError((exc.problem, *lines.problems)) from exc
+    begin = (parts.prompt_line, parts.prompt_column)
+    prompt = Prompt(source=parts.prompt, line=begin[0], column=begin[1], path=source)
+    problems = [*parts.problems, *lines.problems]
+    settings = None
+    if parts.document is not None:
+        decoded = decode(parts.document, schemas=schemas, around=around)
+        settings = decoded.settings
+        problems += decoded.problems
+        if settings is not None:
+            problems += _about_root(settings, parts.document, around)
+    if parts.prompt_line:
+        problems += check_prompt(prompt)
+    problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
+    shown = with_excerpts(problems, text, source, parts.document)
+    if settings is None or any(problem.severity == "error" for problem in problems):
+        raise WorkflowError(shown)
+    return Workflow(path=path.absolute(), settings=settings, prompt=prompt, warnings=shown)
+
+
+def _about_root(settings: Settings, document: Node, around: Surroundings) -> Iterator[Problem]:
+    """Yield a warning where workspaces on this machine would lie inside a git work tree."""
+    if settings.worker.ssh_hosts:
+        return
+    top = work_tree_around(Path(settings.workspace.root))
+    if top is not None:
+        if around.lookup(_ROOT_VARIABLE):
+            place = Place(source="environment", name=_ROOT_VARIABLE)
+        else:
+            place = (document.at(("workspace", "root")) or document).place
+        message = (
+            f"lies inside the git work tree {top}; git sees nothing of it from a workspace, but "
+            "other tools may, and git clean there removes workspaces; name a directory outside"
+        )
+        yield place.problem("workspace.root", message, "warning")
+
+
+def _surroundings(
+    path: Path, env: Mapping[str, str], lines: EnvFile, flags: Mapping[str, str]
+) -> Surroundings:
+    absolute = path.absolute()
+    # The link itself is not resolved: what a mounted configuration links to changes with it.
+    identity = os.path.join(os.path.realpath(absolute.parent), absolute.name)
+    return Surroundings(
+        path=str(path),
+        directory=PurePosixPath(absolute.parent),
+        identity=identity,
+        home=env.get("HOME") or _home(),
+        env=env,
+        env_file=lines.lines,
+        flags=flags,
+    )
+
+
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""

@@ -1,0 +1,122 @@
+"""How commands end."""
+
+from __future__ import annotations
+
+import pytest
+import typer
+
+from sortie.cli import errors
+from sortie.cli.output import ReaderGone
+from sortie.model import Problem, SortieError, WorkflowError
+from tests.cli.conftest import Cli
+from tests.cli.world import Ran
+
+
+def an_app(error: BaseException | None, result: object = None) -> typer.Typer:
+    """A program whose one command ends as told."""
+    app = typer.Typer(pretty_exceptions_enable=False)
+
+    @app.command()
+    def command() -> object:
+        if error is not None:
+            raise error
+        return result
+
+    return app
+
+
+def ends_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: typer.Typer
+) -> Ran:
+    """Run such a program."""
+    monkeypatch.setattr(errors, "app", app)
+    code = errors.run_command([])
+    out, err = capsys.readouterr()
+    return Ran(code=code, out=out, err=err)
+
+
+def test_the_commands_code_is_the_programs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a command returns is the exit code, and nothing is 0."""
+    assert ends_with(monkeypatch, capsys, an_app(None, 3)) == Ran(code=3, out="", err="")
+    assert ends_with(monkeypatch, capsys, an_app(None)) == Ran(code=0, out="", err="")
+
+
+def test_an_expected_failure_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A SortieError becomes one harmless line on stderr and exit code 1."""
+    app = an_app(SortieError("cannot\nread \x1b[31mthis; mend it"))
+
+    assert ends_with(monkeypatch, capsys, app) == Ran(
+        code=1, out="", err="sortie: cannot read \\x1b[31mthis; mend it\n"
+    )
+
+
+def test_every_problem_of_a_workflow_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A WorkflowError lists all its problems, warnings included, and counts the errors."""
+    problems = (
+        Problem(path="W.md", line=2, column=3, key="a.b", message="is wrong"),
+        Problem(path="W.md", line=0, column=0, key="", message="odd", severity="warning"),
+    )
+
+    assert ends_with(monkeypatch, capsys, an_app(WorkflowError(problems))) == Ran(
+        code=1,
+        out="",
+        err="W.md:2:3: a.b: is wrong\nW.md: warning: odd\n"
+        "sortie: W.md: 1 error; mend what is listed above and try again\n",
+    )
+
+
+def test_an_interrupt_is_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends a command quietly."""
+    assert ends_with(monkeypatch, capsys, an_app(KeyboardInterrupt())) == Ran(
+        code=130, out="", err=""
+    )
+
+
+def test_a_reader_that_is_gone_is_no_news(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A closed pipe ends a command quietly with 1."""
+    assert ends_with(monkeypatch, capsys, an_app(ReaderGone())) == Ran(code=1, out="", err="")
+
+
+def test_a_bug_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What nobody expected is not turned into a line."""
+    with pytest.raises(ZeroDivisionError):
+        ends_with(monkeypatch, capsys, an_app(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--colour"], "sortie: No such option: --colour; see 'sortie --help'\n"),
+        (["rnu"], "sortie: No such command 'rnu'"),
+        (["history", "--limit", "0"], "sortie: Invalid value for '--limit'"),
+        (["render"], "sortie: Missing argument 'ISSUE'; see 'sortie render --help'\n"),
+        (
+            ["validate", "--format", "xml"],
+            "sortie: Invalid value for '--format' / '-f': 'xml' is not one of 'text', 'json'; ",
+        ),
+        (["run", "--port", "65536"], "sortie: Invalid value for '--port'"),
+        (
+            ["run", "--format", "json"],
+            "sortie: Invalid value for --format: belongs to --dry-run; see 'sortie run --help'\n",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line_and_2(cli: Cli, arguments: list[str], complaint: str) -> None:
+    """Wrong usage says what is wrong and where help is, in one line."""
+    ran = cli(*arguments)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(complaint)
+    assert ran.err.count("\n") == 1

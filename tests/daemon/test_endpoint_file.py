@@ -1,0 +1,335 @@
+"""The file by which commands find a daemon: private, whole, and believed only of the living."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import pytest
+
+from sortie.daemon.endpoint_file import (
+    Announcement,
+    EndpointFile,
+    NoEndpointFile,
+    UnreadableEndpointFile,
+    presence_of_this_process,
+    read_presence,
+)
+from sortie.model import ProcessIdentity
+from sortie.transports.local.identity import identity_of
+
+TOKEN = "a-token-5f1c0de"
+URL = "http://127.0.0.1:7678/"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+OURS = presence_of_this_process(url=URL, token=TOKEN, workflow="/p/WORKFLOW.md")
+
+
+@pytest.fixture
+def db_path(tmp_path: Path) -> str:
+    return str(tmp_path / "a.db")
+
+
+@pytest.fixture
+def open_directory() -> Iterator[str]:
+    """A directory that all users can look into."""
+    with TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield directory
+
+
+def file_of(db_path: str) -> Path:
+    return Path(f"{db_path}.daemon")
+
+
+def test_what_was_announced_can_be_read(db_path: str) -> None:
+    """All fields come back, and the daemon that reads is alive and here."""
+    Announcement(db_path, OURS).make()
+
+    found = read_presence(db_path)
+
+    assert found == OURS
+    assert found.process.pid == os.getpid()
+    assert found.is_here()
+    assert found.is_alive()
+
+
+def test_the_document_has_the_documented_fields(db_path: str) -> None:
+    """Other programs can rely on the names."""
+    Announcement(db_path, replace(OURS, started_at=NOON)).make()
+
+    assert json.loads(file_of(db_path).read_text()) == {
+        "url": URL,
+        "token": TOKEN,
+        "pid": os.getpid(),
+        "process_started_at": OURS.process.started_at,
+        "started_at": "2026-01-01T12:00:00+00:00",
+        "host": OURS.host,
+        "version": OURS.version,
+        "workflow": "/p/WORKFLOW.md",
+    }
+
+
+def test_without_a_server_there_is_neither_url_nor_token(db_path: str) -> None:
+    """A daemon without a port says so, and keeps its token to itself."""
+    presence = presence_of_this_process(url=None, token=TOKEN, workflow="w")
+    Announcement(db_path, presence).make()
+
+    assert (read_presence(db_path).url, read_presence(db_path).token) == (None, None)
+
+
+def test_the_token_is_not_shown(db_path: str) -> None:
+    """The token stands in the file and in no repr."""
+    Announcement(db_path, OURS).make()
+
+    assert TOKEN in file_of(db_path).read_text()
+    assert TOKEN not in repr(OURS) + repr(read_presence(db_path))
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
+def test_only_the_owner_can_read_it_whatever_the_umask(db_path: str, mask: int) -> None:
+    """The mode is 0600, and no other file is left in the directory."""
+    before = os.umask(mask)
+    try:
+        Announcement(db_path, OURS).make()
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(file_of(db_path).stat().st_mode) == 0o600
+    assert os.listdir(Path(db_path).parent) == ["a.db.daemon"]
+
+
+def test_an_older_file_is_replaced_and_not_written_into(db_path: str) -> None:
+    """Whoever has the old file open, or linked, does not see the new token."""
+    file_of(db_path).write_text("old")
+    os.chmod(file_of(db_path), 0o666)
+    other = Path(db_path).parent / "other"
+    os.link(file_of(db_path), other)
+
+    Announcement(db_path, OURS).make()
+
+    assert other.read_text() == "old"
+    assert stat.S_IMODE(file_of(db_path).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("suffix", [".daemon", ".daemon.new"])
+def test_no_link_is_followed(db_path: str, suffix: str) -> None:
+    """A link that stands where the file or its draft will be is replaced; its target is not."""
+    target = Path(db_path).parent / "target"
+    target.write_text("precious")
+    os.symlink(target, f"{db_path}{suffix}")
+
+    Announcement(db_path, OURS).make()
+
+    assert target.read_text() == "precious"
+    assert not file_of(db_path).is_symlink()
+    assert read_presence(db_path) == OURS
+    assert sorted(os.listdir(target.parent)) == ["a.db.daemon", "target"]
+
+
+def test_what_cannot_be_written_leaves_nothing(db_path: str) -> None:
+    """A directory in the way is an OSError, and no draft with the token stays behind."""
+    file_of(db_path).mkdir()
+
+    with pytest.raises(OSError):
+        Announcement(db_path, OURS).make()
+
+    assert os.listdir(Path(db_path).parent) == ["a.db.daemon"]
+
+
+def test_it_is_removed_by_its_writer_alone(db_path: str) -> None:
+    """What somebody else wrote meanwhile stays; one's own goes, and going twice is no fault."""
+    first, second = Announcement(db_path, OURS), Announcement(db_path, replace(OURS, token="2"))
+    first.make()
+    second.make()
+
+    first.withdraw()
+    still_there = file_of(db_path).exists()
+    second.withdraw()
+    second.withdraw()
+
+    assert still_there
+    assert not file_of(db_path).exists()
+
+
+def test_withdrawing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
+    """A link to a copy, or a FIFO, in the file's place is left alone."""
+    announcement = Announcement(db_path, OURS)
+    announcement.make()
+    file_of(db_path).rename(Path(db_path).parent / "moved")
+    os.symlink("moved", file_of(db_path))
+
+    announcement.withdraw()
+    assert file_of(db_path).is_symlink()
+
+    file_of(db_path).unlink()
+    os.mkfifo(file_of(db_path))
+    announcement.withdraw()
+    assert file_of(db_path).is_fifo()
+
+
+def test_no_file_is_no_presence(db_path: str) -> None:
+    """A missing file, or directory, has an error of its own."""
+    with pytest.raises(NoEndpointFile):
+        read_presence(db_path)
+    with pytest.raises(NoEndpointFile):
+        read_presence(f"{db_path}/missing/a.db")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"null",
+        b"{}",
+        b"[" * 100_000,
+        b'{"url": 3}',
+    ],
+)
+def test_what_no_daemon_wrote_is_told(db_path: str, content: bytes) -> None:
+    """A file with anything else in it is one sentence with its path and what to do."""
+    file_of(db_path).write_bytes(content)
+
+    with pytest.raises(UnreadableEndpointFile, match=r"a\.db\.daemon does not tell.*restart"):
+        read_presence(db_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": 7},
+        {"token": None},
+        {"pid": "many"},
+        {"pid": None},
+        {"process_started_at": None},
+        {"started_at": "noon"},
+        {"started_at": "2026-01-01T12:00:00"},
+        {"host": None},
+        {"workflow": 1},
+    ],
+)
+def test_a_field_of_another_kind_is_told(db_path: str, change: dict[str, object]) -> None:
+    """Every field is checked before it is used."""
+    Announcement(db_path, OURS).make()
+    document = json.loads(file_of(db_path).read_text())
+    file_of(db_path).write_text(json.dumps(document | change))
+
+    with pytest.raises(UnreadableEndpointFile, match="does not tell"):
+        read_presence(db_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
+def test_only_a_plain_file_is_read(db_path: str, kind: str) -> None:
+    """Reading follows no link and does not wait for a FIFO's writer."""
+    match kind:
+        case "link":
+            Announcement(f"{db_path}.other", OURS).make()
+            os.symlink(f"{db_path}.other.daemon", file_of(db_path))
+        case "fifo":
+            os.mkfifo(file_of(db_path))
+        case _:
+            file_of(db_path).mkdir()
+
+    with pytest.raises(UnreadableEndpointFile):
+        read_presence(db_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_another_users_file_is_not_used(open_directory: str, mode: int) -> None:
+    """Who may not read it is told whose it is, and what a stranger planted is not believed."""
+    nobody, daemon = 65534, 1
+    db_path = f"{open_directory}/a.db"
+    Announcement(db_path, OURS).make()
+    os.chown(file_of(db_path), daemon, daemon)
+    os.chmod(file_of(db_path), mode)
+    assert read_presence(db_path) == OURS  # root may
+
+    os.seteuid(nobody)
+    try:
+        with pytest.raises(
+            UnreadableEndpointFile, match=r"belongs to user .*; run this command as"
+        ):
+            read_presence(db_path)
+    finally:
+        os.seteuid(0)
+
+
+def test_a_process_that_is_gone_is_not_alive() -> None:
+    """Neither an unused pid, nor an impossible one, nor a zombie is a daemon."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        presence = with_process(identity_of(child.pid))
+        alive = presence.is_alive()
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+        as_zombie = presence.is_alive()
+    afterwards = presence.is_alive()
+    impossible = [
+        with_process(ProcessIdentity(pid=pid, started_at=1.0)).is_alive()
+        for pid in (-1, 0, 2**31, 2**70)
+    ]
+
+    assert (alive, as_zombie, afterwards) == (True, False, False)
+    assert impossible == [False] * 4
+
+
+def test_the_same_pid_is_not_the_same_process() -> None:
+    """A process that was started at another time is a stranger."""
+    other = replace(OURS.process, started_at=OURS.process.started_at - 60)
+
+    assert not with_process(other).is_alive()
+
+
+def test_another_machine_is_not_here() -> None:
+    """A daemon's host is compared with this one."""
+    assert not replace(OURS, host="elsewhere.example").is_here()
+
+
+def test_a_reader_never_sees_half_a_file(db_path: str) -> None:
+    """While the file is replaced again and again, each reading is one whole daemon."""
+    presences = [replace(OURS, workflow=str(n) * 2000) for n in range(2)]
+    Announcement(db_path, presences[0]).make()
+    done = threading.Event()
+
+    def rewrite() -> None:
+        for n in range(100):
+            Announcement(db_path, presences[n % 2]).make()
+        done.set()
+
+    writer = threading.Thread(target=rewrite)
+    writer.start()
+    seen = {OURS.workflow}
+    while not done.is_set():
+        seen.add(read_presence(db_path).workflow)
+    writer.join()
+
+    assert seen <= {OURS.workflow, *(p.workflow for p in presences)}
+
+
+def with_process(identity: ProcessIdentity) -> EndpointFile:
+    return replace(OURS, process=identity)
+
+
+def test_what_is_no_file_costs_no_descriptor(db_path: str) -> None:
+    """However often a directory in its place is looked at, nothing stays open."""
+    os.mkdir(f"{db_path}.daemon")
+    before = len(os.listdir("/proc/self/fd"))
+
+    for _ in range(5):
+        with pytest.raises(UnreadableEndpointFile):
+            read_presence(db_path)
+
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,111 @@
+"""The transports of all hosts, and who hears what becomes of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.config import Settings
+from sortie.daemon.transports import TransportPool, open_fleet
+from sortie.model import LOCAL, HostError, HostTrouble, RunId
+from sortie.scheduler import Event
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from sortie.transports.ssh.root_locks import RootLocks
+from tests.transports.fake import FakeTransport
+from tests.worker.rig import settings_of
+
+NOWHERE = "build..1"
+"""A name that no resolver takes, so that nobody is asked for it."""
+
+
+def settings(**agent: object) -> Settings:
+    return settings_of(worker={"ssh_hosts": [NOWHERE]}, agent={"kind": "fake", **agent})
+
+
+def _nobody(_: object) -> None:
+    pass
+
+
+async def trouble(fleet: TransportPool) -> str:
+    with pytest.raises(HostError) as caught:
+        await fleet.transport(NOWHERE, settings()).contained("/", "/tmp")
+    return str(caught.value)
+
+
+async def test_what_became_of_hosts_before_anybody_listened_is_told() -> None:
+    """What the search for left-overs finds at start, before there is a scheduler."""
+    heard: list[Event] = []
+    async with open_fleet(_nobody, {"PATH": "/bin"}) as fleet:
+        first = await trouble(fleet)
+        fleet.tell(heard.append)
+        second = await trouble(fleet)
+
+    assert heard == [ev.HostTroubled(NOWHERE, first), ev.HostTroubled(NOWHERE, second)]
+
+
+async def test_hosts_keep_their_transport_while_the_settings_stay() -> None:
+    """Another time for the handshake makes another one; this machine has always the same."""
+    async with open_fleet(_nobody, {"PATH": "/bin"}) as fleet:
+        first = fleet.transport(NOWHERE, settings())
+        again = fleet.transport(NOWHERE, settings())
+        patient = fleet.transport(NOWHERE, settings(read_timeout_ms=60_000))
+
+        assert first is again
+        assert patient is not first
+        assert fleet.transport(LOCAL, settings()) is fleet.local
+
+
+async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once, and not under its name, of which there may be any number."""
+    told: list[Fact] = []
+    inner = FakeTransport(directories=["/w"])
+    monkeypatch.setattr("sortie.daemon.transports.SshTransport", lambda *_args, **_options: inner)
+    monkeypatch.setattr(RootLocks, "hold", hold)
+    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
+        remote = fleet.transport(NOWHERE, settings())
+        inner.faults["sweep"] = HostError(HostTrouble.UNREACHABLE, "refused")
+        with pytest.raises(HostError):
+            await remote.sweep([RunId("run-1")], grace=0.0)
+        inner.faults.clear()
+        monkeypatch.setattr(inner, "sweep", end_two)
+        await remote.make_directory("/w", "a")
+        await remote.make_directory("/w", "b")
+
+    assert told == [facts.OrphansReaped(where="host", count=2)]
+
+
+async def hold(_locks: RootLocks, _root: str) -> None:
+    await trio.lowlevel.checkpoint()
+
+
+async def end_two(*_args: object, **_options: object) -> int:
+    await trio.lowlevel.checkpoint()
+    return 2
+
+
+async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of its transports meets it, and however often."""
+    told: list[Fact] = []
+    notices: list[Callable[[str], object]] = []
+
+    def make(*_args: object, **options: object) -> FakeTransport:
+        notices.append(cast(Callable[[str], object], options["notice"]))
+        return FakeTransport()
+
+    monkeypatch.setattr("sortie.daemon.transports.SshTransport", make)
+    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
+        fleet.transport(NOWHERE, settings())
+        fleet.transport(NOWHERE, settings(read_timeout_ms=60_000))
+        for notice in [*notices, *notices]:
+            notice("its login leaves something running")
+
+    assert len(notices) == 2
+    assert told == [facts.HostNoticed(host=NOWHERE, message="its login leaves something running")]

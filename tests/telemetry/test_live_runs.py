@@ -1,0 +1,137 @@
+"""The board: what it tells of live runs, and that it forgets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sortie.model import RunId
+from sortie.telemetry.facts import (
+    AgentSpoke,
+    Fact,
+    IssueMoved,
+    Phase,
+    RunPhaseChanged,
+    SessionStarted,
+    TurnStarted,
+    WorkspaceReady,
+)
+from sortie.telemetry.live_runs import LiveRuns, RunDetails
+from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED = RunDetails(
+    run_id=RUN,
+    issue=ISSUE,
+    attempt=0,
+    host="local",
+    max_turns=3,
+    started_at=BEGIN,
+    last_event_at=BEGIN,
+    phase=Phase.STARTING,
+    turn=None,
+    session_id=None,
+    workspace=None,
+    last_message=None,
+    credits=None,
+    tokens=None,
+)
+
+
+def ticks() -> Iterator[datetime]:
+    moment = BEGIN
+    while True:
+        yield moment
+        moment += timedelta(seconds=1)
+
+
+@pytest.fixture
+def board() -> LiveRuns:
+    """A board whose clock goes on by a second with each look at it."""
+    clock = ticks()
+    return LiveRuns(lambda: next(clock))
+
+
+def test_a_run_that_began_has_no_numbers_yet(board: LiveRuns) -> None:
+    """What is not known is None, not 0."""
+    board(RUN_STARTED)
+
+    assert board.runs() == {RUN: STARTED}
+
+
+def test_a_run_is_shown_as_its_facts_tell(board: LiveRuns) -> None:
+    """Each fact changes its part; the last one tells when something happened."""
+    moved = replace(ISSUE, state="In Progress")
+    turn = replace(TURN_FAILED, credits=0.25, tokens=None)
+    facts: list[Fact] = [
+        RUN_STARTED,
+        IssueMoved(run_id=RUN, issue=moved),
+        RunPhaseChanged(run_id=RUN, phase=Phase.TURN),
+        WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
+        SessionStarted(run_id=RUN, session_id="s-1"),
+        TurnStarted(run_id=RUN, turn=1, max_turns=5),
+        AgentSpoke(run_id=RUN, agent="kiro", lines=1, message="reading"),
+        AgentSpoke(run_id=RUN, agent="kiro", lines=0, message=None),
+        turn,
+        TurnStarted(run_id=RUN, turn=2, max_turns=5),
+        replace(turn, turn=2, credits=None),
+        replace(turn, turn=3, tokens=7),
+    ]
+
+    for fact in facts:
+        board(fact)
+
+    assert board.runs() == {
+        RUN: replace(
+            STARTED,
+            issue=moved,
+            max_turns=5,
+            last_event_at=BEGIN + timedelta(seconds=11),
+            phase=Phase.TURN,
+            turn=2,
+            session_id="s-1",
+            workspace="/w/DEMO-1",
+            last_message="reading",
+            credits=0.5,
+            tokens=7,
+        )
+    }
+
+
+def test_a_session_without_an_id_has_none(board: LiveRuns) -> None:
+    """An agent that has no session ids shows None, not an empty text."""
+    board(RUN_STARTED)
+
+    board(SessionStarted(run_id=RUN, session_id=""))
+
+    assert board.runs()[RUN].session_id is None
+
+
+def test_a_finished_run_is_forgotten_and_stays_so(board: LiveRuns) -> None:
+    """News of a run that is over, or was never begun, puts nothing on the board."""
+    other = RunId("another")
+    board(RUN_STARTED)
+    board(replace(RUN_STARTED, run_id=other))
+    board(RUN_FINISHED)
+
+    for fact in FACTS:
+        if fact is not RUN_STARTED:
+            board(fact)
+
+    assert set(board.runs()) == {other}
+
+
+def test_a_view_does_not_change_under_its_reader(board: LiveRuns) -> None:
+    """What was handed out stays as it was when later facts come."""
+    board(RUN_STARTED)
+    view = board.runs()
+
+    board(TurnStarted(run_id=RUN, turn=1, max_turns=3))
+    board(RUN_FINISHED)
+
+    assert view == {RUN: STARTED}
+    with pytest.raises(TypeError):
+        view[RUN] = STARTED  # type: ignore[index]

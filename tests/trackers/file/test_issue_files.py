@@ -1,0 +1,76 @@
+"""Looking at files costs little where nothing changed, and never misses a change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sortie.model import IssueId
+from sortie.trackers.file import disk
+from sortie.trackers.file.issue_files import IssueFiles
+from sortie.trackers.file.issue_index import Reading
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "A.md"
+    path.write_text("---\ntitle: t\nstate: Todo\n---\n", encoding="utf-8")
+    return path
+
+
+def changed_at(file: Path) -> float:
+    status = file.stat()
+    return max(status.st_mtime_ns, status.st_ctime_ns) / 1e9
+
+
+def titles(reading: Reading) -> list[str]:
+    return [found.issue.title for found in reading.found.values()]
+
+
+def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: Path) -> None:
+    """For two seconds after a change its times prove nothing; from then on they do."""
+    shelf = IssueFiles(file.parent)
+    changed = changed_at(file)
+
+    early = shelf.look(Reading(), changed + 1.9)
+    late = shelf.look(early, changed + 2.1)
+
+    assert early.documents["A.md"].stamp is None
+    assert late.documents["A.md"].stamp == disk.stamp(file.stat())
+    assert titles(early) == titles(late) == ["t"]
+
+
+def test_a_trusted_file_is_not_read_again(file: Path) -> None:
+    """What is known of it is given, until its times change."""
+    shelf = IssueFiles(file.parent)
+    known = shelf.look(Reading(), changed_at(file) + 10)
+    file.unlink()
+    file.write_bytes(b"\xff")
+    pretended = replace(known.documents["A.md"], stamp=disk.stamp(file.stat()))
+    unread = replace(known, documents={"A.md": pretended})
+
+    trusted = shelf.look(unread, 0.0)
+    file.touch()
+    read = shelf.look(unread, 0.0)
+
+    assert trusted is unread
+    assert titles(read) == []
+    assert set(read.troubles) == {IssueId("A")}
+
+
+def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
+    """Nothing is put together again where every file is as it was, fresh ones included."""
+    shelf = IssueFiles(file.parent)
+
+    first = shelf.look(Reading(), 0.0)
+    second = shelf.look(first, 0.0)
+    file.with_name("B.md").write_bytes(file.read_bytes())
+    third = shelf.look(second, 0.0)
+    file.unlink()
+    fourth = shelf.look(third, 0.0)
+
+    assert second is first
+    assert set(third.found) == {"A", "B"}
+    assert set(fourth.found) == {"B"}

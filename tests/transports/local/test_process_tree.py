@@ -1,0 +1,174 @@
+"""Who belongs to whom, on made-up censuses."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+
+import psutil
+import pytest
+import trio
+
+from sortie.model import ProcessIdentity
+from sortie.transports.local.process_table import ProcessTable, Seen
+from sortie.transports.local.process_tree import Families, Family, Members
+from sortie.transports.local.root import Root
+
+ME = os.getpid()
+
+
+def adopted(
+    handle: psutil.Process,
+    *,
+    dead: bool = False,
+    sid: int | None = None,
+    cookie: str | None = None,
+    cwd: str | None = None,
+    started_at: float = math.inf,
+) -> Seen:
+    """Return a child of ours in a foreign session; with ``sid`` None it leads that session."""
+    return Seen(
+        handle=handle,
+        pid=handle.pid,
+        ppid=ME,
+        pgid=handle.pid if sid is None else sid,
+        sid=handle.pid if sid is None else sid,
+        dead=dead,
+        stopped=False,
+        adopted=True,
+        identity=ProcessIdentity(pid=handle.pid, started_at=started_at),
+        cookie=cookie,
+        homes=(cwd,) if cwd is not None else (),
+    )
+
+
+def census_of(*seen: Seen) -> ProcessTable:
+    return ProcessTable(by_pid={one.pid: one for one in seen}, children={}, everyone=False)
+
+
+@pytest.fixture
+async def root() -> Root:
+    """Give a root that has exited, and been reaped."""
+    process = await trio.lowlevel.open_process(["true"])
+    root = Root(process)
+    await root.exited()
+    await root.reap()
+    return root
+
+
+@pytest.fixture
+def orphan() -> psutil.Process:
+    """Give the handle of a process."""
+    with subprocess.Popen(["true"]) as child:
+        return psutil.Process(child.pid)
+
+
+async def test_what_may_be_a_root_that_starts_is_left_undecided(
+    root: Root, orphan: psutil.Process
+) -> None:
+    """A process that leads its session, while a command is started, may be that command's."""
+    families = Families()
+    ours = Family(run_id="ours", cwd="/ours", root=root, ending=True)
+    starting = Family(run_id="next", cwd="/next")
+
+    with families.registered(ours), families.registered(starting):
+        embryo = families.members(ours, census_of(adopted(orphan)))
+        follower = families.members(ours, census_of(adopted(orphan, sid=1)))
+
+    assert embryo == Members(undecided=True)
+    assert list(follower.alive) == [orphan.pid]
+
+
+async def test_what_nobody_else_can_own_falls_to_who_ends(
+    root: Root, orphan: psutil.Process
+) -> None:
+    """Without any evidence an orphan belongs to whoever may have it, but not to who came later."""
+    families = Families()
+    ending = Family(run_id="one", cwd="/one", root=root, ending=True)
+    going_on = Family(run_id="two", cwd="/two", root=root)
+    nameless = census_of(adopted(orphan))
+
+    with families.registered(ending):
+        alone = families.members(ending, nameless)
+        ending.known = frozenset()
+        with families.registered(going_on):
+            together = families.members(ending, nameless)
+            going_on.ending = True
+            both_ending = families.members(ending, nameless)
+
+    assert list(alone.alive) == [orphan.pid]
+    assert together == Members()
+    assert list(both_ending.alive) == [orphan.pid]
+
+
+async def test_what_began_before_the_root_is_not_its_own(
+    root: Root, orphan: psutil.Process
+) -> None:
+    """An orphan may come from a root that started in the same tick, not from a later one."""
+    families = Families()
+    going_on = Family(run_id="one", cwd="/one", root=root)
+    ending = Family(run_id="two", cwd="/two", root=root, ending=True)
+    began = root.identity.started_at
+
+    with families.registered(going_on), families.registered(ending):
+        same_tick = families.members(ending, census_of(adopted(orphan, started_at=began)))
+        before = families.members(ending, census_of(adopted(orphan, started_at=began - 0.01)))
+
+    assert same_tick == Members()
+    assert list(before.alive) == [orphan.pid]
+
+
+@pytest.mark.parametrize(
+    ("cookie", "cwd"), [("one", "/two"), ("unknown", "/one/below"), (None, "/one")]
+)
+async def test_evidence_decides_between_two_that_end(
+    root: Root, orphan: psutil.Process, cookie: str | None, cwd: str
+) -> None:
+    """The cookie counts first, then the directory."""
+    families = Families()
+    one = Family(run_id="one", cwd="/one", root=root, ending=True)
+    two = Family(run_id="two", cwd="/two", root=root, ending=True)
+    seen = census_of(adopted(orphan, sid=1, cookie=cookie, cwd=cwd))
+
+    with families.registered(one), families.registered(two):
+        of_two = families.members(two, seen)
+        of_one = families.members(one, seen)
+
+    assert (list(of_one.alive), list(of_two.alive)) == ([orphan.pid], [])
+
+
+async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
+    """Its exit status belongs to whoever started it, who may not know its pid yet."""
+    families = Families()
+    child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    zombie = census_of(adopted(psutil.Process(child.pid), dead=True))
+
+    with families.registered(Family(run_id="starting", cwd="/")):
+        families.reap(zombie)
+
+    assert child.wait() == 7
+
+
+async def test_an_adopted_zombie_is_reaped() -> None:
+    """Nobody else waits for what we adopted."""
+    child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    Families().reap(census_of(adopted(psutil.Process(child.pid), dead=True)))
+
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child.pid, os.WNOHANG)
+    child.returncode = 0  # so that it is not waited for again
+
+
+async def test_what_was_given_up_is_nobodys(root: Root, orphan: psutil.Process) -> None:
+    """A process out of reach holds up one end, not all ends after it."""
+    families = Families()
+    family = Family(run_id="one", cwd="/one", root=root, ending=True)
+    seen = adopted(orphan, sid=1, cookie="one")
+    families.give_up(seen)
+
+    with families.registered(family):
+        assert families.members(family, census_of(seen)) == Members()

@@ -1,0 +1,291 @@
+"""The thread between trio and asyncio: calls that always end, news that is never missed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+
+import outcome
+import pytest
+import trio
+import trio.testing
+
+from sortie.transports.ssh.asyncio_thread import (
+    AsyncioThread,
+    AsyncioThreadGone,
+    Waker,
+    open_bridge,
+)
+
+PATIENCE = 10.0
+
+
+def _threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "sortie-ssh"]
+
+
+def _all_ended() -> bool:
+    """Tell whether every asyncio thread ends, given time for its very last lines."""
+    for thread in _threads():
+        thread.join(PATIENCE)
+    return _threads() == []
+
+
+async def _add(one: int, two: int) -> int:
+    await asyncio.sleep(0)
+    return one + two
+
+
+async def _fail() -> None:
+    raise OSError("no")
+
+
+async def test_a_call_gives_the_coroutines_result_or_raises_what_it_raises(
+    bridge: AsyncioThread,
+) -> None:
+    """What happens on the asyncio thread reaches the caller as it is."""
+    result = await bridge.call(_add, 1, 2)
+
+    assert result == 3
+    with pytest.raises(OSError, match="no"):
+        await bridge.call(_fail)
+
+
+async def test_a_cancelled_call_is_left_after_its_task_has_ended(bridge: AsyncioThread) -> None:
+    """Without ``late``, nothing of a cancelled call goes on on the asyncio thread."""
+    ended = []
+    begun = trio.Event()
+
+    async def linger() -> None:
+        bridge.to_trio(begun.set)
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append(True)
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bridge.call, linger)
+            await begun.wait()
+            nursery.cancel_scope.cancel()
+
+    assert ended == [True]
+
+
+async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
+    bridge: AsyncioThread,
+) -> None:
+    """With ``late``, the caller goes, the task is not cancelled, and its outcome comes to trio."""
+    go_on = threading.Event()
+    begun, told = trio.Event(), trio.Event()
+    came: list[outcome.Outcome[int]] = []
+
+    async def linger() -> int:
+        bridge.to_trio(begun.set)
+        await asyncio.to_thread(go_on.wait)
+        return 7
+
+    def late(result: outcome.Outcome[int]) -> None:
+        assert trio.lowlevel.in_trio_run()
+        came.append(result)
+        told.set()
+
+    async def call() -> None:
+        await bridge.call(linger, late=late)
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await begun.wait()
+            nursery.cancel_scope.cancel()
+        go_on.set()
+        await told.wait()
+
+    assert came == [outcome.Value(7)]
+
+
+async def test_a_call_under_way_when_the_thread_ends_is_told_so() -> None:
+    """A bridge that is closed under a call ends that call, and refuses the next."""
+    failures: list[AsyncioThreadGone] = []
+    begun = trio.Event()
+
+    async def forever(bridge: AsyncioThread) -> None:
+        bridge.to_trio(begun.set)
+        await asyncio.sleep(1000)
+
+    async def call(bridge: AsyncioThread) -> None:
+        try:
+            await bridge.call(forever, bridge)
+        except AsyncioThreadGone as exc:
+            failures.append(exc)
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery, open_bridge() as bridge:
+            nursery.start_soon(call, bridge)
+            await begun.wait()
+    assert len(failures) == 1
+    with pytest.raises(AsyncioThreadGone):
+        await bridge.call(_add, 1, 2)
+    assert bridge.post(print) is False
+    assert _all_ended()
+
+
+async def test_a_call_whose_start_the_loop_never_saw_ends_too() -> None:
+    """A call that was taken by a loop that ended before it ran is forsaken, not waited for."""
+    failures: list[AsyncioThreadGone] = []
+
+    async def call(bridge: AsyncioThread) -> None:
+        try:
+            await bridge.call(_add, 1, 2)
+        except AsyncioThreadGone as exc:
+            failures.append(exc)
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery, open_bridge() as bridge:
+            bridge.post = lambda *_: True  # type: ignore[method-assign]
+            nursery.start_soon(call, bridge)
+            await trio.testing.wait_all_tasks_blocked()
+            del bridge.post
+
+    assert len(failures) == 1
+
+
+async def test_a_stray_exception_is_logged_and_the_thread_goes_on(
+    bridge: AsyncioThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A callback that raises costs nothing but a line in the log."""
+
+    def stray() -> None:
+        raise ValueError("stray")
+
+    with caplog.at_level(logging.ERROR):
+        bridge.post(stray)
+        result = await bridge.call(_add, 1, 2)
+
+    assert result == 3
+    assert [record.name for record in caplog.records] == ["sortie.transports.ssh.asyncio_thread"]
+    assert caplog.records[0].exc_info is not None
+
+
+async def test_leaving_is_bounded_where_something_hangs(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thread that blocks is abandoned, with a word in the log."""
+    release = threading.Event()
+    monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._STOP_BOUND", 0.05)
+
+    with trio.fail_after(PATIENCE), caplog.at_level(logging.ERROR):
+        async with open_bridge() as bridge:
+            bridge.post(release.wait)
+
+    release.set()
+    assert await trio.to_thread.run_sync(_all_ended)
+    assert "abandoned" in caplog.text
+
+
+async def test_what_is_open_is_closed_when_the_thread_ends() -> None:
+    """Closers run, all of them, also where one fails."""
+    closed = []
+
+    async def close() -> None:
+        await asyncio.sleep(0)
+        closed.append(True)
+
+    async with open_bridge() as bridge:
+        bridge.post(bridge.closers.add, _fail)
+        bridge.post(bridge.closers.add, close)
+
+    assert closed == [True]
+
+
+def test_the_thread_ends_with_a_run_that_crashed() -> None:
+    """An exception that leaves trio.run takes the thread along."""
+
+    async def crash() -> None:
+        async with open_bridge():
+            raise KeyError("crash")
+
+    with pytest.raises(KeyError, match="crash"):
+        trio.run(crash)
+
+    assert _all_ended()
+
+
+def test_the_thread_ends_by_itself_where_the_run_could_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A trio run that is gone without having left the block is noticed."""
+    monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._LOOK", 0.01)
+
+    async def leave_it() -> None:
+        bridge = AsyncioThread(trio.lowlevel.current_trio_token())
+        await bridge.begun.wait()
+        assert len(_threads()) == 1
+
+    trio.run(leave_it)
+
+    assert _all_ended()
+
+
+def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
+    """KeyboardInterrupt in a waiting call leaves trio.run as it is, and no thread."""
+
+    async def forever() -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(1000)
+
+    async def main() -> None:
+        async with open_bridge() as bridge:
+            await bridge.call(forever)
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+
+    assert _all_ended()
+
+
+async def test_many_pokes_are_one_wake_up_and_none_is_missed(bridge: AsyncioThread) -> None:
+    """A waiter sees all that was added before the last poke."""
+    waker = Waker(bridge)
+    added: list[int] = []
+
+    async def add() -> None:
+        for number in range(1000):
+            added.append(number)
+            waker.poke()
+            if number % 10 == 0:
+                await asyncio.sleep(0)
+
+    async def see() -> None:
+        while len(added) < 1000:
+            await waker.wait()
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(see)
+            await bridge.call(add)
+
+    with trio.move_on_after(0.05) as limit:
+        await waker.wait()
+        await waker.wait()
+    assert limit.cancelled_caught
+
+
+async def test_a_second_waiter_is_refused(bridge: AsyncioThread) -> None:
+    """One task waits at a time; the second is told at once."""
+    waker = Waker(bridge)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(waker.wait)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(RuntimeError, match="another task"):
+            await waker.wait()
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_librarys_log_is_held_back(bridge: AsyncioThread) -> None:
+    """asyncssh logs commands at INFO and below; only warnings and worse get through."""
+    assert logging.getLogger("asyncssh").getEffectiveLevel() == logging.WARNING

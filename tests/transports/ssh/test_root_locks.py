@@ -1,0 +1,159 @@
+"""A workspace root on a host belongs to one daemon."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from sortie.model import HostError, HostTrouble
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
+from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.launch import Bounds
+from sortie.transports.ssh.root_locks import RootLocks
+from sortie.transports.ssh.transport import new_nonce
+from tests.transports.ssh.sshd import Sshd, requires_sshd, until
+
+pytestmark = [
+    requires_sshd,
+    pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at"),
+]
+
+
+@pytest.fixture
+async def one(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
+    """Give the connections of one daemon."""
+    made = Connections(sshd.host, sshd.settings, bridge)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def other(sshd: Sshd) -> AsyncIterator[Connections]:
+    """Give those of another daemon, with a thread of its own."""
+    async with open_bridge() as bridge:
+        made = Connections(sshd.host, sshd.settings, bridge)
+        yield made
+        await made.aclose()
+
+
+def locks(sshd: Sshd, connections: Connections, holder: str, **bounds: float) -> RootLocks:
+    return RootLocks(sshd.host, connections, holder, new_nonce, Bounds(**bounds))
+
+
+@pytest.fixture(params=["flock", "no flock"])
+def root(request: pytest.FixtureRequest, sshd: Sshd, tmp_path: Path) -> str:
+    """Give a root that is not there yet, on a host with and without flock(1)."""
+    if request.param == "no flock":
+        tools = tmp_path / "bin"
+        tools.mkdir()
+        for directory in ("/usr/bin", "/bin"):
+            for tool in os.listdir(directory):
+                if tool != "flock" and not (tools / tool).exists():
+                    (tools / tool).symlink_to(f"{directory}/{tool}")
+        (sshd.home / ".bashrc").write_text(f"PATH={tools}\n")
+    elif shutil.which("flock") is None:
+        pytest.skip("there is no flock")
+    return str(tmp_path / "work" / "root")
+
+
+async def test_a_second_daemon_is_refused_and_told_of_the_first(
+    sshd: Sshd, one: Connections, other: Connections, root: str
+) -> None:
+    """Until the first is gone; another root is free, and who holds one may ask again."""
+    first, second = locks(sshd, one, "pid 1 on alpha"), locks(sshd, other, "pid 2 on beta")
+    await first.hold(root)
+    await first.hold(root)
+    with pytest.raises(HostError, match=r"pid 1 on alpha.*workspace\.root") as caught:
+        await second.hold(root)
+    await second.hold(f"{root}2")
+
+    await one.aclose()
+    with trio.fail_after(20):
+        while True:
+            try:
+                await second.hold(root)
+                break
+            except HostError:
+                await trio.sleep(0.05)
+
+    assert caught.value.trouble is HostTrouble.OCCUPIED
+
+
+async def test_a_lock_whose_file_was_removed_is_held(
+    sshd: Sshd, one: Connections, other: Connections, root: str
+) -> None:
+    """Whoever works in the root can remove the file; the root itself is locked."""
+    if not (sshd.home / ".bashrc").exists():
+        await locks(sshd, one, "pid 1 on alpha").hold(root)
+        (Path(root) / "@daemon.lock").unlink()
+
+        with pytest.raises(HostError, match=r"another daemon .* works in"):
+            await locks(sshd, other, "pid 2 on beta").hold(root)
+
+
+async def test_a_root_by_another_name_is_no_other_daemons(
+    sshd: Sshd, one: Connections, root: str
+) -> None:
+    """What a daemon holds is its own through a link above it too, and under another host's name."""
+    first, again = locks(sshd, one, "pid 1 on alpha"), locks(sshd, one, "pid 1 on alpha")
+    await first.hold(root)
+    link = Path(root).parent.with_name("link")
+    link.symlink_to(Path(root).parent)
+
+    await first.hold(f"{link}/root")
+    await again.hold(f"{link}/root")
+
+    await until(lambda: one.sessions == 1)
+    with pytest.raises(HostError, match="another daemon"):
+        await locks(sshd, one, "pid 1 on beta").hold(f"{link}/root")
+
+
+async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: Connections, root: str) -> None:
+    """Its link was lost; the next use of the root holds it anew."""
+    first = locks(sshd, one, "pid 1 on alpha")
+    await first.hold(root)
+    sshd.kill_links()
+    await until(lambda: one.links == 0)
+
+    with trio.fail_after(20):
+        while True:
+            try:
+                await first.hold(root)
+                break
+            except HostError:  # what held it is just about to end
+                await trio.sleep(0.05)
+
+    assert one.sessions == 1
+
+
+async def test_a_lock_ends_with_its_lease(
+    sshd: Sshd, one: Connections, other: Connections, root: str
+) -> None:
+    """A daemon that the host does not hear of, though its link stands, holds nothing for ever."""
+    await locks(sshd, one, "pid 1 on alpha", beat=1000, lease=1.0).hold(root)
+    second = locks(sshd, other, "pid 2 on beta")
+
+    with trio.fail_after(20):
+        while True:
+            try:
+                await second.hold(root)
+                break
+            except HostError:
+                await trio.sleep(0.05)
+
+
+async def test_a_beat_keeps_a_lock(
+    sshd: Sshd, one: Connections, other: Connections, root: str
+) -> None:
+    """It outlives its lease while there are signs of life."""
+    await locks(sshd, one, "pid 1 on alpha", beat=0.2, lease=2.0).hold(root)
+    await trio.sleep(3.5)
+
+    with pytest.raises(HostError, match="pid 1 on alpha"):
+        await locks(sshd, other, "pid 2 on beta").hold(root)

@@ -1,0 +1,96 @@
+"""What a run does after a turn."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.model import (
+    ErrorKind,
+    Failed,
+    Finish,
+    Finished,
+    RunEnd,
+    RunStatus,
+    TurnOutcome,
+    TurnResult,
+)
+from sortie.worker.outcome import StatusWord, after_turn
+from sortie.worker.reread import Gone, Reread, Unreadable
+from tests.worker.rig import issue
+
+GOOD = TurnResult(outcome=TurnOutcome.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("read", "finish"),
+    [
+        (Reread(issue(state="Done")), Finish.LEFT_ACTIVE),
+        (Gone(), Finish.GONE),
+        (Unreadable("down"), Finish.UNREADABLE),
+        (None, Finish.UNREADABLE),
+    ],
+)
+def test_a_good_turn_ends_as_its_issue_reads(
+    read: Reread | Gone | Unreadable | None, finish: Finish
+) -> None:
+    """What the tracker says of the issue decides."""
+    assert after_turn(GOOD, None, read=read) == Finished(finish=finish)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "status"),
+    [
+        (TurnOutcome.FAILED, ErrorKind.PORT_EXIT, RunStatus.FAILED),
+        (TurnOutcome.TIMED_OUT, ErrorKind.TURN_TIMEOUT, RunStatus.TIMED_OUT),
+        (TurnOutcome.STALLED, ErrorKind.TURN_STALLED, RunStatus.STALLED),
+        (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED, RunStatus.CANCELLED),
+    ],
+)
+def test_a_bad_turn_fails_the_run(outcome: TurnOutcome, kind: ErrorKind, status: RunStatus) -> None:
+    """Kind, words and status are the turn's."""
+    result = TurnResult(outcome=outcome, error_kind=kind, message="why")
+
+    end = after_turn(result, None, read=None)
+
+    assert end == Failed(kind=kind, message="why", status=status)
+
+
+def test_a_failure_without_words_gets_some() -> None:
+    """An adapter that gives neither kind nor message has failed all the same."""
+    result = TurnResult(outcome=TurnOutcome.FAILED)
+
+    assert after_turn(result, None, read=None) == Failed(
+        kind=ErrorKind.TURN_FAILED, message="the turn failed"
+    )
+
+
+@pytest.mark.parametrize("outcome", list(TurnOutcome))
+@pytest.mark.parametrize(
+    ("word", "end"),
+    [
+        (StatusWord.BLOCKED, Finished(finish=Finish.BLOCKED)),
+        (StatusWord.NEEDS_HUMAN_REVIEW, Finished(finish=Finish.REVIEW)),
+    ],
+)
+def test_the_agents_word_counts_most(outcome: TurnOutcome, word: StatusWord, end: RunEnd) -> None:
+    """Whatever the turn's outcome, and whatever the tracker says."""
+    result = TurnResult(outcome=outcome)
+
+    assert after_turn(result, word, read=None) == end
+    assert after_turn(result, word, read=Gone()) == end
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("blocked", StatusWord.BLOCKED),
+        ("  BLOCKED \n", StatusWord.BLOCKED),
+        ("needs-human-review", StatusWord.NEEDS_HUMAN_REVIEW),
+        ("", None),
+        ("not blocked", None),
+        ("blocked!", None),
+    ],
+)
+def test_words_are_read_as_people_write_them(text: str, word: StatusWord | None) -> None:
+    """Case and blanks around it do not matter; anything else is unknown."""
+    assert StatusWord.of(text) is word

@@ -1,0 +1,448 @@
+"""Prompts are rendered as Jinja does it, and never run away."""
+
+from __future__ import annotations
+
+import threading
+import time
+from _thread import start_new_thread
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
+from sortie.workflow import Prompt, PromptContext, render, renderer, with_status_instructions
+from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
+from tests.resources.scarcity import ThreadLimit
+from tests.workflow.sample import ISSUE, context
+
+FULL = Issue(
+    id=IssueId("42"),
+    identifier="DEMO-42",
+    title="Mend {{ 7*7 }}",
+    state="Todo",
+    description="{% raw %}<b>& {{ issue }}",
+    priority=2,
+    url="https://x/42",
+    labels=("a", "b"),
+    assignee="ann",
+    issue_type="bug",
+    branch_name="fix/42",
+    parent="DEMO-1",
+    comments=(
+        Comment(author="bob", body="why?", created_at=datetime(2024, 1, 2, 3, 4, 5, 6, UTC)),
+        Comment(author="eve", body="so"),
+    ),
+    blocked_by=(Blocker(identifier="DEMO-7", id=IssueId("7"), state="Done"),),
+    created_at=datetime(2024, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))),
+)
+
+
+async def rendered(source: str, given: PromptContext | None = None, seconds: float = 5.0) -> str:
+    """Render a prompt that begins on line 10."""
+    with trio.fail_after(60):
+        return await render(
+            Prompt(source=source, line=10, path="W"), given or context(), seconds=seconds
+        )
+
+
+async def failure(source: str, given: PromptContext | None = None, seconds: float = 5.0) -> str:
+    """Return why a prompt cannot be rendered."""
+    with pytest.raises(TemplateError) as caught:
+        await rendered(source, given, seconds)
+    return str(caught.value)
+
+
+async def test_every_variable_has_its_value() -> None:
+    """All that the contract names is there; times are RFC 3339 in UTC, unknown is none."""
+    source = (
+        "{{ issue.id }} {{ issue.identifier }} {{ issue.title }} {{ issue.description }} "
+        "{{ issue.state }} {{ issue.priority }} {{ issue.url }} {{ issue.labels | join('+') }} "
+        "{{ issue.assignee }} {{ issue.issue_type }} {{ issue.branch_name }} {{ issue.parent }} "
+        "{% for c in issue.comments %}{{ c.author }}:{{ c.body }}:{{ c.created_at }} {% endfor %}"
+        "{% for b in issue.blocked_by %}{{ b.identifier }}:{{ b.id }}:{{ b.state }} {% endfor %}"
+        "{{ issue.created_at }} {{ issue.updated_at }} "
+        "{{ attempt }} {{ run.turn_number }} {{ run.max_turns }} {{ run.is_continuation }} "
+        "{{ workspace.path }} {{ workspace.host }}"
+    )
+
+    text = await rendered(source, context(FULL, turn=2, attempt=4))
+
+    assert text == (
+        "42 DEMO-42 Mend {{ 7*7 }} {% raw %}<b>& {{ issue }} Todo 2 https://x/42 a+b ann bug "
+        "fix/42 DEMO-1 bob:why?:2024-01-02T03:04:05Z eve:so:None DEMO-7:7:Done "
+        "2024-01-01T00:00:00Z None 4 2 3 True /w/DEMO-1 local"
+    )
+
+
+JINJA = {
+    "{% for l in issue.labels %}{{ loop.index }}/{{ loop.length }}{{ l }}"
+    "{{ ',' if not loop.last else '' }}{% endfor %}": "1/2a,2/2b",
+    "{{ 2 ** 3 }} {{ 7 % 4 }} {{ 'a' * 3 }} {{ 2 * 'b' }} {{ [1] + [2] }} {{ 1 + 2.5 }}": (
+        "8 3 aaa bb [1, 2] 3.5"
+    ),
+    "{{ 'a' ~ 1 ~ issue.labels[0] }} {{ '%s-%03d' % ('x', 7) }} {{ '%s'|format(1) }}": (
+        "a1a x-007 1"
+    ),
+    "{{ 'x y'.replace(' ', '_') }} {{ 'xy'|replace('x', 'z') }} {{ 'A'.lower() }}": "x_y zy a",
+    "{{ issue.labels == ['a', 'b'] }} {{ 'a' in issue.labels }} {{ {'k': 1}['k'] }}": (
+        "True True 1"
+    ),
+    "{{ [3, 1]|sort|join('<') }} {{ [1, 2]|sum }} {{ ['x']|map('upper')|list }}": "1<3 3 ['X']",
+    "{{ 'a\nb'|indent(2) }} {{ 'abc'|center(5) }} {{ [1, 2, 3]|batch(2)|list }}": (
+        "a\n  b  abc  [[1, 2], [3]]"
+    ),
+    "{% set x %}{{ issue.title }}{% endset %}{{ x|upper }}": "MEND {{ 7*7 }}",
+    "{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(1) }}{{ m('&') }}": "<1><&>",
+    "{% for x in [1, [2, [3]]] recursive %}{{ x if x is number else loop(x) }}{% endfor %}": "123",
+    "{{ issue.url is defined }} {{ issue.x is defined }} {{ issue.x|default('-') }}": (
+        "True False -"
+    ),
+    "{{ issue|items|list|length }} {{ issue.items()|length }} {{ [1].index(1) }}": "16 16 0",
+    "{{ issue|tojson|length > 9 }} {{ dict(a=1).a }} {{ range(3)|list }}": "True 1 [0, 1, 2]",
+    "\n\n  {{ attempt }}  \n\n": "0",
+}
+
+
+@pytest.mark.parametrize("source", JINJA)
+async def test_jinja_works_as_its_users_know_it(source: str) -> None:
+    """Loops, operators, filters, methods, macros and sets give what Jinja gives."""
+    assert await rendered(source, context(FULL)) == JINJA[source]
+
+
+FAILURES = {
+    "a\n\n{{ 1 / 0 }}": "W:12: prompt: ZeroDivisionError: division by zero",
+    "{{ issue.titel }}": 'W:10: prompt: issue has no "titel"; did you mean "title"?',
+    "{{ isue }}": 'W:10: prompt: there is no "isue"; did you mean "issue"?',
+    "\n{{ issue.labels[5] }}": "W:11: prompt: list object has no element 5",
+    "{% for c in issue.comments %}\n{{ c.autor }}{% endfor %}": (
+        'W:11: prompt: a comment has no "autor"; did you mean "author"?'
+    ),
+    "{{ issue.title.nope }}": "W:10: prompt: 'str object' has no attribute 'nope'",
+    "{{ none + 1 }}": (
+        "W:10: prompt: TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'"
+    ),
+    "\n{{ ": "W:11: prompt: unexpected 'end of template'",
+    "{{ range(10 ** 9) }}": (
+        "W:10: prompt: OverflowError: Range too big. The sandbox blocks ranges larger than "
+        "MAX_RANGE (100000)."
+    ),
+    "{% macro f() %}{{ f() }}{% endmacro %}\n{{ f() }}": ("W:10: prompt: calls itself too deeply"),
+    "{% if false %}x{% endif %}": "W:10: prompt: came out empty for the first turn",
+}
+
+
+@pytest.mark.parametrize("source", FAILURES)
+async def test_a_failing_prompt_tells_the_line_of_the_file(source: str) -> None:
+    """The error names the file, the line in it, and what is wrong."""
+    assert await failure(source, context(FULL)) == FAILURES[source]
+
+
+INTERNALS = [
+    "{{ ''.__class__ }}",
+    "{{ ''['__class__'] }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ issue.__init__.__globals__ }}",
+    "{{ cycler.__init__.__globals__.os }}",
+    "{{ self.__dict__ }}",
+    "{{ ''|attr('__class__') }}",
+    "{% macro m() %}{% endmacro %}{{ m.__globals__ }}",
+    "{{ issue.labels.append('x') }}",
+    "{{ issue.update({'title': 'x'}) }}",
+    "{{ lipsum.__globals__ }}",
+    "{{ '{0.__class__}'.format(1) }}",
+    "{{ (5).to_bytes(9) }}",
+    "{{ (5).__class__ }}",
+    "{% include '/etc/passwd' %}",
+]
+
+
+@pytest.mark.parametrize("source", INTERNALS)
+async def test_a_prompt_cannot_reach_for_internals(source: str) -> None:
+    """Python's insides, and changes of what it is given, are refused."""
+    assert (await failure(source)).startswith("W:10: prompt: ")
+
+
+TOO_MUCH = [
+    "{{ issue.description * 5 }}",
+    "{{ 'x' * 10 ** 10 }}",
+    "{{ 10 ** 10 * 'x' }}",
+    "{{ [1] * 10 ** 10 }}",
+    "{{ 10 ** (10 ** 10) }}",
+    "{{ 2 ** 5000 * 2 ** 5000 * 2 ** 5000 }}",
+    "{{ 'x'|center(1000000000) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ 'x'.zfill(1000000000) }}",
+    "{{ 1.5|round(1000000000) }}",
+    "{{ issue.description.replace('d', issue.description) }}",
+    "{{ issue.description|replace('d', issue.description) }}",
+    "{{ ([issue.description] * 1000)|join }}",
+    "{{ range(99999)|join(issue.description) }}",
+    "{{ 'a\n'|indent(1000000) }}",
+    "{{ issue.description.splitlines()|join('\n')|indent(900) * 5000 }}",
+    "{{ [[1]]|sum(start=[]) }}",
+    "{% set ns = namespace(x='a') %}{% for i in range(50) %}"
+    "{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+    "{% set ns = namespace(x='a') %}{% for i in range(50) %}"
+    "{% set ns.x = ns.x + ns.x %}{% endfor %}",
+    "{% set ns = namespace(x='a') %}{% for i in range(50) %}"
+    "{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}",
+    "{% for i in range(99999) %}" + "x" * 1000 + "{% endfor %}",
+]
+
+
+@pytest.mark.parametrize("source", TOO_MUCH)
+async def test_a_prompt_cannot_make_much_out_of_little(source: str) -> None:
+    """What would fill the memory is refused before it is made, and promptly."""
+    begin = time.monotonic()
+
+    message = await failure(source, context(replace(ISSUE, description="d" * (1 << 20))))
+
+    assert message.startswith("W:1")
+    assert time.monotonic() - begin < 30
+
+
+WIDE = [
+    "{{ '%01000000000d'|format(1) }}",
+    "{{ '%01000000000d' % 1 }}",
+    "{{ '%.1000000000f' % 1 }}",
+    "{{ '%*d' % (1000000000, 1) }}",
+    "{{ '%(a)1000000000d' % {'a': 1} }}",
+    "{{ '%((a))1000000000d' % {'(a)': 1} }}",
+]
+
+
+@pytest.mark.parametrize("source", WIDE)
+async def test_a_format_cannot_be_wide(source: str) -> None:
+    """However its width is written, it is refused before anything of that width is made."""
+    assert await failure(source) == (
+        "W:10: prompt: the width of a format is too large for a prompt"
+    )
+
+
+NESTED = (
+    "{% set ns = namespace(x=(1, 2), y=(1, 2)) %}{% for i in range(60) %}"
+    "{% set ns.x = (ns.x, ns.x) %}{% set ns.y = (ns.y, ns.y) %}{% endfor %}"
+)
+ENDLESS = {
+    "loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+    "text": "{% set d = issue.description %}"
+    "{% for a in d %}{% for b in d %}{% endfor %}{% endfor %}",
+    "calls": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}"
+    "{{ f(90) }}",
+    "print": NESTED + "{{ ns.x }}",
+    "concatenate": NESTED + "{% set z = ns.x ~ '' %}",
+    "compare": NESTED + "{{ ns.x == ns.y }}",
+    "contain": NESTED + "{{ ns.x in [ns.y] }}",
+    "test": NESTED + "{{ ns.x is eq(ns.y) }}",
+    "index": NESTED + "{{ [ns.x].index(ns.y) }}",
+    "hash": NESTED + "{{ {ns.x: 1} }}",
+    "look up": NESTED + "{{ {1: 2}[ns.x] }}",
+    "filter": NESTED + "{{ [ns.x, ns.y]|unique|list }}",
+    "argument": NESTED + "{{ [1]|map('default', ns.x)|list }}",
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+async def test_an_endless_prompt_ends(name: str) -> None:
+    """Within its time it fails, and its thread is gone soon after."""
+    begin = time.monotonic()
+
+    message = await failure(
+        ENDLESS[name], context(replace(ISSUE, description="d" * (1 << 20))), seconds=0.3
+    )
+
+    assert message.startswith("W:10: prompt: ")
+    assert time.monotonic() - begin < 30
+    with trio.fail_after(30):
+        while any(thread.name == "prompt" for thread in threading.enumerate()):
+            await trio.sleep(0.01)
+
+
+SLOW_STEP = "{{ issue.description|wordwrap(1)|length }}"
+
+
+def slow(words: int) -> PromptContext:
+    """Return a context with which the slow step takes long: a second for some 150,000 words."""
+    return context(replace(ISSUE, description="d-" * words))
+
+
+async def test_a_step_that_takes_long_is_abandoned() -> None:
+    """What asks no budget is left alone after its time; others are rendered meanwhile."""
+    begin = time.monotonic()
+
+    message = await failure(SLOW_STEP, slow(1 << 18), seconds=0.1)
+
+    assert message == "W:10: prompt: takes too long to render; it has 5 s"
+    assert time.monotonic() - begin < 30
+    assert await rendered("{{ attempt }}") == "0"
+
+
+async def test_abandoned_renderings_cannot_pile_up() -> None:
+    """However many are abandoned, no more than eight threads render, and the rest wait in vain."""
+    messages: list[str] = []
+    alive: list[int] = []
+
+    async def try_one() -> None:
+        messages.append(await failure(SLOW_STEP, slow(1 << 17), seconds=0.1))
+        alive.append(sum(thread.name == "prompt" for thread in threading.enumerate()))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(30):
+            nursery.start_soon(try_one)
+
+    assert messages == ["W:10: prompt: takes too long to render; it has 5 s"] * 30
+    assert max(alive) <= 8
+    with trio.fail_after(60):
+        while any(thread.name == "prompt" for thread in threading.enumerate()):
+            await trio.sleep(0.01)
+
+
+async def test_a_prompt_may_have_four_mebibytes() -> None:
+    """Up to 4 MiB of UTF-8 pass, one byte more does not."""
+    given = context(replace(ISSUE, description="ä" * ((2 << 20) - 1)))
+
+    assert len((await rendered("{{ issue.description }}ab", given)).encode()) == 4 << 20
+    assert await failure("{{ issue.description }}abc", given) == (
+        "W:10: prompt: makes too much text; a prompt may have 4 MiB"
+    )
+
+
+async def test_issue_text_is_data() -> None:
+    """Hostile titles come out as they are; only what no process can be handed is replaced."""
+    title = "{{ 7*7 }}{% x %}../x\x1b[2J\x00\udc80" + "t" * (1 << 20)
+
+    text = await rendered("{{ issue.title }}", context(replace(ISSUE, title=title)))
+
+    assert text == title.replace("\x00", "\ufffd").replace("\udc80", "\ufffd")
+
+
+async def test_an_empty_continuation_becomes_the_built_in_one() -> None:
+    """A prompt that has nothing to say for a later turn need not say it."""
+    source = "{% if not run.is_continuation %}Begin.{% endif %}\n"
+
+    assert await rendered(source, context()) == "Begin."
+    assert await rendered(source, context(turn=2)) == CONTINUATION_PROMPT
+
+
+async def test_without_a_prompt_there_is_a_built_in_one() -> None:
+    """It says what the issue is, where to work, and whether an attempt failed before."""
+    given = context(replace(ISSUE, description="It is broken."), attempt=1)
+
+    assert await rendered(" \n", given) == (
+        "Work on the issue DEMO-1: Mend it\n\nIt is broken.\n\n"
+        "Your working directory is /w/DEMO-1.\n"
+        "An earlier attempt failed. Look at what it left here before you go on."
+    )
+    assert await rendered("", context()) == (
+        "Work on the issue DEMO-1: Mend it\n\nYour working directory is /w/DEMO-1."
+    )
+    assert await rendered("", context(turn=2)) == CONTINUATION_PROMPT
+
+
+def test_three_lines_explain_the_status_file() -> None:
+    """They name the file and both words, after a blank line."""
+    text = with_status_instructions("Work.\n")
+
+    prompt, _, instructions = text.partition("\n\n")
+    assert prompt == "Work."
+    assert len(instructions.split("\n")) == 3
+    assert all(word in instructions for word in (".sortie/status", "blocked", "needs-human-review"))
+
+
+async def test_cancelling_does_not_wait() -> None:
+    """A run that is stopped while its prompt is rendered goes on at once."""
+    begin = time.monotonic()
+
+    with trio.move_on_after(0.05) as scope:
+        await rendered(ENDLESS["loops"], seconds=5.0)
+
+    assert scope.cancelled_caught
+    assert time.monotonic() - begin < 4
+
+
+async def test_virtual_time_does_not_cut_a_rendering(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The limit is real time: a test on a virtual clock renders as the daemon does."""
+    assert await render(Prompt(source="{{ attempt }}"), context(), seconds=5.0) == "0"
+
+
+def test_the_example_renders_for_every_kind_of_turn() -> None:
+    """The example in the repository works on first, later and repeated turns."""
+    path = Path(__file__).parents[2] / "WORKFLOW.example.md"
+    source = path.read_text().split("---\n", 2)[2]
+
+    texts = [
+        trio.run(rendered, source, given)
+        for given in (context(), context(FULL), context(FULL, turn=2), context(FULL, attempt=2))
+    ]
+
+    assert ["DEMO-" in text for text in texts] == [True] * 4
+    assert "2 attempts failed before" in texts[3]
+
+
+async def test_a_thread_that_cannot_be_had_costs_no_later_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often there is none, what is rendered afterwards is rendered; nobody is blamed."""
+    limit = ThreadLimit()
+    with monkeypatch.context() as patched, trio.move_on_after(30):
+        patched.setattr(renderer, "start_new_thread", limit.start)
+        async with trio.open_nursery() as nursery:
+            for _ in range(12):
+                nursery.start_soon(rendered, "x")
+            while limit.refused < 12:
+                await trio.sleep(0.01)
+            limit.reached = False
+
+    assert await rendered("still here") == "still here"
+
+
+async def test_memory_that_runs_out_is_not_the_templates_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is a shortage, and the prompt is rendered once that is over."""
+    tries: list[int] = []
+
+    def short(given: PromptContext) -> dict[str, Any]:
+        tries.append(1)
+        if len(tries) < 3:
+            raise MemoryError
+        return variables_of(given)
+
+    monkeypatch.setattr(renderer, "variables_of", short)
+
+    assert await rendered("{{ attempt }}") == "0"
+    assert len(tries) == 3
+
+
+async def test_a_thread_that_dies_before_it_begins_costs_no_later_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So many die as there are slots and more; each is given up in time, and tried again."""
+    dead: list[int] = []
+
+    def start(work: Callable[..., object], args: tuple[Any, ...]) -> int:
+        if len(dead) < 12:
+            dead.append(1)
+            return 0  # it was made, and there was no memory for its first step
+        return start_new_thread(work, args)
+
+    monkeypatch.setattr(renderer, "start_new_thread", start)
+
+    async def render_one() -> None:
+        texts.append(await rendered("still here", seconds=1.0))
+
+    texts: list[str] = []
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for _ in range(6):
+                nursery.start_soon(render_one)
+
+    assert texts == ["still here"] * 6
+    assert len(dead) == 12

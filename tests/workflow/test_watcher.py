@@ -1,0 +1,193 @@
+"""A change of WORKFLOW.md is noticed, however it is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import watchfiles
+
+from sortie.workflow import watch, watcher
+
+
+class Changes:
+    """Waits for notifications; those that came before an action do not count for it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._told = trio.Event()
+
+    def notify(self) -> None:
+        """Count a notification."""
+        self.count += 1
+        self._told.set()
+
+    async def after(self, action: Callable[[], object]) -> None:
+        """Do something and wait until it was noticed and all is quiet again."""
+        self._told = trio.Event()
+        action()
+        with trio.fail_after(20):
+            await self._told.wait()
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        """Wait until nothing was noticed for a while: editors cause several events."""
+        while True:
+            count = self.count
+            await trio.sleep(0.5)
+            if count == self.count:
+                return
+
+
+@asynccontextmanager
+async def watched(path: Path) -> AsyncIterator[Changes]:
+    """Watch a file until the block ends; it begins when the watch has."""
+    changes = Changes()
+    async with trio.open_nursery() as nursery:
+        await changes.after(lambda: nursery.start_soon(watch, path, changes.notify))
+        yield changes
+        nursery.cancel_scope.cancel()
+
+
+def replace_by_rename(path: Path, text: str) -> None:
+    """Save a file as careful editors do."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    fresh.write_text(text)
+    fresh.rename(path)
+
+
+async def test_every_way_to_change_a_file_is_noticed(tmp_path: Path) -> None:
+    """Written in place, replaced, removed, made anew, made unreadable: each is noticed."""
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text("a")
+
+    async with watched(path) as changes:
+        await changes.after(lambda: path.write_text("b"))
+        await changes.after(lambda: replace_by_rename(path, "c"))
+        await changes.after(path.unlink)
+        await changes.after(lambda: path.write_text("d"))
+        await changes.after(lambda: path.chmod(0))
+
+
+async def test_a_change_elsewhere_is_none(tmp_path: Path) -> None:
+    """Other files beside it, such as the daemon's own database, cause no notification."""
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text("a")
+
+    async with watched(path) as changes:
+        await changes.after(lambda: path.write_text("b"))
+        before = changes.count
+        (tmp_path / ".sortie.db").write_text("x")
+        (tmp_path / "dir").mkdir()
+        await trio.sleep(2.5)  # twice as long as any look takes
+
+        assert changes.count == before
+
+
+async def test_a_mounted_configuration_is_noticed(tmp_path: Path) -> None:
+    """Changing the link through which the file is reached changes the file."""
+    for version in ("one", "two"):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "WORKFLOW.md").write_text(version)
+    data, path = tmp_path / "..data", tmp_path / "WORKFLOW.md"
+    data.symlink_to("one")
+    path.symlink_to("..data/WORKFLOW.md")
+
+    def swap() -> None:
+        (tmp_path / "..tmp").symlink_to("two")
+        (tmp_path / "..tmp").rename(data)
+
+    async with watched(path) as changes:
+        await changes.after(swap)
+        await changes.after(lambda: (tmp_path / "two" / "WORKFLOW.md").write_text("new"))
+
+
+async def test_a_directory_may_go_and_come_back(tmp_path: Path) -> None:
+    """Neither its going nor its absence ends the watch, and a file in a new one is noticed."""
+    directory = tmp_path / "d"
+    directory.mkdir()
+    path = directory / "WORKFLOW.md"
+    path.write_text("a")
+
+    def come_back() -> None:
+        directory.mkdir()
+        path.write_text("b")
+
+    async with watched(path) as changes:
+        await changes.after(lambda: shutil.rmtree(directory))
+        await changes.after(come_back)
+        await changes.after(lambda: path.write_text("c"))
+
+
+async def test_a_directory_may_not_be_there_yet(tmp_path: Path) -> None:
+    """A file that is made later is noticed when it comes."""
+    path = tmp_path / "later" / "WORKFLOW.md"
+
+    def come() -> None:
+        path.parent.mkdir()
+        path.write_text("a")
+
+    async with watched(path) as changes:
+        await changes.after(come)
+
+
+async def test_without_watches_it_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system has no more watches to give, changes are noticed by looking."""
+
+    async def exhausted(*_paths: str, **_options: object) -> AsyncIterator[set[object]]:
+        raise OSError("OS file watch limit reached.")
+        yield set()
+
+    monkeypatch.setattr(watcher, "awatch", exhausted)
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text("a")
+
+    async with watched(path) as changes:
+        await changes.after(lambda: replace_by_rename(path, "b"))
+        await changes.after(path.unlink)
+
+
+async def test_trouble_while_watching_is_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch that breaks is made anew."""
+    broken = trio.Event()
+
+    async def breaks_once(*paths: str, **options: object) -> AsyncIterator[set[object]]:
+        if not broken.is_set():
+            broken.set()
+            raise ExceptionGroup("watch", [RuntimeError("broken")])
+        async for changes in watchfiles.awatch(*paths, **options):  # type: ignore[arg-type]
+            yield set(changes)
+
+    monkeypatch.setattr(watcher, "awatch", breaks_once)
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text("a")
+
+    async with watched(path) as changes:
+        with trio.fail_after(10):
+            await broken.wait()
+        await changes.after(lambda: path.write_text("b"))
+
+
+async def test_an_error_of_the_caller_is_not_swallowed(tmp_path: Path) -> None:
+    """What the notification raises comes out; it is no trouble with watching."""
+    path = tmp_path / "WORKFLOW.md"
+    path.write_text("a")
+
+    def fail() -> None:
+        raise RuntimeError("mine")
+
+    with trio.fail_after(20), pytest.raises(ExceptionGroup) as caught:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch, path, fail)
+            while True:
+                await trio.sleep(0.2)
+                os.utime(path)
+
+    assert caught.group_contains(RuntimeError, match="mine")
