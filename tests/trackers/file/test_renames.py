@@ -79,6 +79,59 @@ async def test_names_add_up_and_never_hold_the_own_one(folder: Path, memory: Mem
     assert formerly == [("A",), ("A", "B"), ("B", "C")]
 
 
+def saved(path: Path, title: str) -> None:
+    """Write a file as many editors do: a new one in its place. The old one is kept elsewhere, so
+    that its inode is not used again."""
+    path.rename(path.with_name(f"{path.stem}-{title}.bak"))
+    path.write_text(f"---\ntitle: {title}\nstate: Todo\n---\n")
+
+
+async def test_an_edit_keeps_what_an_issue_was_called(folder: Path, memory: Memory) -> None:
+    """A renamed issue that is edited is still the one that somebody may work on."""
+    tracker = make(folder, memory)
+    write(folder, "A.md")
+    await names(tracker)
+    renamed(folder)
+    await names(tracker)
+
+    saved(folder / "B.md", "u")
+
+    assert (await one(tracker, "B")).formerly == ("A",)
+
+
+async def test_a_second_renaming_keeps_the_first_one_after_an_edit(
+    folder: Path, memory: Memory
+) -> None:
+    """The first name is known through the second one, though nothing else leads to it."""
+    tracker = make(folder, memory)
+    write(folder, "A.md")
+    await names(tracker)
+    renamed(folder)
+    await names(tracker)
+    saved(folder / "B.md", "u")
+    await names(tracker)
+
+    (folder / "B.md").rename(folder / "C.md")
+
+    assert (await one(tracker, "C")).formerly == ("A", "B")
+
+
+async def test_a_file_that_was_saved_unchanged_is_known_when_it_is_renamed(
+    folder: Path, memory: Memory
+) -> None:
+    """The file that is there now is the one that may get another name, not that of the first
+    look."""
+    tracker = make(folder, memory)
+    write(folder, "A.md")
+    await names(tracker)
+    saved(folder / "A.md", "t")
+    await names(tracker)
+
+    renamed_and_edited(folder)
+
+    assert (await one(tracker, "B")).formerly == ("A",)
+
+
 async def test_an_issue_that_was_away_for_a_while_is_known_again(
     folder: Path, memory: Memory, tmp_path: Path
 ) -> None:

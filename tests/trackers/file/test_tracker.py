@@ -101,7 +101,8 @@ async def test_what_is_not_a_regular_file_is_a_complaint_and_stops_nothing(
 async def test_a_malformed_file_is_logged_once_for_each_content(
     folder: Path, memory: Memory
 ) -> None:
-    """Polls do not repeat it; another content, even with the same fault, does; mending ends it."""
+    """Polls do not repeat it; another content, even with the same fault, is told of, and so is the
+    same content after it was mended."""
     path = folder / "A.md"
     path.write_text("---\nstate: [\n---\n", encoding="utf-8")
     tracker = make(folder, memory)
@@ -115,11 +116,26 @@ async def test_a_malformed_file_is_logged_once_for_each_content(
         second = len(malformed(entries))
         write(folder, "A.md")
         mended = await names(tracker)
-        path.write_text("---\nstate: [\n---\n", encoding="utf-8")
+        path.write_text("---\nstate: [\n---\nmore", encoding="utf-8")
         await names(tracker)
 
     assert (first, second, mended) == (1, 2, {"A"})
     assert malformed(entries) == [f"A.md:3:1: not valid YAML: {NO_VALUE}"] * 3
+
+
+async def test_a_malformed_file_takes_no_name_from_another_issue(
+    folder: Path, memory: Memory
+) -> None:
+    """A file that cannot be read but hints at an id does not spoil the issue that has this id."""
+    write(folder, "A.md")
+    (folder / "copy.md").write_text("---\nid: A\nstate: [\n---\n", encoding="utf-8")
+    tracker = make(folder, memory)
+
+    read = await tracker.fetch_by_ids([IssueId("A")])
+    moved = await tracker.transition(an_issue("A"), "Done")
+
+    assert ([issue.id for issue in read.issues], read.failed) == (["A"], {})
+    assert moved.state == "Done"
 
 
 async def test_an_issue_that_breaks_is_not_taken_for_missing(folder: Path, memory: Memory) -> None:
