@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from sortie.model import (
+    Blocker,
     ErrorKind,
     Failed,
     Finish,
     Finished,
     RunEnd,
+    RunReport,
     RunStatus,
     Stopped,
     StopReason,
@@ -190,6 +192,39 @@ def test_a_due_retry_without_a_slot_says_so() -> None:
     waiting = claim_of(driver, run.issue.id)
     assert isinstance(waiting, Waiting)
     assert waiting.reason == "no available orchestrator slots"
+
+
+def test_a_due_retry_is_chosen_as_soon_as_a_read_opens_its_gates() -> None:
+    """Whatever question the tracker answered, no other poll is waited for."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, PORT_EXIT)
+    driver.put(issue(blocked_by=(Blocker(identifier="B-1", state="Todo"),)))
+    driver.pass_time(10)
+    driver.now += 30
+    (question,) = only(driver.tell(ev.TimePassed()), do.Refresh)
+    assert isinstance(question, do.Refresh)
+
+    decisions = driver.tell(ev.IssuesRefreshed(question.token, question.ids, (issue(),)))
+
+    assert [q.ids for q in decisions if isinstance(q, do.Refresh)] == [{"a"}]
+
+
+def test_what_a_run_has_used_is_on_record() -> None:
+    """Turns, credits and tokens of the worker's report are those of the record."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    end = Finished(finish=Finish.TURNS_USED)
+
+    decisions = driver.tell(
+        ev.WorkerExited(run.run_id, RunReport(end=end, turns=3, credits=1.5, tokens=700))
+    )
+
+    assert only(decisions, rec.RecordExit) == [
+        rec.RecordExit(
+            run_id=run.run_id, status=RunStatus.SUCCEEDED, turns=3, credits=1.5, tokens=700
+        )
+    ]
 
 
 def test_idle_is_two_good_polls_with_nothing_to_do_or_to_wait_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -16,9 +17,11 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
-from sortie.scheduler import Memory, Snapshot
+from sortie.scheduler import Explanation, Memory, Snapshot
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.explanation import Standing
+from sortie.web.controls import ExplanationView
 from tests.scheduler.driver import Driver, issue
 
 HELD = Held(issue=issue(), reason=HoldReason.OPERATOR, detail="an operator stopped it", since=0.0)
@@ -121,3 +124,33 @@ def test_a_wait_and_a_hold_end_with_their_issue() -> None:
     driver.pass_time(5)
 
     assert driver.scheduler.snapshot(driver.now).claims == {}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "why"),
+    [
+        (Trigger.ERROR, "after a failure"),
+        (Trigger.CONTINUATION, "after a run that ended well"),
+        (Trigger.HANDOFF, "after a handoff"),
+        (Trigger.STALL, "after a stall"),
+        (Trigger.TIMEOUT, "after a turn that took too long"),
+        (Trigger.INTERRUPTED, "as its run was interrupted"),
+        (Trigger.OPERATOR, "as an operator asked"),
+    ],
+)
+def test_a_wait_is_told_with_its_cause(trigger: Trigger, why: str) -> None:
+    """Whatever an issue is tried again for is named in words."""
+    waiting = replace(WAITING, trigger=trigger, streak=Streak())
+    driver = Driver(memory=Memory(claims=(waiting,)))
+
+    told = driver.scheduler.explain_issue("a", driver.now)
+
+    assert isinstance(told, Explanation)
+    assert told.detail == f"it waits for its retry, {why}"
+
+
+def test_standings_are_the_words_of_the_api() -> None:
+    """Each standing is one of the words that are promised to those who ask."""
+    words = get_args(get_type_hints(ExplanationView)["standing"])
+
+    assert [str(standing) for standing in Standing] == list(words)
