@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import signal
 
+import hypothesis
 import pytest
 
 MOST = 4
+
+# An example may take any time on a machine that has other things to do.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:

@@ -117,8 +117,9 @@ def ask(
             " moment"
         ) from error
     except (OSError, HTTPException) as error:
+        why = getattr(error, "strerror", None) or type(error).__name__
         raise NoDaemon(
-            f"{who} broke off at {presence.url} ({type(error).__name__}); try again in a moment"
+            f"{who} broke off at {presence.url} ({why}); try again in a moment"
         ) from error
     finally:
         connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.config import Node, Place, Settings, decode
@@ -51,7 +51,6 @@ documents = values | st.dictionaries(names, st.dictionaries(keys, values, max_si
 environments = st.dictionaries(st.sampled_from([*TARGETS, "A", "SORTIE_AGENT_X"]), texts)
 
 
-@settings(deadline=None)
 @given(documents, environments)
 def test_decoding_never_raises(document: object, env: dict[str, str]) -> None:
     """Whatever is written, there are either settings or errors, and never both or neither."""
@@ -62,7 +61,6 @@ def test_decoding_never_raises(document: object, env: dict[str, str]) -> None:
     assert all(str(problem) for problem in result.problems)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["tracker", "server"]), st.dictionaries(keys, values)))
 def test_secrets_are_never_shown(document: dict[str, dict[str, object]]) -> None:
     """A key or token, right or wrong, stands in no problem and in no settings' text."""

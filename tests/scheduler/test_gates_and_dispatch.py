@@ -149,7 +149,7 @@ def is_open(explanation: Explanation) -> bool:
     return all(verdict.reason is None for verdict in explanation.gates)
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(books())
 def test_what_is_explained_is_what_is_decided(book: SchedulerState) -> None:
     """Of the issues in the queue whose gates are all open the first is chosen by the next dispatch;
@@ -178,7 +178,7 @@ def test_what_is_explained_is_what_is_decided(book: SchedulerState) -> None:
             assert not is_open(told(book, issue))
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(books())
 def test_the_next_step_never_promises_what_the_gates_deny(book: SchedulerState) -> None:
     """An issue that is told to start next has all gates open, and one with a closed gate is told

@@ -194,7 +194,5 @@ class Scheduling(RuleBasedStateMachine):
         self.world.replay()
 
 
-Scheduling.TestCase.settings = settings(
-    max_examples=150, stateful_step_count=50, deadline=None, derandomize=True
-)
+Scheduling.TestCase.settings = settings(max_examples=150, stateful_step_count=50, derandomize=True)
 TestScheduling = Scheduling.TestCase

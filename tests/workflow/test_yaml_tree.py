@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.config import Node, Place
@@ -178,7 +178,6 @@ def test_what_is_refused(name: str) -> None:
     assert time.monotonic() - begin < 30
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}*&!|>'\"#%@,? \n\t\\0~<"), max_size=40))
 def test_reading_never_raises(text: str) -> None:
     """Whatever stands between the dashes, there is a document or a problem."""
