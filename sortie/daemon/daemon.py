@@ -277,15 +277,15 @@ class Daemon:
             memory=memory,
             epoch=time.time() - trio.current_time(),
         )
-        office = OrchestratorContext(
+        context = OrchestratorContext(
             store=self._store,
             tracker=self._tracker,
             publish=self._publish,
-            bench_for=benches.of,
+            run_context_for=benches.of,
             preflight=lambda: preflight(benches.local, self._store, self._place, self._shortages),
             wall=time.time,
         )
-        return Orchestrator(scheduler, settings, office, self._crashing)
+        return Orchestrator(scheduler, settings, context, self._crashing)
 
 
 def _now() -> datetime:

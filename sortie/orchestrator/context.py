@@ -24,12 +24,12 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorContext:
-    """Ports and callables. ``bench_for`` gives the tools for a run on a host by the settings in
-    force; ``wall`` is the time in Unix seconds."""
+    """Ports and callables. ``run_context_for`` gives the tools for a run on a host by the settings
+    in force; ``wall`` is the time in Unix seconds."""
 
     store: Store
     tracker: Tracker
     publish: Publish
-    bench_for: Callable[[str], RunContext]
+    run_context_for: Callable[[str], RunContext]
     preflight: Callable[[], Awaitable[Readiness]]
     wall: Callable[[], float]

@@ -34,17 +34,17 @@ from sortie.worker.cleanup import remove_workspace
 Tell = Callable[[Event], None]
 
 
-async def poll(office: OrchestratorContext, states: tuple[str, ...], tell: Tell) -> None:
+async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell) -> None:
     """Look whether dispatch is possible, fetch candidates and tell of them."""
     began = trio.current_time()
     result, count, error = "success", None, None
     try:
-        ready = await office.preflight()
+        ready = await context.preflight()
         if ready.fault is not None:
             result, error = "skipped", ready.fault
             tell(ev.PollFailed(ready.fault, skipped=True))
             return
-        issues = tuple(await office.tracker.fetch_candidates(states))
+        issues = tuple(await context.tracker.fetch_candidates(states))
         count = len(issues)
         if trouble := ready.hindrance or ready.shortage:
             result, error = "skipped", trouble
@@ -54,20 +54,20 @@ async def poll(office: OrchestratorContext, states: tuple[str, ...], tell: Tell)
         tell(ev.PollFailed(error))
     except Exception as exc:  # the edge: what the preflight looks at may have bugs
         result, error = "error", f"the poll crashed: {type(exc).__name__}"
-        office.publish(facts.AdapterCrashed(where="poll", traceback=traceback.format_exc()))
+        context.publish(facts.AdapterCrashed(where="poll", traceback=traceback.format_exc()))
         tell(ev.PollFailed(error))
     finally:
         seconds = trio.current_time() - began
-        office.publish(
+        context.publish(
             facts.PollCompleted(result=result, seconds=seconds, candidates=count, error=error)
         )
 
 
-async def refresh(office: OrchestratorContext, question: do.Refresh, tell: Tell) -> None:
+async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell) -> None:
     """Re-read issues and tell of them; what could not be read is said to have failed."""
     token, ids = question.token, question.ids
     try:
-        answer = await office.tracker.fetch_by_ids(ids)
+        answer = await context.tracker.fetch_by_ids(ids)
     except TrackerError as exc:
         tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc), answered=False))
         return
@@ -76,15 +76,15 @@ async def refresh(office: OrchestratorContext, question: do.Refresh, tell: Tell)
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
 
 
-async def hand_off(office: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
+async def hand_off(context: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
     """Move an issue to the handoff state if it still stands where the run left it."""
     issue, state = question.issue, question.state
     kind, error = None, None
     try:
-        await _move_despite_shortages(office, issue, state)
+        await _move_despite_shortages(context, issue, state)
     except TrackerError as exc:
         kind, error = exc.kind, str(exc)
-    office.publish(
+    context.publish(
         facts.TransitionCompleted(
             issue=issue,
             lifecycle="handoff",
@@ -97,19 +97,19 @@ async def hand_off(office: OrchestratorContext, question: do.Transition, tell: T
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
 
 
-async def _move_despite_shortages(office: OrchestratorContext, issue: Issue, state: str) -> None:
+async def _move_despite_shortages(context: OrchestratorContext, issue: Issue, state: str) -> None:
     """Move an issue; what this machine runs out of meanwhile is no failure of the handoff."""
     while True:
         try:
-            return await _move_if_unchanged(office, issue, state)
+            return await _move_if_unchanged(context, issue, state)
         except TrackerError as exc:
             if shortage_behind(exc) is None:
                 raise
         await trio.sleep(SHORTAGE_DELAY)
 
 
-async def _move_if_unchanged(office: OrchestratorContext, issue: Issue, state: str) -> None:
-    answer = await office.tracker.fetch_by_ids({issue.id})
+async def _move_if_unchanged(context: OrchestratorContext, issue: Issue, state: str) -> None:
+    answer = await context.tracker.fetch_by_ids({issue.id})
     if issue.id in answer.failed:
         raise answer.failed[issue.id]
     if not answer.issues:
@@ -124,20 +124,20 @@ async def _move_if_unchanged(office: OrchestratorContext, issue: Issue, state: s
             TrackerErrorKind.CONFLICT,
             f"{issue.identifier} was moved from {issue.state} to {present.state} meanwhile",
         )
-    await office.tracker.transition(present, state)
+    await context.tracker.transition(present, state)
 
 
-async def clean(office: OrchestratorContext, question: do.CleanWorkspace, tell: Tell) -> None:
+async def clean(context: OrchestratorContext, question: do.CleanWorkspace, tell: Tell) -> None:
     """Remove an issue's workspaces on all hosts and tell which are gone."""
     removed: list[KnownWorkspace] = []
     errors: list[str] = []
     for known in question.workspaces:
-        error = await _clean_one(office, question.issue, known)
+        error = await _clean_one(context, question.issue, known)
         if error is None:
             removed.append(known)
         else:
             errors.append(error)
-        office.publish(
+        context.publish(
             facts.WorkspaceRemoved(
                 issue_id=question.issue.id,
                 issue_identifier=known.identifier,
@@ -149,27 +149,29 @@ async def clean(office: OrchestratorContext, question: do.CleanWorkspace, tell: 
 
 
 async def _clean_one(
-    office: OrchestratorContext, issue: Issue, known: KnownWorkspace
+    context: OrchestratorContext, issue: Issue, known: KnownWorkspace
 ) -> str | None:
     try:
         with ranked():
-            await remove_workspace(office.bench_for(known.host), issue, known, office.publish)
+            await remove_workspace(
+                context.run_context_for(known.host), issue, known, context.publish
+            )
     except SortieError as exc:
         return str(exc)
     except Exception as exc:  # the edge: a bug in one clean-up ends neither it nor the daemon
-        office.publish(facts.AdapterCrashed(where="clean", traceback=traceback.format_exc()))
+        context.publish(facts.AdapterCrashed(where="clean", traceback=traceback.format_exc()))
         return f"the clean-up crashed: {type(exc).__name__}"
     return None
 
 
-async def comment(office: OrchestratorContext, issue: Issue, lifecycle: str, body: str) -> None:
+async def comment(context: OrchestratorContext, issue: Issue, lifecycle: str, body: str) -> None:
     """Write a comment; a failure is told and has no other consequence."""
     error = None
     try:
-        await office.tracker.comment(issue, body)
+        await context.tracker.comment(issue, body)
     except TrackerError as exc:
         error = str(exc)
-    office.publish(
+    context.publish(
         facts.CommentCompleted(
             issue=issue,
             lifecycle=lifecycle,

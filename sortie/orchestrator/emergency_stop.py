@@ -36,7 +36,7 @@ def told_at_once(crashing: Callable[[], object], publish: Publish) -> Iterator[N
             crashing()
 
 
-async def record_crash(issue: Issue, office: OrchestratorContext) -> None:
+async def record_crash(issue: Issue, context: OrchestratorContext) -> None:
     """Put on record that the daemon crashed over an issue, if the disk lets it."""
     with suppress(StoreError), trio.CancelScope(shield=True):
-        await office.store.commit(crashed_over(issue), office.wall())
+        await context.store.commit(crashed_over(issue), context.wall())

@@ -13,7 +13,7 @@ Item = tuple[Event, trio.Event | None]
 """An event, and what is set once everything that it led to is on disk and performed, if wanted."""
 
 
-class Inbox:
+class EventQueue:
     """Takes events from anybody, and gives them to the loop.
 
     Unbounded on purpose: producers must never block on, or drop, an exit. What agents say does not

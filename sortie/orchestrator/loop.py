@@ -17,10 +17,10 @@ from sortie.model import Issue, StoreError
 from sortie.orchestrator import effects
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.emergency_stop import record_crash, told_at_once
-from sortie.orchestrator.event_queue import Inbox, Item
+from sortie.orchestrator.event_queue import EventQueue, Item
 from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.journal import Journal
-from sortie.orchestrator.pending_commands import Commands
+from sortie.orchestrator.pending_commands import PendingCommands
 from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import (
     Backlog,
@@ -57,18 +57,18 @@ class Orchestrator:
         self,
         scheduler: Scheduler,
         settings: Settings,
-        office: OrchestratorContext,
+        context: OrchestratorContext,
         crashing: Callable[[], object] = lambda: None,
     ) -> None:
         self._scheduler = scheduler
         self._settings = settings
-        self._office = office
-        self._crew = WorkerPool(office)
-        self._inbox = Inbox()
+        self._context = context
+        self._workers = WorkerPool(context)
+        self._queue = EventQueue()
         self._policy: Policy = scheduler.snapshot(trio.current_time()).policy
         self._due_at = trio.current_time()
-        self._journal = Journal(office.store, office.wall, office.publish)
-        self._commands = Commands(self.tell)
+        self._journal = Journal(context.store, context.wall, context.publish)
+        self._commands = PendingCommands(self.tell)
         self.idle = trio.Event()
         self._crashing = crashing
         self.giving_up = False
@@ -117,12 +117,12 @@ class Orchestrator:
         return await self._commands.ask(command)
 
     def tell(self, event: Event) -> None:
-        """Put an event into the inbox."""
-        self._inbox.tell(event)
+        """Put an event into the queue."""
+        self._queue.tell(event)
 
     async def commit(self, event: Event) -> None:
-        """Put an event into the inbox and return once what it records is on disk."""
-        await self._inbox.commit(event)
+        """Put an event into the queue and return once what it records is on disk."""
+        await self._queue.commit(event)
 
     def apply(self, settings: Settings, policy: Policy) -> None:
         """Obey other settings; runs under way keep the rest of theirs."""
@@ -136,7 +136,7 @@ class Orchestrator:
 
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""
-        self._crew.cut()
+        self._workers.cut()
 
     async def run(self) -> None:
         """Feed the scheduler and perform its decisions until it is drained and all is on disk.
@@ -145,12 +145,12 @@ class Orchestrator:
         """
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as workers:
-                with told_at_once(self._crashing, self._office.publish):
+                with told_at_once(self._crashing, self._context.publish):
                     await self._rounds(background, workers)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
         answers = [
-            item for item in self._inbox.queued() if isinstance(item[0], ev.TransitionAnswered)
+            item for item in self._queue.queued() if isinstance(item[0], ev.TransitionAnswered)
         ]
         if answers:
             async with trio.open_nursery() as nursery:
@@ -168,7 +168,7 @@ class Orchestrator:
 
         A run whose start waits for its record has no worker that could exit.
         """
-        if not (self.giving_up and self._journal.error and self._crew.is_empty):
+        if not (self.giving_up and self._journal.error and self._workers.is_empty):
             return False  # as in nearly every round: a picture of all candidates is not for each
         return self._scheduler.snapshot(trio.current_time()).draining
 
@@ -182,7 +182,7 @@ class Orchestrator:
     async def _next_events(self) -> list[Item]:
         """Wait for an event or the scheduler's deadline, and take all that has queued up."""
         self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
-        return await self._inbox.take(self._due_at)
+        return await self._queue.take(self._due_at)
 
     async def _round(
         self,
@@ -193,7 +193,7 @@ class Orchestrator:
         self._due_at = trio.current_time()
         for event, done in batch:
             if isinstance(event, ev.IssueMoved):
-                self._crew.remember(event)
+                self._workers.remember(event)
             self._journal.add(await self._decide(event))
             if done is not None:
                 self._journal.add([done])
@@ -222,7 +222,7 @@ class Orchestrator:
             return await self._journal.write()
         except RecordRefused as exc:
             run_id = getattr(exc.record, "run_id", None)
-            known = self._crew.issue_of(run_id) if run_id is not None else None
+            known = self._workers.issue_of(run_id) if run_id is not None else None
             await self._record_crash(known or getattr(exc.record, "issue", None))
             raise
 
@@ -230,7 +230,7 @@ class Orchestrator:
         """Note which issue was being handled, so that a second crash over it parks it."""
         self._crashing()  # first, as the disk may hang
         if issue is not None:
-            await record_crash(issue, self._office)
+            await record_crash(issue, self._context)
 
     def _is_urgent(self, decision: Decision) -> bool:
         """Tell whether a decision is performed although the disk fails: it depends on no record.
@@ -238,7 +238,7 @@ class Orchestrator:
         A run whose start waits for the disk cannot be stopped before.
         """
         if isinstance(decision, do.StopWorker):
-            return self._crew.works_on(decision.run_id)
+            return self._workers.works_on(decision.run_id)
         return isinstance(decision, do.Poll | do.Refresh)
 
     def _do(
@@ -250,37 +250,37 @@ class Orchestrator:
             case _ if isinstance(item, Record):
                 self._note_record(item)
             case _ if isinstance(item, Note):
-                self._office.publish(fact_of_note(item))
+                self._context.publish(fact_of_note(item))
             case _:
                 self._perform(item, background, workers)
 
     def _note_record(self, record: Record) -> None:
         if isinstance(record, rec.RecordExit):
-            self._crew.finished(record)
+            self._workers.finished(record)
         elif (fact := fact_of_record(record)) is not None:
-            self._office.publish(fact)
+            self._context.publish(fact)
 
     def _perform(
         self, decision: do.Effect, background: trio.Nursery, workers: trio.Nursery
     ) -> None:
-        office = self._office
+        context = self._context
         match decision:
             case do.Poll():
                 states = self._settings.tracker.active_states
-                background.start_soon(effects.poll, office, states, self.tell)
+                background.start_soon(effects.poll, context, states, self.tell)
             case do.Refresh():
-                background.start_soon(effects.refresh, office, decision, self.tell)
+                background.start_soon(effects.refresh, context, decision, self.tell)
             case do.Transition():
-                background.start_soon(effects.hand_off, office, decision, self.tell)
+                background.start_soon(effects.hand_off, context, decision, self.tell)
             case do.CleanWorkspace():
-                background.start_soon(effects.clean, office, decision, self.tell)
+                background.start_soon(effects.clean, context, decision, self.tell)
             case do.Comment(issue, lifecycle, report):
                 body = effects.comment_on_end(report)
-                background.start_soon(effects.comment, office, issue, lifecycle, body)
+                background.start_soon(effects.comment, context, issue, lifecycle, body)
             case do.StartWorker():
                 self._start(decision, background, workers)
             case do.StopWorker():
-                self._crew.stop(decision)
+                self._workers.stop(decision)
             case do.Answer():
                 self._commands.answer(decision)
             case _:
@@ -292,11 +292,11 @@ class Orchestrator:
         settings = self._settings
         if settings.tracker.comments.on_dispatch:
             body = effects.comment_on_dispatch(start.streak.failures, start.host)
-            background.start_soon(effects.comment, self._office, start.issue, "dispatch", body)
+            background.start_soon(effects.comment, self._context, start.issue, "dispatch", body)
         reports = Reports(
             tell=self.tell,
             commit=self.commit,
-            publish=self._office.publish,
+            publish=self._context.publish,
             is_active=lambda issue: self._policy.is_active(issue),
         )
-        self._crew.start(start, settings, reports, workers)
+        self._workers.start(start, settings, reports, workers)

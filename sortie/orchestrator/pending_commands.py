@@ -15,19 +15,19 @@ PATIENCE = 7.0
 
 
 @dataclass(slots=True)
-class _Asked:
+class _Pending:
     """A command whose operator waits."""
 
     answered: trio.Event = field(default_factory=trio.Event)
     answer: Answer | None = None
 
 
-class Commands:
+class PendingCommands:
     """Brings commands and answers together; ``tell`` takes a command's event."""
 
     def __init__(self, tell: Callable[[Event], None]) -> None:
         self._tell = tell
-        self._asked: dict[int, _Asked] = {}
+        self._pending: dict[int, _Pending] = {}
         self._count = 0
 
     async def ask(self, command: Callable[[int], Event]) -> Answer | None:
@@ -37,17 +37,17 @@ class Commands:
         """
         self._count += 1
         number = self._count
-        asked = self._asked[number] = _Asked()
+        pending = self._pending[number] = _Pending()
         self._tell(command(number))
         try:
             with trio.move_on_after(PATIENCE):
-                await asked.answered.wait()
+                await pending.answered.wait()
         finally:
-            del self._asked[number]
-        return asked.answer
+            del self._pending[number]
+        return pending.answer
 
     def answer(self, answer: Answer) -> None:
         """Give an answer to who waits for it, if anybody still does."""
-        if (asked := self._asked.get(answer.ask)) is not None:
-            asked.answer = answer
-            asked.answered.set()
+        if (pending := self._pending.get(answer.ask)) is not None:
+            pending.answer = answer
+            pending.answered.set()

@@ -21,8 +21,8 @@ from sortie.worker import Assignment, Reports, Scopes, work
 class WorkerPool:
     """Knows each run's scopes and newest issue, from its start until its end is on record."""
 
-    def __init__(self, office: OrchestratorContext) -> None:
-        self._office = office
+    def __init__(self, context: OrchestratorContext) -> None:
+        self._context = context
         self._scopes: dict[RunId, Scopes] = {}
         self._issues: dict[RunId, tuple[Issue, float]] = {}
 
@@ -49,7 +49,7 @@ class WorkerPool:
     ) -> None:
         """Start a worker; its exit is told to ``reports``."""
         self._issues[start.run_id] = (start.issue, trio.current_time())
-        self._office.publish(
+        self._context.publish(
             facts.RunStarted(
                 run_id=start.run_id,
                 issue=start.issue,
@@ -73,13 +73,13 @@ class WorkerPool:
             attempt=start.streak.failures,
             fetched_at=start.fetched_at,
         )
-        report = await work(job, self._office.bench_for(start.host), reports, scopes)
+        report = await work(job, self._context.run_context_for(start.host), reports, scopes)
         del self._scopes[run_id]
         reports.tell(ev.WorkerExited(run_id, report))
 
     def stop(self, stop: do.StopWorker) -> None:
         """Stop a worker politely; it may have ended by itself meanwhile."""
-        self._office.publish(
+        self._context.publish(
             facts.RunStopping(run_id=stop.run_id, issue=stop.issue, reason=stop.reason)
         )
         if (scopes := self._scopes.get(stop.run_id)) is not None:
@@ -94,14 +94,14 @@ class WorkerPool:
         """Keep the newest issue of a run, for the facts about its end."""
         if moved.run_id in self._issues:
             self._issues[moved.run_id] = (moved.issue, self._issues[moved.run_id][1])
-            self._office.publish(facts.IssueMoved(run_id=moved.run_id, issue=moved.issue))
+            self._context.publish(facts.IssueMoved(run_id=moved.run_id, issue=moved.issue))
 
     def finished(self, record: rec.RecordExit) -> None:
         """Tell of a run's end, now that it is on record."""
         if record.run_id not in self._issues:
             return
         issue, began = self._issues.pop(record.run_id)
-        self._office.publish(
+        self._context.publish(
             facts.RunFinished(
                 run_id=record.run_id,
                 issue=issue,

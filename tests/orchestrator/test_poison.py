@@ -132,8 +132,8 @@ async def test_a_prompt_that_cannot_be_rendered_costs_one_issue(clock: MockClock
     """It fails as a template error and is retried at leisure; the others are worked on."""
     world = poisoned()
     prompt = Prompt(source="{% if issue.identifier == 'A' %}{{ issue.nothing }}{% endif %}Work.")
-    healthy = world.bench_for("local")
-    setattr(world, "bench_for", lambda _host: replace(healthy, prompt=prompt))  # noqa: B010
+    healthy = world.run_context_for("local")
+    setattr(world, "run_context_for", lambda _host: replace(healthy, prompt=prompt))  # noqa: B010
 
     async with world.life():
         await good_ones(world)

@@ -97,17 +97,17 @@ class World:
         await self.store.commit(records, self.wall())
         ids = run_ids(UUID(int=self.lives))
         self.scheduler = AuditedScheduler(policy, now=now, new_run_id=ids, memory=memory).audit()
-        office = OrchestratorContext(
+        context = OrchestratorContext(
             store=self.store,
             tracker=GuardedTracker(self.tracker, self.publish),
             publish=self.publish,
-            bench_for=self.bench_for,
+            run_context_for=self.run_context_for,
             preflight=self._preflight,
             wall=self.wall,
         )
-        return Orchestrator(self.scheduler, self.settings, office)
+        return Orchestrator(self.scheduler, self.settings, context)
 
-    def bench_for(self, host: str) -> RunContext:
+    def run_context_for(self, host: str) -> RunContext:
         """Return the tools of a run."""
         return RunContext(
             settings=self.settings,

@@ -45,9 +45,9 @@ class FileTracker:
     """
 
     def __init__(
-        self, shelf: IssueFiles, sightings: Sightings, now: Callable[[], datetime]
+        self, files: IssueFiles, sightings: Sightings, now: Callable[[], datetime]
     ) -> None:
-        self._shelf = shelf
+        self._files = files
         self._sightings = sightings
         self._now = now
         self._reading = Reading()
@@ -112,7 +112,7 @@ class FileTracker:
                 return self._reading
             self._looks_begun += 1
             self._reading = await run_in_thread(
-                self._shelf.look,
+                self._files.look,
                 self._reading,
                 self._now().timestamp(),
                 abandon_on_cancel=True,
@@ -129,7 +129,7 @@ class FileTracker:
                 while True:
                     try:
                         return await run_in_thread(
-                            self._shelf.change, self._reading, issue.id, expected, change
+                            self._files.change, self._reading, issue.id, expected, change
                         )
                     except LockTaken:
                         await trio.sleep(_LOCK_INTERVAL)

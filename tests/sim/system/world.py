@@ -178,7 +178,7 @@ class SimWorld:
         tracker = GuardedTracker(SimTracker(self.tracked, plug), publish)
         agent = SimAgent(self._agents, self.moods, plug)
 
-        def bench() -> RunContext:
+        def run_context() -> RunContext:
             return RunContext(
                 settings=self.settings,
                 prompt=PROMPT,
@@ -193,17 +193,17 @@ class SimWorld:
             )
 
         async def preflight() -> Readiness:
-            return await self._preflight(store, bench())
+            return await self._preflight(store, run_context())
 
-        office = OrchestratorContext(
+        context = OrchestratorContext(
             store=store,
             tracker=tracker,
             publish=publish,
-            bench_for=lambda _host: bench(),
+            run_context_for=lambda _host: run_context(),
             preflight=preflight,
             wall=self.wall,
         )
-        return Life(plug, transport, Orchestrator(scheduler, self.settings, office), scheduler)
+        return Life(plug, transport, Orchestrator(scheduler, self.settings, context), scheduler)
 
     async def _recover(self, store: SimStore, transport: SimTransport, plug: Plug) -> Memory:
         recovery = Recovery(
@@ -239,11 +239,11 @@ class SimWorld:
 
         return publish
 
-    async def _preflight(self, store: SimStore, bench: RunContext) -> Readiness:
+    async def _preflight(self, store: SimStore, run: RunContext) -> Readiness:
         chances = self.chances
         try:
             await store.check()
-            await bench.workspaces.check()
+            await run.workspaces.check()
         except (StoreError, WorkspaceError) as exc:
             return Readiness(fault=str(exc))
         if chances.crashes:

@@ -31,11 +31,11 @@ def titles(reading: Reading) -> list[str]:
 
 def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: Path) -> None:
     """For two seconds after a change its times prove nothing; from then on they do."""
-    shelf = IssueFiles(file.parent)
+    files = IssueFiles(file.parent)
     changed = changed_at(file)
 
-    early = shelf.look(Reading(), changed + 1.9)
-    late = shelf.look(early, changed + 2.1)
+    early = files.look(Reading(), changed + 1.9)
+    late = files.look(early, changed + 2.1)
 
     assert early.documents["A.md"].stamp is None
     assert late.documents["A.md"].stamp == disk.stamp(file.stat())
@@ -44,16 +44,16 @@ def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: P
 
 def test_a_trusted_file_is_not_read_again(file: Path) -> None:
     """What is known of it is given, until its times change."""
-    shelf = IssueFiles(file.parent)
-    known = shelf.look(Reading(), changed_at(file) + 10)
+    files = IssueFiles(file.parent)
+    known = files.look(Reading(), changed_at(file) + 10)
     file.unlink()
     file.write_bytes(b"\xff")
     pretended = replace(known.documents["A.md"], stamp=disk.stamp(file.stat()))
     unread = replace(known, documents={"A.md": pretended})
 
-    trusted = shelf.look(unread, 0.0)
+    trusted = files.look(unread, 0.0)
     file.touch()
-    read = shelf.look(unread, 0.0)
+    read = files.look(unread, 0.0)
 
     assert trusted is unread
     assert titles(read) == []
@@ -62,14 +62,14 @@ def test_a_trusted_file_is_not_read_again(file: Path) -> None:
 
 def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
     """Nothing is put together again where every file is as it was, fresh ones included."""
-    shelf = IssueFiles(file.parent)
+    files = IssueFiles(file.parent)
 
-    first = shelf.look(Reading(), 0.0)
-    second = shelf.look(first, 0.0)
+    first = files.look(Reading(), 0.0)
+    second = files.look(first, 0.0)
     file.with_name("B.md").write_bytes(file.read_bytes())
-    third = shelf.look(second, 0.0)
+    third = files.look(second, 0.0)
     file.unlink()
-    fourth = shelf.look(third, 0.0)
+    fourth = files.look(third, 0.0)
 
     assert second is first
     assert set(third.found) == {"A", "B"}

@@ -25,7 +25,7 @@ from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now
 from tests.trackers.file.yamlwords import NO_VALUE
 
 
-class HangingShelf(IssueFiles):
+class HangingFiles(IssueFiles):
     """A disk whose first look hangs until it is let go."""
 
     def __init__(self, path: Path) -> None:
@@ -287,8 +287,8 @@ async def test_files_that_come_and_go_during_a_poll_are_no_error(
 
 async def test_those_who_ask_meanwhile_share_the_next_look(folder: Path, memory: Memory) -> None:
     """A question asked during a look is answered by a later one, which serves all that wait."""
-    shelf = HangingShelf(folder)
-    tracker = FileTracker(shelf, memory, now)
+    files = HangingFiles(folder)
+    tracker = FileTracker(files, memory, now)
     answers: list[set[str]] = []
 
     async def ask() -> None:
@@ -297,29 +297,29 @@ async def test_those_who_ask_meanwhile_share_the_next_look(folder: Path, memory:
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
-            await trio.to_thread.run_sync(shelf.hangs.wait)
+            await trio.to_thread.run_sync(files.hangs.wait)
             for _ in range(20):
                 nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
-            shelf.let_go.set()
+            files.let_go.set()
 
     assert len(answers) == 21
-    assert shelf.looks == 2
+    assert files.looks == 2
 
 
 async def test_a_cancelled_look_leaves_the_tracker_usable(folder: Path, memory: Memory) -> None:
     """Shutdown does not wait for a disk that hangs, and the next question is answered."""
     write(folder, "A.md")
-    shelf = HangingShelf(folder)
-    tracker = FileTracker(shelf, memory, now)
+    files = HangingFiles(folder)
+    tracker = FileTracker(files, memory, now)
 
     with trio.fail_after(10):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(names, tracker)
-            await trio.to_thread.run_sync(shelf.hangs.wait)
+            await trio.to_thread.run_sync(files.hangs.wait)
             nursery.cancel_scope.cancel()
         found = await names(tracker)
-    shelf.let_go.set()
+    files.let_go.set()
 
     assert found == {"A"}
 
