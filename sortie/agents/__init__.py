@@ -1,20 +1,14 @@
-"""The port to coding agents, and the loader that finds an adapter by its kind.
-
-An adapter is a folder here, named as its kind with ``-`` as ``_``, whose package holds
-``ADAPTER``. Nobody imports one by name.
-"""
+"""The port to coding agents. Nobody imports an adapter by name: ADAPTERS finds it by its kind."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from sortie.adapters import Adapters
 from sortie.model import AgentEvent, RunId, TurnResult
 from sortie.transports import Transport
 
@@ -110,16 +104,4 @@ class AgentAdapter:
     simulators: frozenset[str] = frozenset()
 
 
-@cache
-def kinds() -> tuple[str, ...]:
-    """Return the kinds of agent there are, sorted."""
-    return tuple(sorted(m.name.replace("_", "-") for m in iter_modules(__path__) if m.ispkg))
-
-
-def load(kind: str) -> AgentAdapter:
-    """Return the adapter of a kind. Raises LookupError for an unknown one."""
-    if kind not in kinds():
-        raise LookupError(f"no agent of kind {kind!r}; known: {', '.join(kinds())}")
-    adapter = import_module(f"{__name__}.{kind.replace('-', '_')}").ADAPTER
-    assert isinstance(adapter, AgentAdapter)
-    return adapter
+ADAPTERS = Adapters(__name__, AgentAdapter)

@@ -1,6 +1,6 @@
 """Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
 
-from sortie.config.decode import Decoded, decode
+from sortie.config.decode import SECTIONS, Decoded, decode
 from sortie.config.reload import keep_restart_only, needs_restart
 from sortie.config.schemas import BlockSchema, Override, Schemas, Surroundings
 from sortie.config.settings import (
@@ -20,6 +20,7 @@ from sortie.config.tree import Node, Place
 from sortie.config.values import Frozen, PathText, Secret
 
 __all__ = [
+    "SECTIONS",
     "AgentSettings",
     "Block",
     "BlockSchema",

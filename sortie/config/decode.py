@@ -86,8 +86,8 @@ def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded
 def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings | None:
     _warn_of_unknown_keys(report, schemas)
     drop_useless_limits(report)
-    tracker = _chosen(report, "tracker", schemas.trackers, None)
-    agent = _chosen(report, "agent", schemas.agents, AgentSettings.model_fields["kind"].default)
+    tracker = _chosen(report, schemas, "tracker", None)
+    agent = _chosen(report, schemas, "agent", AgentSettings.model_fields["kind"].default)
     as_written = report.document
     parts: dict[str, Any] = {
         name: decode_block((name,), model, around, report) for name, model in SECTIONS.items()
@@ -134,16 +134,19 @@ def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
 
 
 def _chosen(
-    report: Report, section: str, known: Mapping[str, BlockSchema], default: str | None
+    report: Report, schemas: Schemas, section: str, default: str | None
 ) -> BlockSchema | None:
     """Return the schema of the chosen adapter; a kind that is none is reported and replaced."""
+    known = schemas.agents if section == "agent" else schemas.trackers
     block, path = report.document.at((section,)), (section, "kind")
     if block is not None and not isinstance(block.value, Mapping):
         return None
     node = report.document.at(path) or Node(value=default, place=report.nearest(path).where)
     if isinstance(node.value, str) and node.value in known:
         return known[node.value]
-    report.error(node, path, _about_kind(node.value, known))
+    broken = schemas.broken.get((section, str(node.value)))
+    message = _about_kind(node.value, known) if broken is None else f"cannot be used: {broken}"
+    report.error(node, path, message)
     report.replace(path, Node(value="unknown", place=node.place))
     return None
 

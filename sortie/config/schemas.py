@@ -27,10 +27,15 @@ class BlockSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schemas:
-    """The blocks of all adapters, by kind."""
+    """The blocks of all adapters, by kind.
+
+    ``broken`` says what is wrong with adapters that are there and cannot be used, by the section
+    whose ``kind`` names them and that kind.
+    """
 
     agents: Mapping[str, BlockSchema]
     trackers: Mapping[str, BlockSchema]
+    broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[BlockSchema]:
         """Yield every adapter's block."""

@@ -55,7 +55,7 @@ class RunContexts:
     def use(self, workflow: Workflow) -> None:
         """Let the next runs start under other settings. Raises SortieError where none can."""
         settings = workflow.settings
-        adapter = agents.load(settings.agent.kind)
+        adapter = agents.ADAPTERS.load(settings.agent.kind)
         agent = adapter.create(
             agents.AgentContext(
                 command=settings.agent.command,
@@ -102,7 +102,7 @@ class RunContexts:
 
 async def agent_program(bench: RunContext) -> tuple[str, ...]:
     """Return the command with which agents are launched here. Raises AgentError."""
-    adapter = agents.load(bench.settings.agent.kind)
+    adapter = agents.ADAPTERS.load(bench.settings.agent.kind)
     return await resolve_command(
         bench.settings.agent.command,
         adapter.default_command,
@@ -124,7 +124,7 @@ async def has_program(bench: RunContext) -> bool:
 
 async def simulator_of(bench: RunContext) -> str | None:
     """Return the path of the agent's program where it only stands in for the agent."""
-    simulators = agents.load(bench.settings.agent.kind).simulators
+    simulators = agents.ADAPTERS.load(bench.settings.agent.kind).simulators
     try:
         command = await agent_program(bench)
     except AgentError:

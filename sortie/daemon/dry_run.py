@@ -132,7 +132,7 @@ async def _missing_program(options: RunOptions, settings: Settings) -> str | Non
     """Say why no agent could be launched on this machine, None where one could."""
     if settings.worker.ssh_hosts:
         return None
-    adapter, path = agents.load(settings.agent.kind), options.environ.get("PATH")
+    adapter, path = agents.ADAPTERS.load(settings.agent.kind), options.environ.get("PATH")
     transport = LocalTransport(path or "")
     try:
         await resolve_command(settings.agent.command, adapter.default_command, transport, path)

@@ -39,7 +39,7 @@ class FreshSightings:
 def make_tracker(workflow: Workflow, sightings: trackers.Sightings) -> Tracker:
     """Make the tracker that the settings name."""
     settings = workflow.settings
-    adapter = trackers.load(settings.tracker.kind)
+    adapter = trackers.ADAPTERS.load(settings.tracker.kind)
     api_key = settings.tracker.api_key
     return adapter.create(
         trackers.TrackerContext(

@@ -1,21 +1,15 @@
-"""The port to issue trackers, and the loader that finds an adapter by its kind.
-
-An adapter is a folder here, named as its kind, whose package holds ``ADAPTER``. Nobody imports
-one by name.
-"""
+"""The port to issue trackers. Nobody imports an adapter by name: ADAPTERS finds it by its kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Protocol
 
 from pydantic import BaseModel
 
+from sortie.adapters import Adapters
 from sortie.model import Issue, IssueId, Sighting, TrackerError
 
 
@@ -118,16 +112,4 @@ class TrackerAdapter:
     create: Callable[[TrackerContext], Tracker]
 
 
-@cache
-def kinds() -> tuple[str, ...]:
-    """Return the kinds of tracker there are, sorted."""
-    return tuple(sorted(m.name for m in iter_modules(__path__) if m.ispkg))
-
-
-def load(kind: str) -> TrackerAdapter:
-    """Return the adapter of a kind. Raises LookupError for an unknown one."""
-    if kind not in kinds():
-        raise LookupError(f"no tracker of kind {kind!r}; known: {', '.join(kinds())}")
-    adapter = import_module(f"{__name__}.{kind}").ADAPTER
-    assert isinstance(adapter, TrackerAdapter)
-    return adapter
+ADAPTERS = Adapters(__name__, TrackerAdapter)

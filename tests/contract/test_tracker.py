@@ -22,7 +22,7 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
 )
-from sortie.trackers import IssuesRead, Tracker, TrackerContext, load
+from sortie.trackers import ADAPTERS, IssuesRead, Tracker, TrackerContext
 from tests.trackers.fake import FakeTracker
 
 THEN = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -124,7 +124,7 @@ class _NoSightings:
 
 
 def _file_tracker(path: Path) -> Tracker:
-    adapter = load("file")
+    adapter = ADAPTERS.load("file")
     settings = adapter.block.model_validate({"path": str(path)})
     return adapter.create(
         TrackerContext(settings=settings, directory=path.parent, sightings=_NoSightings())

@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from sortie import agents, trackers
 from sortie.config import (
     Frozen,
     Settings,
@@ -52,8 +51,7 @@ LOOKUPS = {
 
 
 def adapters() -> list[tuple[str, type[BaseModel]]]:
-    found = [(t.block_name, t.block) for t in map(trackers.load, trackers.kinds())]
-    return found + [(a.block_name, a.block) for a in map(agents.load, agents.kinds())]
+    return [(schema.block_name, schema.model) for schema in schemas().blocks()]
 
 
 def leaves() -> Iterator[tuple[str, FieldInfo]]:

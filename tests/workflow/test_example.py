@@ -9,36 +9,23 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from sortie import agents, trackers
-from sortie.config import BlockSchema, Schemas, Settings
+from sortie.config import Settings
 from sortie.config.fields import fields_of, leaves_of, sections_of
+from sortie.daemon.workflow_file import schemas
 from sortie.workflow import Workflow, load
 
 EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"
 
-SCHEMAS = Schemas(
-    agents={
-        adapter.kind: BlockSchema(
-            block_name=adapter.block_name, model=adapter.block, warn=adapter.warn
-        )
-        for adapter in map(agents.load, agents.kinds())
-    },
-    trackers={
-        adapter.kind: BlockSchema(block_name=adapter.block_name, model=adapter.block)
-        for adapter in map(trackers.load, trackers.kinds())
-    },
-)
-
 
 def loaded(path: Path) -> Workflow:
     """Load a workflow with the adapters there are."""
-    return load(path, schemas=SCHEMAS, env={"HOME": "/home/me", "SORTIE_TOKEN": "token"})
+    return load(path, schemas=schemas(), env={"HOME": "/home/me", "SORTIE_TOKEN": "token"})
 
 
 def models() -> Iterator[tuple[str, type[BaseModel]]]:
     """Yield every block that a WORKFLOW.md can have."""
     yield from sections_of(Settings).items()
-    for schema in SCHEMAS.blocks():
+    for schema in schemas().blocks():
         yield schema.block_name, schema.model
 
 

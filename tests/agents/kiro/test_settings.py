@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from sortie.agents import load
+from sortie.agents import ADAPTERS
 from sortie.agents.kiro.settings import KiroSettings, warn
 from sortie.kiro.arguments import ChatOptions
 
 
 def test_the_adapter_is_found_by_its_kind() -> None:
     """The loader finds the folder, and its ADAPTER says what the rest needs to know."""
-    adapter = load("kiro")
+    adapter = ADAPTERS.load("kiro")
 
     assert (adapter.kind, adapter.block_name, adapter.block) == ("kiro", "kiro", KiroSettings)
     assert (adapter.default_command, adapter.env_names) == ("kiro-cli", ("KIRO_API_KEY",))
