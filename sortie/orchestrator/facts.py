@@ -25,11 +25,11 @@ def fact_of_note(note: Note) -> Fact:
             return facts.HoldEnded(
                 issue_id=issue.id, issue_identifier=issue.identifier, reason=reason
             )
-        case do.HostRested(host, message, seconds):
+        case do.HostResting(host, message, seconds):
             return facts.HostRested(host=host, message=message, seconds=seconds)
-        case do.HostGivenUp(host):
+        case do.HostAbandoned(host):
             return facts.HostGivenUp(host=host)
-        case do.HostBack(host):
+        case do.HostRecovered(host):
             return facts.HostBack(host=host)
         case _:
             assert_never(note)

@@ -108,7 +108,7 @@ class Orchestrator:
         """Return how an issue stands, by identifier or id; a sentence where it is not known."""
         return self._scheduler.explain_issue(name, trio.current_time())
 
-    async def ask(self, command: Callable[[int], Event]) -> do.Answer | None:
+    async def ask(self, command: Callable[[int], Event]) -> do.AnswerCommand | None:
         """Have an operator's command obeyed, and return the answer once it is on record.
 
         ``command`` makes the event of its number. None: it was not on record in time;
@@ -274,14 +274,14 @@ class Orchestrator:
                 background.start_soon(effects.hand_off, context, decision, self.tell)
             case do.CleanWorkspace():
                 background.start_soon(effects.clean, context, decision, self.tell)
-            case do.Comment(issue, lifecycle, report):
+            case do.PostComment(issue, lifecycle, report):
                 body = effects.comment_on_end(report)
                 background.start_soon(effects.comment, context, issue, lifecycle, body)
             case do.StartWorker():
                 self._start(decision, background, workers)
             case do.StopWorker():
                 self._workers.stop(decision)
-            case do.Answer():
+            case do.AnswerCommand():
                 self._commands.answer(decision)
             case _:
                 assert_never(decision)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import trio
 
 from sortie.scheduler import Event
-from sortie.scheduler.decisions import Answer
+from sortie.scheduler.decisions import AnswerCommand
 
 PATIENCE = 7.0
 """Seconds that an operator waits for a command to be on record; who asks by HTTP waits for 10."""
@@ -19,7 +19,7 @@ class _Pending:
     """A command whose operator waits."""
 
     answered: trio.Event = field(default_factory=trio.Event)
-    answer: Answer | None = None
+    answer: AnswerCommand | None = None
 
 
 class PendingCommands:
@@ -30,7 +30,7 @@ class PendingCommands:
         self._pending: dict[int, _Pending] = {}
         self._count = 0
 
-    async def ask(self, command: Callable[[int], Event]) -> Answer | None:
+    async def ask(self, command: Callable[[int], Event]) -> AnswerCommand | None:
         """Tell the event that ``command`` makes of its number, and wait for the answer.
 
         None: there was none within PATIENCE.
@@ -46,7 +46,7 @@ class PendingCommands:
             del self._pending[number]
         return pending.answer
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: AnswerCommand) -> None:
         """Give an answer to who waits for it, if anybody still does."""
         if (pending := self._pending.get(answer.ask)) is not None:
             pending.answer = answer

@@ -34,15 +34,15 @@ class Backlog:
     first_blocked: tuple[Kept, ...]
 
 
-def backlog(book: SchedulerState, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
+def backlog(state: SchedulerState, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
     """Return what is kept back, with ``shown`` issues of either kind at most.
 
     ``unfit`` are those of a snapshot: with thousands of issues their gates are not asked twice.
     """
-    view = View(book, Load(book), now)
+    view = View(state, Load(state), now)
     queued: list[Issue] = []
     blocked: list[Issue] = []
-    for _, issue, waited in queue(book):
+    for _, issue, waited in queue(state):
         if waited is None:
             (blocked if issue.id in unfit else queued).append(issue)
     return Backlog(

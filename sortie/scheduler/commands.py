@@ -18,7 +18,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.decisions import Answer
+from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
 from sortie.scheduler.gates import FITNESS, ROOM, SPENT, Load, View, closed
@@ -30,56 +30,56 @@ from sortie.scheduler.state import SchedulerState
 _RETRIED = "an operator asked for a retry"
 
 
-def poll_now(book: SchedulerState, now: float) -> None:
+def poll_now(state: SchedulerState, now: float) -> None:
     """Poll at once; if a poll is under way its answer may be old already, so once more after it."""
-    book.refresh_asked = book.polling
-    book.poll_at = min(book.poll_at, now)
-    book.reconcile_at = min(book.reconcile_at, now)
+    state.refresh_asked = state.polling
+    state.poll_at = min(state.poll_at, now)
+    state.reconcile_at = min(state.reconcile_at, now)
 
 
-def change_policy(book: SchedulerState, policy: Policy, now: float) -> None:
+def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     """Obey other settings from now on, also for what runs: states may mean something else."""
-    old, book.policy = book.policy, policy
-    book.unsettled = True
-    for claim in list(book.claims.values()):
-        book.in_hand = claim.issue
+    old, state.policy = state.policy, policy
+    state.unsettled = True
+    for claim in list(state.claims.values()):
+        state.in_hand = claim.issue
         if isinstance(claim, Held) and ended_by_reload(claim, old, policy):
-            book.end_hold(claim, "the settings changed")
-    book.hosts.forget(policy.hosts, settings_changed=True)
-    poll_now(book, now)
+            state.end_hold(claim, "the settings changed")
+    state.hosts.forget(policy.hosts, settings_changed=True)
+    poll_now(state, now)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What becomes of a command; see Answer."""
+    """What becomes of a command; see AnswerCommand."""
 
     verdict: Literal["done", "unknown", "conflict"]
     message: str
 
 
-def answer(book: SchedulerState, ask: int, reply: Reply) -> None:
+def answer(state: SchedulerState, ask: int, reply: Reply) -> None:
     """Have an operator told, where one waits for it."""
     if ask:
-        book.out.append(Answer(ask, reply.verdict, reply.message))
+        state.out.append(AnswerCommand(ask, reply.verdict, reply.message))
 
 
-def refresh(book: SchedulerState, now: float) -> Reply:
+def refresh(state: SchedulerState, now: float) -> Reply:
     """Poll and reconcile at once, with a look at the issues of all workspaces."""
-    if book.draining:
+    if state.draining:
         return Reply("conflict", "the daemon is stopping and polls no more")
-    book.check_workspaces_at = now
-    poll_now(book, now)
+    state.check_workspaces_at = now
+    poll_now(state, now)
     return Reply("done", "a poll was asked for")
 
 
-def pause(book: SchedulerState, *, paused: bool) -> Reply:
+def pause(state: SchedulerState, *, paused: bool) -> Reply:
     """Start no run until dispatch is resumed, or resume it."""
-    running = sum(1 for _ in book.worked())
+    running = sum(1 for _ in state.worked())
     done = f"dispatch is paused; {_runs(running)}" if paused else "dispatch goes on"
-    if paused != book.paused:
-        book.paused = paused
-        book.unsettled = True
-        book.out.append(rec.RecordPause(paused=paused))
+    if paused != state.paused:
+        state.paused = paused
+        state.unsettled = True
+        state.out.append(rec.RecordPause(paused=paused))
     return Reply("done", done)
 
 
@@ -89,46 +89,46 @@ def _runs(count: int) -> str:
     return "one run goes on" if count == 1 else f"{count} runs go on"
 
 
-def stop(book: SchedulerState, name: str, now: float) -> Reply:
+def stop(state: SchedulerState, name: str, now: float) -> Reply:
     """End an issue's run or wait and park it; a candidate is parked before it runs."""
-    issue = book.find(name)
+    issue = state.find(name)
     if issue is None:
-        return Reply("unknown", unknown(book, name))
-    book.in_hand = issue
-    if isinstance(book.claims.get(issue.id), Rechecking):
-        put_back(book, issue.id)
-    match book.claims.get(issue.id):
+        return Reply("unknown", unknown(state, name))
+    state.in_hand = issue
+    if isinstance(state.claims.get(issue.id), Rechecking):
+        put_back(state, issue.id)
+    match state.claims.get(issue.id):
         case Starting() | Running() | Stopping() as claim:
-            return _stop_run(book, claim)
+            return _stop_run(state, claim)
         case HandingOff(token=int()) as claim:
             if not claim.stopped:
-                book.out.append(rec.ForgetRetry(issue_id=issue.id))
-                book.out.append(_promised(issue))
-                book.claims[issue.id] = replace(claim, stopped=True)
+                state.out.append(rec.ForgetRetry(issue_id=issue.id))
+                state.out.append(_promised(issue))
+                state.claims[issue.id] = replace(claim, stopped=True)
             return Reply("done", f"{issue.identifier} is held if the handoff under way fails")
         case Waiting() | HandingOff() as claim:
-            book.out.append(rec.ForgetRetry(issue_id=issue.id))
-            book.hold(claim.issue, HoldReason.OPERATOR, STOPPED, now)
+            state.out.append(rec.ForgetRetry(issue_id=issue.id))
+            state.hold(claim.issue, HoldReason.OPERATOR, STOPPED, now)
         case Held() as claim:
-            _hold_again(book, claim, now)
+            _hold_again(state, claim, now)
         case Cleaning():
             message = f"{issue.identifier} is {issue.state}, and its workspace is being removed"
             return Reply("conflict", message)
         case _:
-            book.hold(issue, HoldReason.OPERATOR, STOPPED, now)
+            state.hold(issue, HoldReason.OPERATOR, STOPPED, now)
     return Reply("done", f"{issue.identifier} is held")
 
 
-def _stop_run(book: SchedulerState, claim: Starting | Running | Stopping) -> Reply:
+def _stop_run(state: SchedulerState, claim: Starting | Running | Stopping) -> Reply:
     """End a run; the hold to come is on record at once, lest a crash on the way loses it."""
     issue = claim.issue
     if not isinstance(claim, Stopping):
-        book.out.append(_promised(issue))
-        book.stop(claim, StopReason.OPERATOR)
+        state.out.append(_promised(issue))
+        state.stop(claim, StopReason.OPERATOR)
     elif claim.reason is not StopReason.OPERATOR:
-        book.out.append(_promised(issue))
-        book.claims[issue.id] = replace(claim, reason=StopReason.OPERATOR)
-    if book.policy.is_terminal(issue):
+        state.out.append(_promised(issue))
+        state.claims[issue.id] = replace(claim, reason=StopReason.OPERATOR)
+    if state.policy.is_terminal(issue):
         return Reply(
             "done", f"{issue.identifier} is being stopped; it is {issue.state}, so no hold"
         )
@@ -139,53 +139,55 @@ def _promised(issue: Issue) -> rec.RecordHold:
     return rec.RecordHold(issue=issue, reason=HoldReason.OPERATOR, detail=STOPPED, settled=False)
 
 
-def _hold_again(book: SchedulerState, claim: Held, now: float) -> None:
+def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
     """Make a hold the operator's; its baseline stays, settled or not."""
     if claim.reason is HoldReason.OPERATOR:
         return
     reason, detail = HoldReason.OPERATOR, STOPPED
-    book.claims[claim.issue.id] = replace(claim, reason=reason, detail=detail, since=now)
-    book.out.append(
+    state.claims[claim.issue.id] = replace(claim, reason=reason, detail=detail, since=now)
+    state.out.append(
         rec.RecordHold(issue=claim.issue, reason=reason, detail=detail, settled=claim.settled)
     )
 
 
-def retry(book: SchedulerState, name: str, now: float) -> Reply:
+def retry(state: SchedulerState, name: str, now: float) -> Reply:
     """Make a waiting or held issue due now, with its attempts counted anew.
 
     A handoff that waits or failed is tried again by itself, without the agent.
     """
-    issue = book.find(name)
+    issue = state.find(name)
     if issue is None:
-        return Reply("unknown", unknown(book, name))
-    book.in_hand = issue
-    claim = book.claims.get(issue.id)
-    if reason := _not_retried(book, issue, claim, now):
+        return Reply("unknown", unknown(state, name))
+    state.in_hand = issue
+    claim = state.claims.get(issue.id)
+    if reason := _not_retried(state, issue, claim, now):
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     match claim:
         case HandingOff():
-            book.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
-        case Held(reason=HoldReason.HANDOFF_FAILED) if book.policy.handoff_state:
-            book.end_hold(claim, _RETRIED)
-            book.hand_off(issue, Streak(), now, tries=0, delay=0.0)
+        case Held(reason=HoldReason.HANDOFF_FAILED) if state.policy.handoff_state:
+            state.end_hold(claim, _RETRIED)
+            state.hand_off(issue, Streak(), now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
         case Held():
-            book.end_hold(claim, _RETRIED)
+            state.end_hold(claim, _RETRIED)
         case _:
             pass
-    book.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
-    return Reply("done", f"{issue.identifier} is due now{_but(book, issue, now)}")
+    state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)
+    return Reply("done", f"{issue.identifier} is due now{_but(state, issue, now)}")
 
 
-def _not_retried(book: SchedulerState, issue: Issue, claim: Claim | None, now: float) -> str | None:
+def _not_retried(
+    state: SchedulerState, issue: Issue, claim: Claim | None, now: float
+) -> str | None:
     """Say why a retry is not possible, None where it is."""
     match claim:
         case None:
-            return f"it neither waits nor is held{_but(book, issue, now)}"
+            return f"it neither waits nor is held{_but(state, issue, now)}"
         case HandingOff(token=int()):
             return "its handoff is under way"
-        case Waiting() | HandingOff() | Held() if not book.policy.is_active(issue):
+        case Waiting() | HandingOff() | Held() if not state.policy.is_active(issue):
             return f"its state {issue.state} is not active"
         case Waiting() | HandingOff() | Held():
             return None
@@ -201,20 +203,20 @@ def _not_retried(book: SchedulerState, issue: Issue, claim: Claim | None, now: f
             assert_never(claim)
 
 
-def _but(book: SchedulerState, issue: Issue, now: float) -> str:
+def _but(state: SchedulerState, issue: Issue, now: float) -> str:
     """Say what still keeps an issue from running, by the gates that a claim does not close."""
-    view = View(book, Load(book), now)
-    spent = SPENT if book.over_budget(issue.id) else None
+    view = View(state, Load(state), now)
+    spent = SPENT if state.over_budget(issue.id) else None
     reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
     return f", but {reason}" if reason else ""
 
 
-def shut_down(book: SchedulerState) -> None:
+def shut_down(state: SchedulerState) -> None:
     """Stop every run and start none; what waits is on record for the next start."""
-    if book.draining:
+    if state.draining:
         return
-    book.draining = True
-    for claim in list(book.claims.values()):
+    state.draining = True
+    for claim in list(state.claims.values()):
         if isinstance(claim, Starting | Running):
-            book.in_hand = claim.issue
-            book.stop(claim, StopReason.SHUTDOWN)
+            state.in_hand = claim.issue
+            state.stop(claim, StopReason.SHUTDOWN)

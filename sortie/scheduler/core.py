@@ -21,7 +21,7 @@ from sortie.scheduler.commands import (
     shut_down,
     stop,
 )
-from sortie.scheduler.decisions import CleanWorkspace, Decision, HostGivenUp, Poll
+from sortie.scheduler.decisions import CleanWorkspace, Decision, HostAbandoned, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.exits import cleaned, exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
@@ -70,7 +70,7 @@ class Scheduler:
         epoch: float = 0.0,
     ) -> None:
         memory = memory or Memory()
-        self._book = SchedulerState(
+        self._state = SchedulerState(
             policy=policy,
             new_run_id=new_run_id,
             epoch=epoch,
@@ -87,27 +87,27 @@ class Scheduler:
     @property
     def drained(self) -> bool:
         """True once shutdown was requested and no worker is left."""
-        return self._book.draining and not any(self._book.worked())
+        return self._state.draining and not any(self._state.worked())
 
     @property
     def in_hand(self) -> Issue | None:
         """The issue that was looked at last; where ``handle`` raises, it may be why."""
-        return self._book.in_hand
+        return self._state.in_hand
 
     @property
     def idle_polls(self) -> int:
         """How many good polls in a row found nothing to do or to wait for."""
-        return self._book.idle_polls
+        return self._state.idle_polls
 
     def wakeup_at(self) -> float:
         """Return when ``handle(TimePassed())`` next has something to do; inf: no time will."""
-        book = self._book
-        if book.draining:
+        state = self._state
+        if state.draining:
             return math.inf
-        deadline = book.reconcile_at if book.polling else min(book.poll_at, book.reconcile_at)
-        if book.unsettled:
-            deadline = min(deadline, book.silent_until)
-        for claim in book.claims.values():
+        deadline = state.reconcile_at if state.polling else min(state.poll_at, state.reconcile_at)
+        if state.unsettled:
+            deadline = min(deadline, state.silent_until)
+        for claim in state.claims.values():
             match claim:
                 case Waiting(due=False):
                     deadline = min(deadline, max(claim.due_at, claim.again_at))
@@ -117,139 +117,139 @@ class Scheduler:
                     deadline = min(deadline, stop_at)
                 case _:
                     pass
-        return min(deadline, confirm_missing_at(book), book.hosts.wakeup_at())
+        return min(deadline, confirm_missing_at(state), state.hosts.wakeup_at())
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable picture of all that is claimed, waiting and held."""
-        return picture(self._book, now)
+        return picture(self._state, now)
 
     def backlog(self, snapshot: Snapshot, shown: int) -> Backlog:
         """Return what the last poll found and nothing is done about, the first ``shown`` of it.
 
         ``snapshot`` is one of this moment.
         """
-        return backlog(self._book, snapshot.now, shown, snapshot.unfit)
+        return backlog(self._state, snapshot.now, shown, snapshot.unfit)
 
     def explain(self, issue: Issue, now: float) -> tuple[Verdict, ...]:
         """Return every gate's verdict on an issue."""
-        return explain(issue, self._book, now)
+        return explain(issue, self._state, now)
 
     def explain_issue(self, name: str, now: float) -> Explanation | str:
         """Return how an issue stands and why, by identifier or id; a sentence if unknown."""
-        return explain_issue(self._book, name, now)
+        return explain_issue(self._state, name, now)
 
     def handle(self, event: ev.Event, now: float) -> list[Decision]:
         """Apply one event and return what must happen because of it."""
-        book = self._book
-        book.out = []
-        book.in_hand = None
+        state = self._state
+        state.out = []
+        state.in_hand = None
         self._apply(event, now)
-        dispatch(book, now)
+        dispatch(state, now)
         if isinstance(event, ev.CandidatesFetched):
-            book.idle_polls = 0 if self._is_busy() else book.idle_polls + 1
-        return book.out
+            state.idle_polls = 0 if self._is_busy() else state.idle_polls + 1
+        return state.out
 
     def _apply(self, event: ev.Event, now: float) -> None:
-        book = self._book
+        state = self._state
         match event:
             case ev.TimePassed():
                 self._on_time(now)
             case ev.CandidatesFetched(issues, hindrance, shortage):
                 self._poll_answered(now)
-                book.skipped = book.poll_error = None
-                book.silent_until = now
-                if book.hindrance is not None and hindrance is None:
-                    program_appeared(book)
-                book.hindrance, book.shortage = hindrance, shortage
-                note_candidates(book, issues)
+                state.skipped = state.poll_error = None
+                state.silent_until = now
+                if state.hindrance is not None and hindrance is None:
+                    program_appeared(state)
+                state.hindrance, state.shortage = hindrance, shortage
+                note_candidates(state, issues)
             case ev.PollFailed(error, skipped):
                 self._poll_answered(now)
-                book.poll_error = error
-                book.skipped = error if skipped else None
-                book.idle_polls = 0
+                state.poll_error = error
+                state.skipped = error if skipped else None
+                state.idle_polls = 0
             case ev.IssuesRefreshed():
-                refreshed(book, event, now)
+                refreshed(state, event, now)
             case ev.IssueMoved() | ev.WorkspaceMade() | ev.TurnStarted() | ev.ProcessLaunched():
-                progressed(book, event)
+                progressed(state, event)
             case ev.WorkerExited():
-                exited(book, event, now)
+                exited(state, event, now)
             case ev.TransitionAnswered():
-                handoff_answered(book, event, now)
+                handoff_answered(state, event, now)
             case ev.WorkspaceCleaned():
-                cleaned(book, event, now)
+                cleaned(state, event, now)
             case ev.PolicyChanged(policy):
-                change_policy(book, policy, now)
+                change_policy(state, policy, now)
             case ev.RefreshRequested(ask):
-                answer(book, ask, refresh(book, now))
+                answer(state, ask, refresh(state, now))
                 self._on_time(now)
             case ev.PauseAsked(paused, ask):
-                answer(book, ask, pause(book, paused=paused))
+                answer(state, ask, pause(state, paused=paused))
             case ev.StopAsked(name, ask):
-                answer(book, ask, stop(book, name, now))
+                answer(state, ask, stop(state, name, now))
             case ev.RetryAsked(name, ask):
-                answer(book, ask, retry(book, name, now))
+                answer(state, ask, retry(state, name, now))
                 self._on_time(now)
             case ev.HostTroubled(host, message):
-                rest_host(book, host, message, now)
+                rest_host(state, host, message, now)
             case ev.HostReached(host):
-                host_reached(book, host, launched=False)
+                host_reached(state, host, launched=False)
             case ev.StoreChanged(error):
-                book.store_error = error
-                book.unsettled = True
+                state.store_error = error
+                state.unsettled = True
             case ev.ShutdownRequested():
-                shut_down(book)
+                shut_down(state)
             case _:
                 assert_never(event)
 
     def _clean_again(self, claim: Cleaning) -> None:
-        book = self._book
-        workspaces = book.workspaces.of(claim.issue.id)
+        state = self._state
+        workspaces = state.workspaces.of(claim.issue.id)
         if not workspaces:  # another issue has the directory now
-            book.release(claim.issue.id)
+            state.release(claim.issue.id)
             return
-        book.claims[claim.issue.id] = replace(claim, busy=True)
-        book.out.append(CleanWorkspace(claim.issue, workspaces))
+        state.claims[claim.issue.id] = replace(claim, busy=True)
+        state.out.append(CleanWorkspace(claim.issue, workspaces))
 
     def _poll_answered(self, now: float) -> None:
-        book = self._book
-        book.polling_since = None
-        book.poll_at = now if book.refresh_asked else now + book.policy.poll_interval
-        book.refresh_asked = False
+        state = self._state
+        state.polling_since = None
+        state.poll_at = now if state.refresh_asked else now + state.policy.poll_interval
+        state.refresh_asked = False
 
     def _is_busy(self) -> bool:
         return any(
             not isinstance(claim, Held) and not (isinstance(claim, Cleaning) and claim.error)
-            for claim in self._book.claims.values()
+            for claim in self._state.claims.values()
         )
 
     def _on_time(self, now: float) -> None:
-        book = self._book
-        if book.draining:
+        state = self._state
+        if state.draining:
             return
-        for claim in list(book.claims.values()):
-            book.in_hand = claim.issue
+        for claim in list(state.claims.values()):
+            state.in_hand = claim.issue
             match claim:
                 case Waiting(due=False) if max(claim.due_at, claim.again_at) <= now:
-                    book.claims[claim.issue.id] = replace(claim, due=True)
-                    book.unsettled = True
+                    state.claims[claim.issue.id] = replace(claim, due=True)
+                    state.unsettled = True
                 case HandingOff(token=None, due_at=due_at) if due_at <= now:
-                    book.try_handoff(claim)
-                case Cleaning(busy=False) if not book.policy.is_terminal(claim.issue):
-                    book.release(claim.issue.id)
+                    state.try_handoff(claim)
+                case Cleaning(busy=False) if not state.policy.is_terminal(claim.issue):
+                    state.release(claim.issue.id)
                 case Cleaning(busy=False, due_at=due_at) if due_at <= now:
                     self._clean_again(claim)
                 case Running(departure=Departure() as departure) if departure.stop_at <= now:
-                    book.stop_departed(claim, departure)
+                    state.stop_departed(claim, departure)
                 case _:
                     pass
-        book.in_hand = None
-        changed, given_up = book.hosts.pass_time(now)
-        book.unsettled |= changed
-        book.out.extend(HostGivenUp(host) for host in given_up)
-        polls = book.poll_at <= now and not book.polling
-        if polls or book.reconcile_at <= now:
-            reconcile(book, now)
+        state.in_hand = None
+        changed, given_up = state.hosts.pass_time(now)
+        state.unsettled |= changed
+        state.out.extend(HostAbandoned(host) for host in given_up)
+        polls = state.poll_at <= now and not state.polling
+        if polls or state.reconcile_at <= now:
+            reconcile(state, now)
         if polls:
-            book.polling_since = now
-            book.out.append(Poll())
-        confirm_missing(book, now)
+            state.polling_since = now
+            state.out.append(Poll())
+        confirm_missing(state, now)

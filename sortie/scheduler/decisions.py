@@ -67,7 +67,7 @@ class CleanWorkspace:
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
+class PostComment:
     """Tell the issue's readers how a run ended; nobody waits for it."""
 
     issue: Issue
@@ -76,7 +76,7 @@ class Comment:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerCommand:
     """Tell an operator what became of a command, now that it is on record.
 
     ``unknown``: there is no such issue; ``conflict``: not possible as things stand.
@@ -122,7 +122,7 @@ class HoldOver:
 
 
 @dataclass(frozen=True, slots=True)
-class HostRested:
+class HostResting:
     """Note: a host is given nothing to do for ``seconds``."""
 
     host: str
@@ -131,19 +131,28 @@ class HostRested:
 
 
 @dataclass(frozen=True, slots=True)
-class HostGivenUp:
+class HostAbandoned:
     """Note: a host has been in trouble for so long that its issues begin anew elsewhere."""
 
     host: str
 
 
 @dataclass(frozen=True, slots=True)
-class HostBack:
+class HostRecovered:
     """Note: a host that was in trouble does its work again."""
 
     host: str
 
 
-Note = Reconciled | Dropped | WaitOver | HoldOver | HostRested | HostGivenUp | HostBack
-Effect = Poll | Refresh | StartWorker | StopWorker | Transition | CleanWorkspace | Comment | Answer
+Note = Reconciled | Dropped | WaitOver | HoldOver | HostResting | HostAbandoned | HostRecovered
+Effect = (
+    Poll
+    | Refresh
+    | StartWorker
+    | StopWorker
+    | Transition
+    | CleanWorkspace
+    | PostComment
+    | AnswerCommand
+)
 Decision = Record | Effect | Note

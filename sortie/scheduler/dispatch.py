@@ -14,163 +14,163 @@ from sortie.scheduler.rules import UNANSWERED_PAUSE, OrderKey, order_key
 from sortie.scheduler.state import Candidate, SchedulerState
 
 
-def note_candidates(book: SchedulerState, issues: tuple[Issue, ...]) -> None:
+def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     """Take the issues of a poll as the queue, in order."""
     queue = []
     for issue in issues:
-        if _broke_us(book, issue):
+        if _broke_us(state, issue):
             continue
-        book.in_hand = issue
+        state.in_hand = issue
         queue.append(Candidate(order_key(issue), issue))
-    book.in_hand = None
+    state.in_hand = None
     queue.sort(key=lambda c: c.key)
-    book.candidates = {c.issue.id: c for c in queue}
-    book.out_of_order = False
-    book.unsettled = True
+    state.candidates = {c.issue.id: c for c in queue}
+    state.out_of_order = False
+    state.unsettled = True
 
 
-def _broke_us(book: SchedulerState, issue: Issue) -> bool:
+def _broke_us(state: SchedulerState, issue: Issue) -> bool:
     """Tell whether a held issue made the daemon crash, whatever it is held for since; it is not
     touched then."""
-    claim = book.claims.get(issue.id)
+    claim = state.claims.get(issue.id)
     return isinstance(claim, Held) and (
-        claim.reason is HoldReason.INTERNAL_ERROR or issue.id in book.crashed
+        claim.reason is HoldReason.INTERNAL_ERROR or issue.id in state.crashed
     )
 
 
-def dispatch(book: SchedulerState, now: float) -> None:
+def dispatch(state: SchedulerState, now: float) -> None:
     """Choose as many issues as there is room for, and have them re-read."""
-    if book.draining or not book.unsettled or now < book.silent_until:
+    if state.draining or not state.unsettled or now < state.silent_until:
         return
-    book.in_hand = None
-    view = View(book, Load(book), now)
+    state.in_hand = None
+    view = View(state, Load(state), now)
     chosen: list[tuple[Issue, Waiting | None, str]] = []
-    for _, issue, waited in queue(book):
-        if waited is None and _is_full(book, view):
+    for _, issue, waited in queue(state):
+        if waited is None and _is_full(state, view):
             continue
-        book.in_hand = issue
+        state.in_hand = issue
         if reason := closed(FITNESS, issue, view):
             if waited is not None:
-                book.set_reason(waited, reason)
+                state.set_reason(waited, reason)
             continue
-        if book.over_budget(issue.id):
+        if state.over_budget(issue.id):
             if waited is not None:
-                book.out.append(rec.ForgetRetry(issue_id=issue.id))
-            book.hold_for_budget(issue, now)
+                state.out.append(rec.ForgetRetry(issue_id=issue.id))
+            state.hold_for_budget(issue, now)
             continue
         host = free_host(issue, view)
         reason = closed(ROOM, issue, view)
         if reason is None and host is not None:
-            view.load.add(issue, host, book.policy.in_progress_state)
+            view.load.add(issue, host, state.policy.in_progress_state)
             chosen.append((issue, waited, host))
         elif waited is not None:
-            book.set_reason(waited, reason or "")
-    book.unsettled = False  # a hold for the budget makes no room for others
+            state.set_reason(waited, reason or "")
+    state.unsettled = False  # a hold for the budget makes no room for others
     if chosen:
-        token = book.next_token()
+        token = state.next_token()
         for issue, waited, host in chosen:
-            book.claims[issue.id] = Rechecking(issue=issue, token=token, host=host, waited=waited)
-        book.out.append(Refresh(token, frozenset(issue.id for issue, _, _ in chosen)))
+            state.claims[issue.id] = Rechecking(issue=issue, token=token, host=host, waited=waited)
+        state.out.append(Refresh(token, frozenset(issue.id for issue, _, _ in chosen)))
 
 
-def _is_full(book: SchedulerState, view: View) -> bool:
+def _is_full(state: SchedulerState, view: View) -> bool:
     """Tell whether no fresh candidate needs a look; a due wait needs its reason all the same."""
     return (
-        book.paused
-        or book.store_error is not None
-        or book.skipped is not None
-        or view.load.total >= book.policy.max_concurrent_agents
+        state.paused
+        or state.store_error is not None
+        or state.skipped is not None
+        or view.load.total >= state.policy.max_concurrent_agents
     )
 
 
-def queue(book: SchedulerState) -> list[tuple[OrderKey, Issue, Waiting | None]]:
+def queue(state: SchedulerState) -> list[tuple[OrderKey, Issue, Waiting | None]]:
     """Return due waits and unclaimed candidates in the order in which they are served."""
     due = []
-    for claim in book.claims.values():
+    for claim in state.claims.values():
         if isinstance(claim, Waiting) and claim.due:
-            book.in_hand = claim.issue
-            due.append((order_key(claim.issue, _age(book, claim)), claim.issue, claim))
+            state.in_hand = claim.issue
+            due.append((order_key(claim.issue, _age(state, claim)), claim.issue, claim))
     served: list[tuple[OrderKey, Issue, Waiting | None]] = [
-        (c.key, c.issue, None) for i, c in book.candidates.items() if i not in book.claims
+        (c.key, c.issue, None) for i, c in state.candidates.items() if i not in state.claims
     ]
-    if due or book.out_of_order:
+    if due or state.out_of_order:
         served += due
         served.sort(key=lambda entry: (entry[0], entry[1].id))
     return served
 
 
-def _age(book: SchedulerState, claim: Waiting) -> float | None:
-    return book.epoch + claim.due_at if claim.kind is WaitKind.CONTINUATION else None
+def _age(state: SchedulerState, claim: Waiting) -> float | None:
+    return state.epoch + claim.due_at if claim.kind is WaitKind.CONTINUATION else None
 
 
-def rechecked(book: SchedulerState, claim: Rechecking, event: IssuesRefreshed, now: float) -> None:
+def rechecked(state: SchedulerState, claim: Rechecking, event: IssuesRefreshed, now: float) -> None:
     """Start the chosen issue, or drop it, now that it was re-read (or could not be)."""
     issue_id = claim.issue.id
-    book.claims.pop(issue_id)
+    state.claims.pop(issue_id)
     issue = next((i for i in event.issues if i.id == issue_id), None)
     if issue is not None:
-        _judge(book, claim, issue, now)
+        _judge(state, claim, issue, now)
     elif issue_id in event.failed:
         if not event.answered:
-            pause = min(UNANSWERED_PAUSE, book.policy.poll_interval)
-            book.silent_until = now + pause
-        _put_back_unread(book, claim, event.error, now)
+            pause = min(UNANSWERED_PAUSE, state.policy.poll_interval)
+            state.silent_until = now + pause
+        _put_back_unread(state, claim, event.error, now)
     else:
-        _drop(book, claim, claim.issue, "the tracker no longer knows it")
+        _drop(state, claim, claim.issue, "the tracker no longer knows it")
 
 
-def _judge(book: SchedulerState, claim: Rechecking, issue: Issue, now: float) -> None:
-    view = View(book, Load(book), now)
+def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -> None:
+    view = View(state, Load(state), now)
     unfit = closed(FITNESS, issue, view)
-    active = book.policy.is_active(issue)
+    active = state.policy.is_active(issue)
     if unfit and (claim.waited is None or not active):
-        _drop(book, claim, issue, unfit)
-        if book.policy.is_terminal(issue):
-            book.finish(issue)
+        _drop(state, claim, issue, unfit)
+        if state.policy.is_terminal(issue):
+            state.finish(issue)
         return
     host = free_host(issue, view)
     reason = unfit or closed(ROOM, issue, view)
     if reason is None and host is not None:
-        _start(book, claim, issue, host, now)
+        _start(state, claim, issue, host, now)
         return
-    book.unsettled = True  # the room that was kept for it may do for another
+    state.unsettled = True  # the room that was kept for it may do for another
     if claim.waited is not None:
-        book.claims[issue.id] = replace(
+        state.claims[issue.id] = replace(
             claim.waited, issue=issue, reason=reason or "", asof=claim.token
         )
     else:
-        book.queue_up(issue)
-        book.out.append(Dropped(issue, "dropped", reason or ""))
+        state.queue_up(issue)
+        state.out.append(Dropped(issue, "dropped", reason or ""))
 
 
-def _drop(book: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -> None:
-    book.candidates.pop(issue.id, None)
-    book.unsettled = True
+def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -> None:
+    state.candidates.pop(issue.id, None)
+    state.unsettled = True
     if claim.waited is not None:
-        book.out.append(rec.ForgetRetry(issue_id=issue.id))
-    book.out.append(Dropped(issue, "dropped", reason))
+        state.out.append(rec.ForgetRetry(issue_id=issue.id))
+    state.out.append(Dropped(issue, "dropped", reason))
 
 
-def _put_back_unread(book: SchedulerState, claim: Rechecking, error: str, now: float) -> None:
+def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: float) -> None:
     """A due wait stays due, and is re-read at the pace of the polls; a candidate comes again."""
-    book.unsettled = True
-    book.candidates.pop(claim.issue.id, None)
+    state.unsettled = True
+    state.candidates.pop(claim.issue.id, None)
     reason = f"it could not be re-read: {error}"
     if claim.waited is None or claim.waited.reason != reason:
-        book.out.append(Dropped(claim.issue, "error", reason))
+        state.out.append(Dropped(claim.issue, "error", reason))
     if claim.waited is not None:
-        again_at = now + book.policy.poll_interval
-        book.claims[claim.issue.id] = replace(
+        again_at = now + state.policy.poll_interval
+        state.claims[claim.issue.id] = replace(
             claim.waited, due=False, again_at=again_at, reason=reason
         )
 
 
-def _start(book: SchedulerState, claim: Rechecking, issue: Issue, host: str, now: float) -> None:
-    run_id, waited = book.new_run_id(), claim.waited
+def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, now: float) -> None:
+    run_id, waited = state.new_run_id(), claim.waited
     streak = waited.streak if waited is not None else Streak()
-    in_progress = book.policy.in_progress_state
+    in_progress = state.policy.in_progress_state
     moves = in_progress is not None and not same_state(in_progress, issue.state)
-    book.claims[issue.id] = Starting(
+    state.claims[issue.id] = Starting(
         issue=issue,
         run_id=run_id,
         streak=streak,
@@ -180,20 +180,22 @@ def _start(book: SchedulerState, claim: Rechecking, issue: Issue, host: str, now
         bound_for=in_progress if moves else None,
         asof=claim.token,
     )
-    book.candidates.pop(issue.id, None)
+    state.candidates.pop(issue.id, None)
     if waited is not None:
-        book.out.append(rec.ForgetRetry(issue_id=issue.id))
-    book.out.append(
-        rec.RecordRun(run_id=run_id, issue=issue, streak=streak, host=host, agent=book.policy.agent)
+        state.out.append(rec.ForgetRetry(issue_id=issue.id))
+    state.out.append(
+        rec.RecordRun(
+            run_id=run_id, issue=issue, streak=streak, host=host, agent=state.policy.agent
+        )
     )
-    book.out.append(
+    state.out.append(
         StartWorker(run_id=run_id, issue=issue, streak=streak, host=host, fetched_at=now)
     )
 
 
-def put_back(book: SchedulerState, issue_id: IssueId) -> None:
+def put_back(state: SchedulerState, issue_id: IssueId) -> None:
     """Undo the choice of an issue that is being re-read; its wait, if any, is on record still."""
-    claim = book.claims.pop(issue_id)
+    claim = state.claims.pop(issue_id)
     assert isinstance(claim, Rechecking)
     if claim.waited is not None:
-        book.claims[issue_id] = claim.waited
+        state.claims[issue_id] = claim.waited

@@ -1,7 +1,7 @@
 """Everything the outside world can tell the scheduler.
 
-What an operator asks has a number, ``ask``, under which the Answer is given; 0: nobody waits for
-one.
+What an operator asks has a number, ``ask``, under which AnswerCommand answers it; 0: nobody
+waits for an answer.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from sortie.model import (
 )
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning, HandingOff, Stopping, Worked
-from sortie.scheduler.decisions import Comment, HoldOver, WaitOver
+from sortie.scheduler.decisions import HoldOver, PostComment, WaitOver
 from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
 from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
@@ -46,46 +46,46 @@ _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISS
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
 
-def exited(book: SchedulerState, event: WorkerExited, now: float) -> None:
+def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     """Record how the run ended and decide what its issue does next."""
-    claim = book.worked_by(event.run_id)
+    claim = state.worked_by(event.run_id)
     if claim is None:
         return  # news of a run whose claim is over
     reason = claim.reason if isinstance(claim, Stopping) else None
-    book.in_hand = claim.issue
+    state.in_hand = claim.issue
     if not (isinstance(event.report.end, Failed) and event.report.end.unreached):
-        book.workspaces.use(claim.issue.id, claim.host)
+        state.workspaces.use(claim.issue.id, claim.host)
     record = _record(event, reason)
-    book.out.append(record)
+    state.out.append(record)
     if record.status is not RunStatus.INTERRUPTED:
-        book.forget_crashes(claim.issue.id)
-    _comment(book, claim, event.report)
-    book.release(claim.issue.id)
-    issue, policy = claim.issue, book.policy
+        state.forget_crashes(claim.issue.id)
+    _comment(state, claim, event.report)
+    state.release(claim.issue.id)
+    issue, policy = claim.issue, state.policy
     if policy.is_terminal(issue):
         if reason is StopReason.OPERATOR:
-            _drop_promise(book, issue, f"it is {issue.state}")
-        book.finish(issue)
+            _drop_promise(state, issue, f"it is {issue.state}")
+        state.finish(issue)
     elif reason is StopReason.OPERATOR:
-        _keep_promise(book, issue, now)
+        _keep_promise(state, issue, now)
     elif _is_over(claim, event.report) or not policy.is_active(issue):
-        book.candidates.pop(issue.id, None)
+        state.candidates.pop(issue.id, None)
     else:
-        _follow(book, claim, event.report, now)
+        _follow(state, claim, event.report, now)
 
 
-def _keep_promise(book: SchedulerState, issue: Issue, now: float) -> None:
+def _keep_promise(state: SchedulerState, issue: Issue, now: float) -> None:
     """Hold an issue as an operator was promised, which is on record since then."""
     reason = HoldReason.OPERATOR
-    book.out.append(
+    state.out.append(
         rec.RecordHold(issue=issue, reason=reason, detail=STOPPED, settled=False, again=True)
     )
-    book.park(issue, reason, STOPPED, now)
+    state.park(issue, reason, STOPPED, now)
 
 
-def _drop_promise(book: SchedulerState, issue: Issue, reason: str) -> None:
-    book.out.append(rec.ForgetHold(issue_id=issue.id))
-    book.out.append(HoldOver(issue, reason))
+def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
+    state.out.append(rec.ForgetHold(issue_id=issue.id))
+    state.out.append(HoldOver(issue, reason))
 
 
 def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
@@ -114,13 +114,13 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
     )
 
 
-def _comment(book: SchedulerState, claim: Worked, report: RunReport) -> None:
+def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
     if isinstance(report.end, Failed) and report.end.occupied:
         return  # nothing was begun that could have failed
-    if isinstance(report.end, Finished) and book.policy.comment_on_completion:
-        book.out.append(Comment(claim.issue, "completion", report))
-    elif isinstance(report.end, Failed) and book.policy.comment_on_failure:
-        book.out.append(Comment(claim.issue, "failure", report))
+    if isinstance(report.end, Finished) and state.policy.comment_on_completion:
+        state.out.append(PostComment(claim.issue, "completion", report))
+    elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
+        state.out.append(PostComment(claim.issue, "failure", report))
 
 
 def _is_over(claim: Worked, report: RunReport) -> bool:
@@ -130,45 +130,45 @@ def _is_over(claim: Worked, report: RunReport) -> bool:
     return isinstance(report.end, Finished) and report.end.finish is Finish.GONE
 
 
-def _follow(book: SchedulerState, claim: Worked, report: RunReport, now: float) -> None:
+def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float) -> None:
     """Plan what a still active issue does after this run."""
-    issue, policy = claim.issue, book.policy
+    issue, policy = claim.issue, state.policy
     match report.end:
         case Stopped():
-            book.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+            state.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
         case Failed(occupied=True):
             delay = min(OCCUPIED_DELAY, policy.max_retry_backoff)
-            book.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
+            state.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
         case Failed(shortage=True):
-            book.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
+            state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
-            _follow_host(book, claim, report.end, now)
+            _follow_host(state, claim, report.end, now)
         case Failed(kind=kind, message=message) if hold := held_at_once(kind):
-            book.hold(issue, hold, message, now)
+            state.hold(issue, hold, message, now)
         case Finished(finish=Finish.BLOCKED):
-            book.hold(issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
+            state.hold(issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
         case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
-            book.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
-            handing = book.claims[issue.id]
+            state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
+            handing = state.claims[issue.id]
             assert isinstance(handing, HandingOff)
-            if not book.draining:
-                book.try_handoff(handing)
+            if not state.draining:
+                state.try_handoff(handing)
         case Finished(finish=Finish.REVIEW):
             detail = "the agent asks for a review, and no handoff state is configured"
-            book.hold(issue, HoldReason.AGENT_BLOCKED, detail, now)
-        case _ if book.over_budget(issue.id):
-            book.hold_for_budget(issue, now)
+            state.hold(issue, HoldReason.AGENT_BLOCKED, detail, now)
+        case _ if state.over_budget(issue.id):
+            state.hold_for_budget(issue, now)
         case Failed(status=status):
             streak = after_failure(claim.streak)
             delay = backoff(streak.failures, policy)
             if report.end.adrift:
                 delay = max(delay, adrift_delay(policy))
-            book.wait(issue, streak, trigger_of(status), now, delay=delay)
+            state.wait(issue, streak, trigger_of(status), now, delay=delay)
         case Finished():
             changed = not same_state(claim.began_in, issue.state)
             streak = after_continuation(claim.streak, state_changed=changed)
             delay = continuation_delay(streak, policy)
-            book.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
+            state.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
 
 
 def _is_the_hosts(end: Failed) -> bool:
@@ -176,80 +176,80 @@ def _is_the_hosts(end: Failed) -> bool:
     return end.unreached or end.kind is ErrorKind.AGENT_NOT_FOUND
 
 
-def _follow_host(book: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
+def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
     """Rest the host and let the issue go elsewhere, with its attempt; hold it where no host has
     the agent's program."""
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
-    rest_host(book, claim.host, end.message, now, lacks_agent=lacks_agent)
-    if lacks_agent and book.hosts.all_lack_agent(book.policy.hosts):
-        book.hold(claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
+    rest_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
+    if lacks_agent and state.hosts.all_lack_agent(state.policy.hosts):
+        state.hold(claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
-        book.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
+        state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
 
 
-def handoff_answered(book: SchedulerState, event: TransitionAnswered, now: float) -> None:
+def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: float) -> None:
     """Release a handed-off issue, or plan the next try, or park it."""
-    claim = book.claims.get(event.issue_id)
+    claim = state.claims.get(event.issue_id)
     if not isinstance(claim, HandingOff) or claim.token != event.token:
         return  # the answer to a question that nobody waits for any more
     issue, tries = claim.issue, claim.tries + 1
-    book.in_hand = issue
+    state.in_hand = issue
     if event.error_kind is None:
-        _reopened(book, now)
+        _reopened(state, now)
     if claim.stopped:
-        book.release(issue.id)
+        state.release(issue.id)
         if event.error_kind is not None:
-            _keep_promise(book, issue, now)
+            _keep_promise(state, issue, now)
             return
-        book.candidates.pop(issue.id, None)
-        _drop_promise(book, issue, f"it was moved to {book.policy.handoff_state}")
+        state.candidates.pop(issue.id, None)
+        _drop_promise(state, issue, f"it was moved to {state.policy.handoff_state}")
     elif event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
-        book.release(issue.id)
-        book.candidates.pop(issue.id, None)
-        book.out.append(rec.ForgetRetry(issue_id=issue.id))
+        state.release(issue.id)
+        state.candidates.pop(issue.id, None)
+        state.out.append(rec.ForgetRetry(issue_id=issue.id))
         if event.error_kind is not None:
-            book.out.append(WaitOver(issue, event.error))
+            state.out.append(WaitOver(issue, event.error))
     elif event.error_kind is TrackerErrorKind.CLOSED:
         refusals = claim.refusals + 1
-        delay = backoff(refusals, book.policy)
-        book.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
-        waiting = book.claims[issue.id]
+        delay = backoff(refusals, state.policy)
+        state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
+        waiting = state.claims[issue.id]
         assert isinstance(waiting, HandingOff)
-        book.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
+        state.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
     elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
-        book.out.append(rec.ForgetRetry(issue_id=issue.id))
-        detail = handoff_failure(book.policy.handoff_state) + event.error
-        book.hold(issue, HoldReason.HANDOFF_FAILED, detail, now)
+        state.out.append(rec.ForgetRetry(issue_id=issue.id))
+        detail = handoff_failure(state.policy.handoff_state) + event.error
+        state.hold(issue, HoldReason.HANDOFF_FAILED, detail, now)
     else:
-        delay = backoff(tries, book.policy)
-        book.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
+        delay = backoff(tries, state.policy)
+        state.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
 
 
-def _reopened(book: SchedulerState, now: float) -> None:
+def _reopened(state: SchedulerState, now: float) -> None:
     """Try at once what waits only for the tracker to take changes again."""
-    for claim in list(book.claims.values()):
+    for claim in list(state.claims.values()):
         if isinstance(claim, HandingOff) and claim.token is None and claim.refusals:
-            book.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
+            state.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
 
 
-def cleaned(book: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
+def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
     """Forget removed workspaces; plan another try for what stays."""
     for workspace in event.removed:
-        book.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
-        book.workspaces.forget(workspace)
-    claim = book.claims.get(event.issue_id)
+        state.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
+        state.workspaces.forget(workspace)
+    claim = state.claims.get(event.issue_id)
     if not isinstance(claim, Cleaning):
         return
-    book.in_hand = claim.issue
+    state.in_hand = claim.issue
     if event.error is None:
-        book.release(event.issue_id)
+        state.release(event.issue_id)
         return
     tries = claim.tries + 1
-    book.claims[event.issue_id] = replace(
+    state.claims[event.issue_id] = replace(
         claim,
         tries=tries,
         busy=False,
-        due_at=now + backoff(tries, book.policy),
+        due_at=now + backoff(tries, state.policy),
         error=event.error,
-        asof=book.token,
+        asof=state.token,
     )

@@ -62,19 +62,19 @@ class Explanation:
     ways_out: tuple[str, ...]
 
 
-def explain_issue(book: SchedulerState, name: str, now: float) -> Explanation | str:
+def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation | str:
     """Explain the issue of this id or identifier; return a sentence where it is not known."""
-    issue = book.find(name)
+    issue = state.find(name)
     if issue is None:
-        return unknown(book, name)
-    claim = book.claims.get(issue.id)
-    gates = explain(issue, book, now)
-    next_at, next_step = _next(book, issue, claim, gates)
+        return unknown(state, name)
+    claim = state.claims.get(issue.id)
+    gates = explain(issue, state, now)
+    next_at, next_step = _next(state, issue, claim, gates)
     worked = claim if isinstance(claim, WORKED) else None
     return Explanation(
         issue=issue,
         standing=_standing(claim),
-        detail=_detail(book, claim),
+        detail=_detail(state, claim),
         since=claim.since if isinstance(claim, Starting | Running | Held) else None,
         run_id=worked.run_id if worked else None,
         turn=worked.turns if worked else None,
@@ -82,14 +82,14 @@ def explain_issue(book: SchedulerState, name: str, now: float) -> Explanation | 
         gates=gates,
         next_at=next_at,
         next_step=next_step,
-        ways_out=ways_out(book.policy, claim),
+        ways_out=ways_out(state.policy, claim),
     )
 
 
-def unknown(book: SchedulerState, name: str) -> str:
+def unknown(state: SchedulerState, name: str) -> str:
     """Say that an issue is not known, and why that may be."""
-    seen = f"among the {len(book.candidates)} issues in an active state that the last poll found"
-    trouble = book.poll_error or book.skipped
+    seen = f"among the {len(state.candidates)} issues in an active state that the last poll found"
+    trouble = state.poll_error or state.skipped
     doubt = f" (the last poll failed: {trouble})" if trouble else ""
     return (
         f"{name} neither runs, waits nor is held, and is not {seen}{doubt}; look at its spelling,"
@@ -119,7 +119,7 @@ def _standing(claim: Claim | None) -> Standing:
             assert_never(claim)
 
 
-def _detail(book: SchedulerState, claim: Claim | None) -> str:
+def _detail(state: SchedulerState, claim: Claim | None) -> str:
     match claim:
         case None:
             return "no run of it is planned or under way"
@@ -135,13 +135,13 @@ def _detail(book: SchedulerState, claim: Claim | None) -> str:
         case Waiting():
             return f"it waits for its {claim.kind}, {_after(claim)}"
         case HandingOff(token=None, refusal=str(refusal)) if refusal:
-            to = book.policy.handoff_state
+            to = state.policy.handoff_state
             return f"its handoff to {to} waits until the tracker takes changes: {refusal}"
         case HandingOff(token=None):
             times = f"{claim.tries} time{'' if claim.tries == 1 else 's'}"
-            return f"its handoff to {book.policy.handoff_state} failed {times} and is tried again"
+            return f"its handoff to {state.policy.handoff_state} failed {times} and is tried again"
         case HandingOff():
-            return f"it is being moved to {book.policy.handoff_state}"
+            return f"it is being moved to {state.policy.handoff_state}"
         case Held():
             return f"{claim.reason}: {claim.detail}"
         case Cleaning():
@@ -181,7 +181,7 @@ def _attempt(claim: Claim | None) -> int | None:
 
 
 def _next(
-    book: SchedulerState, issue: Issue, claim: Claim | None, gates: tuple[Verdict, ...]
+    state: SchedulerState, issue: Issue, claim: Claim | None, gates: tuple[Verdict, ...]
 ) -> tuple[float | None, str]:
     """Return when the issue may run next, where a time is known, and what it waits for."""
     match claim:
@@ -203,30 +203,30 @@ def _next(
             at = max(claim.due_at, claim.again_at)
             return at, claim.reason or "then it is due, and starts when the gates are open"
         case Waiting():
-            return _rest_over(book, issue, gates) or claim.due_at, _due(book, issue, gates)
+            return _rest_over(state, issue, gates) or claim.due_at, _due(state, issue, gates)
         case None:
-            return _rest_over(book, issue, gates), _due(book, issue, gates)
+            return _rest_over(state, issue, gates), _due(state, issue, gates)
         case _:
             assert_never(claim)
 
 
-def _rest_over(book: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> float | None:
+def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> float | None:
     """Return when the first host for an issue is tried again, where that is what it waits for."""
     closed = next((v for v in gates if v.reason is not None), None)
     if closed is None or closed.gate != "host slot":
         return None
-    troubles = [book.hosts.of(host) for host in eligible_hosts(issue, book)]
+    troubles = [state.hosts.of(host) for host in eligible_hosts(issue, state)]
     return min((t.until for t in troubles if t is not None and t.resting), default=None)
 
 
-def _due(book: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> str:
+def _due(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> str:
     """Say what an issue waits for that is not kept back by a claim."""
     closed = next((v for v in gates if v.reason is not None), None)
     if closed is None:
         return SOON
     if closed.gate in {name for name, _ in FITNESS}:
         return f"a poll must find that this has changed: {closed.reason}"
-    ahead = [entry[1].id for entry in queue(book)]
+    ahead = [entry[1].id for entry in queue(state)]
     place = ahead.index(issue.id) if issue.id in ahead else 0
     where = "it is the first" if place == 0 else f"{place} come before it"
     return f"{closed.reason}; {where} of {len(ahead)} in the queue"

@@ -37,16 +37,16 @@ class Load:
 
     __slots__ = ("by_host", "by_state", "lacks_agent", "total")
 
-    def __init__(self, book: SchedulerState, besides: IssueId | None = None) -> None:
+    def __init__(self, state: SchedulerState, besides: IssueId | None = None) -> None:
         self.total = 0
         self.by_state: Counter[str] = Counter()
         self.by_host: Counter[str] = Counter()
         self.lacks_agent = False
-        for issue_id, claim in book.claims.items():
+        for issue_id, claim in state.claims.items():
             if issue_id == besides:
                 continue
             if isinstance(claim, Rechecking):
-                self.add(claim.issue, claim.host, book.policy.in_progress_state)
+                self.add(claim.issue, claim.host, state.policy.in_progress_state)
             elif isinstance(claim, WORKED):
                 bound_for = claim.bound_for if isinstance(claim, Starting) else None
                 self.add(claim.issue, claim.host, bound_for)
@@ -68,7 +68,7 @@ class Load:
 class View:
     """What the gates look at, at ``now`` in monotonic seconds."""
 
-    book: SchedulerState
+    state: SchedulerState
     load: Load
     now: float
 
@@ -81,14 +81,14 @@ def _complete(issue: Issue, _view: View) -> str | None:
 
 
 def _active(issue: Issue, view: View) -> str | None:
-    if view.book.policy.is_active(issue):
+    if view.state.policy.is_active(issue):
         return None
-    kind = "terminal" if view.book.policy.is_terminal(issue) else "not active"
+    kind = "terminal" if view.state.policy.is_terminal(issue) else "not active"
     return f"its state {issue.state} is {kind}"
 
 
 def _labels(issue: Issue, view: View) -> str | None:
-    required = view.book.policy.required_labels
+    required = view.state.policy.required_labels
     if not required:
         return None
     missing = sorted(required - set(map(state_key, issue.labels)))
@@ -96,7 +96,7 @@ def _labels(issue: Issue, view: View) -> str | None:
 
 
 def _blockers(issue: Issue, view: View) -> str | None:
-    terminal = view.book.policy.terminal_states
+    terminal = view.state.policy.terminal_states
     open_ones = [
         f"{b.identifier} ({b.state or 'state unknown'})"
         for b in issue.blocked_by
@@ -107,29 +107,29 @@ def _blockers(issue: Issue, view: View) -> str | None:
 
 def _renamed(issue: Issue, view: View) -> str | None:
     """Keep an issue apart from itself: under a former id somebody may still work on it."""
-    claimed = [former for former in issue.formerly if former in view.book.claims]
+    claimed = [former for former in issue.formerly if former in view.state.claims]
     if not claimed:
         return None
     return f"it seems to be {', '.join(claimed)} under another name, which is not let go of yet"
 
 
 def _dispatch(_issue: Issue, view: View) -> str | None:
-    book = view.book
-    if book.draining:
+    state = view.state
+    if state.draining:
         return "the daemon is stopping"
-    if book.paused:
+    if state.paused:
         return "dispatch is paused"
-    if view.now < book.silent_until:
+    if view.now < state.silent_until:
         return "the tracker did not say how the issues stand that were chosen last"
-    return book.store_error or book.skipped
+    return state.store_error or state.skipped
 
 
 def _agent(_issue: Issue, view: View) -> str | None:
-    book = view.book
-    if book.hindrance is not None and not _may_probe(view.load):
-        return book.hindrance
-    if book.shortage is not None and view.load.total:
-        return book.shortage  # one run at a time may have enough
+    state = view.state
+    if state.hindrance is not None and not _may_probe(view.load):
+        return state.hindrance
+    if state.shortage is not None and view.load.total:
+        return state.shortage  # one run at a time may have enough
     return None
 
 
@@ -142,11 +142,11 @@ def _may_probe(load: Load) -> bool:
 
 
 def _slot(_issue: Issue, view: View) -> str | None:
-    return None if view.load.total < view.book.policy.max_concurrent_agents else NO_SLOT
+    return None if view.load.total < view.state.policy.max_concurrent_agents else NO_SLOT
 
 
 def _state_slot(issue: Issue, view: View) -> str | None:
-    policy = view.book.policy
+    policy = view.state.policy
     if not policy.max_by_state:
         return None
     states = {state_key(issue.state)}
@@ -160,45 +160,45 @@ def _state_slot(issue: Issue, view: View) -> str | None:
 
 
 def _host_slot(issue: Issue, view: View) -> str | None:
-    hosts = eligible_hosts(issue, view.book)
+    hosts = eligible_hosts(issue, view.state)
     closed_for = {host: _host_closed(host, view) for host in hosts}
     if any(reason is None for reason in closed_for.values()):
         return None
     reasons = ", ".join(f"{host} {reason}" for host, reason in closed_for.items())
-    elsewhere = "" if hosts == view.book.policy.hosts else ", and its workspace is there"
-    if elsewhere and any(view.book.hosts.of(host) is not None for host in hosts):
+    elsewhere = "" if hosts == view.state.policy.hosts else ", and its workspace is there"
+    if elsewhere and any(view.state.hosts.of(host) is not None for host in hosts):
         elsewhere += f"; after {PATIENCE / 60:.0f} minutes of trouble it goes elsewhere"
     return f"no host is free ({reasons}{elsewhere})"
 
 
 def free_host(issue: Issue, view: View) -> str | None:
     """Return the least loaded host that may run one more agent for an issue, None if none may."""
-    free = [h for h in eligible_hosts(issue, view.book) if _host_closed(h, view) is None]
+    free = [h for h in eligible_hosts(issue, view.state) if _host_closed(h, view) is None]
     return min(free, key=lambda host: view.load.by_host[host], default=None)
 
 
-def eligible_hosts(issue: Issue, book: SchedulerState) -> tuple[str, ...]:
+def eligible_hosts(issue: Issue, state: SchedulerState) -> tuple[str, ...]:
     """Return the hosts that an issue may run on: those that have its workspace, if there are any.
 
     A host in trouble does not count as one where it has been so for longer than it is waited for,
     where the agent's program is missing, or where nothing has run in the workspace.
     """
-    homes = {known.host for known in book.workspaces.of(issue.id)}
-    awaited = (host for host in book.policy.hosts if host in homes)
-    return tuple(host for host in awaited if _is_awaited(host, issue, book)) or book.policy.hosts
+    homes = {known.host for known in state.workspaces.of(issue.id)}
+    awaited = (host for host in state.policy.hosts if host in homes)
+    return tuple(host for host in awaited if _is_awaited(host, issue, state)) or state.policy.hosts
 
 
-def _is_awaited(host: str, issue: Issue, book: SchedulerState) -> bool:
-    trouble = book.hosts.of(host)
+def _is_awaited(host: str, issue: Issue, state: SchedulerState) -> bool:
+    trouble = state.hosts.of(host)
     if trouble is None:
         return True
-    blank = book.workspaces.all_blank(issue.id, host)
+    blank = state.workspaces.all_blank(issue.id, host)
     return not (trouble.missed or trouble.lacks_agent or blank)
 
 
 def _host_closed(host: str, view: View) -> str | None:
-    limit, load = view.book.policy.max_per_host, view.load.by_host[host]
-    if (trouble := view.book.hosts.of(host)) is not None:
+    limit, load = view.state.policy.max_per_host, view.load.by_host[host]
+    if (trouble := view.state.hosts.of(host)) is not None:
         if trouble.resting:
             return "rests after trouble"
         if load > 0:
@@ -206,9 +206,9 @@ def _host_closed(host: str, view: View) -> str | None:
     return None if limit is None or load < limit else f"has {load} of {limit} runs"
 
 
-def _troubles(issue: Issue, book: SchedulerState) -> str:
+def _troubles(issue: Issue, state: SchedulerState) -> str:
     """Say what keeps an issue's hosts from being used, "" where it is no trouble."""
-    troubled = {host: book.hosts.of(host) for host in eligible_hosts(issue, book)}
+    troubled = {host: state.hosts.of(host) for host in eligible_hosts(issue, state)}
     told = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
     return "; ".join(told)
 
@@ -258,20 +258,20 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
     return None if verdict is None else verdict.reason
 
 
-def explain(issue: Issue, book: SchedulerState, now: float) -> tuple[Verdict, ...]:
+def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[Verdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
     A run of its own takes no slot away from it. What troubles its hosts is told only here: it would
     stand with every issue that waits for them.
     """
-    view = View(book, Load(book, besides=issue.id), now)
+    view = View(state, Load(state, besides=issue.id), now)
     verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
-    verdicts.append(Verdict("claim", _claimed(book.claims.get(issue.id))))
-    budget = SPENT if book.over_budget(issue.id) else None
+    verdicts.append(Verdict("claim", _claimed(state.claims.get(issue.id))))
+    budget = SPENT if state.over_budget(issue.id) else None
     verdicts.append(Verdict("budget", budget))
     verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]
     last = verdicts[-1]
-    if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, book)):
+    if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, state)):
         verdicts[-1] = Verdict(HOST_SLOT, f"{last.reason}; {told}")
     return tuple(verdicts)
 

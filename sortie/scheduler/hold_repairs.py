@@ -20,11 +20,11 @@ def ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
     return claim.reason in CONFIGURATION_HOLDS
 
 
-def program_appeared(book: SchedulerState) -> None:
+def program_appeared(state: SchedulerState) -> None:
     """Let go what was held because the agent's program was missing."""
-    for claim in list(book.claims.values()):
+    for claim in list(state.claims.values()):
         if isinstance(claim, Held) and claim.reason is HoldReason.AGENT_NOT_FOUND:
-            book.end_hold(claim, _FOUND)
+            state.end_hold(claim, _FOUND)
 
 
 def repaired(claim: Held, policy: Policy, sessions: int, *, has_program: bool) -> str | None:

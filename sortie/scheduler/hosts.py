@@ -95,20 +95,20 @@ class Hosts:
         """Know nothing of hosts that are not among these; other settings may mean another agent."""
         kept = set(hosts)
         self._troubled = {
-            host: state
-            for host, state in self._troubled.items()
-            if host in kept and not (settings_changed and state.lacks_agent)
+            host: trouble
+            for host, trouble in self._troubled.items()
+            if host in kept and not (settings_changed and trouble.lacks_agent)
         }
 
     def pass_time(self, now: float) -> tuple[bool, list[str]]:
         """Let rests end and patience run out; return whether any did, and with whom it did."""
         changed, given_up = False, []
-        for host, state in self._troubled.items():
-            resting, missed = now < state.until, now >= state.since + PATIENCE
-            if (resting, missed) != (state.resting, state.missed):
-                self._troubled[host] = replace(state, resting=resting, missed=missed)
+        for host, trouble in self._troubled.items():
+            resting, missed = now < trouble.until, now >= trouble.since + PATIENCE
+            if (resting, missed) != (trouble.resting, trouble.missed):
+                self._troubled[host] = replace(trouble, resting=resting, missed=missed)
                 changed = True
-                if missed and not state.missed:
+                if missed and not trouble.missed:
                     given_up.append(host)
         return changed, given_up
 
@@ -120,5 +120,5 @@ class Hosts:
 
     def all_lack_agent(self, hosts: Iterable[str]) -> bool:
         """Tell whether every one of these hosts answered that it has no such program."""
-        states = [self._troubled.get(host) for host in hosts]
-        return all(state is not None and state.lacks_agent for state in states)
+        troubles = [self._troubled.get(host) for host in hosts]
+        return all(trouble is not None and trouble.lacks_agent for trouble in troubles)

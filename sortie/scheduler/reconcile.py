@@ -30,33 +30,33 @@ from sortie.scheduler.rules import (
 from sortie.scheduler.state import SchedulerState
 
 
-def reconcile(book: SchedulerState, now: float) -> None:
+def reconcile(state: SchedulerState, now: float) -> None:
     """Ask for all running, waiting and held issues, and hourly for those with a workspace.
 
     One such question is under way at a time: a slow tracker gets no pile of them.
     """
-    book.reconcile_at = now + min(book.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
-    if book.reconciling is not None:
+    state.reconcile_at = now + min(state.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
+    if state.reconciling is not None:
         return
-    ids = {i for i, c in book.claims.items() if _wants_refresh(c)}
-    if book.check_workspaces_at <= now:
-        book.check_workspaces_at = now + WORKSPACE_CHECK_INTERVAL
-        ids |= {i for i in book.workspaces if i not in book.claims}
-    _ask(book, ids)
+    ids = {i for i, c in state.claims.items() if _wants_refresh(c)}
+    if state.check_workspaces_at <= now:
+        state.check_workspaces_at = now + WORKSPACE_CHECK_INTERVAL
+        ids |= {i for i in state.workspaces if i not in state.claims}
+    _ask(state, ids)
 
 
-def confirm_missing(book: SchedulerState, now: float) -> None:
+def confirm_missing(state: SchedulerState, now: float) -> None:
     """Ask again for issues that a first read did not find."""
-    if book.reconciling is None:
-        missed = {i for i, c in book.claims.items() if _confirm_at(c) <= now}
-        _ask(book, missed)
+    if state.reconciling is None:
+        missed = {i for i, c in state.claims.items() if _confirm_at(c) <= now}
+        _ask(state, missed)
 
 
-def confirm_missing_at(book: SchedulerState) -> float:
+def confirm_missing_at(state: SchedulerState) -> float:
     """Return when ``confirm_missing`` next has something to do."""
-    if book.reconciling is not None:
+    if state.reconciling is not None:
         return math.inf
-    return min(map(_confirm_at, book.claims.values()), default=math.inf)
+    return min(map(_confirm_at, state.claims.values()), default=math.inf)
 
 
 def _confirm_at(claim: Claim) -> float:
@@ -66,10 +66,10 @@ def _confirm_at(claim: Claim) -> float:
     return since + MISSING_CONFIRMED_AFTER
 
 
-def _ask(book: SchedulerState, ids: set[IssueId]) -> None:
+def _ask(state: SchedulerState, ids: set[IssueId]) -> None:
     if ids:
-        book.reconciling = book.next_token()
-        book.out.append(Refresh(book.reconciling, frozenset(ids)))
+        state.reconciling = state.next_token()
+        state.out.append(Refresh(state.reconciling, frozenset(ids)))
 
 
 def _wants_refresh(claim: Claim) -> bool:
@@ -84,48 +84,48 @@ def _wants_refresh(claim: Claim) -> bool:
             return True
 
 
-def refreshed(book: SchedulerState, event: IssuesRefreshed, now: float) -> None:
+def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None:
     """Act on the answer to a question of this module or of a dispatch."""
-    if event.token == book.reconciling:
-        book.reconciling = None
+    if event.token == state.reconciling:
+        state.reconciling = None
     if event.answered:
-        book.silent_until = now
-    if any(i in book.workspaces and i not in book.claims for i in event.failed):
-        book.check_workspaces_at = now  # they were not looked at: again with the next tick
+        state.silent_until = now
+    if any(i in state.workspaces and i not in state.claims for i in event.failed):
+        state.check_workspaces_at = now  # they were not looked at: again with the next tick
     found = {issue.id: issue for issue in event.issues}
     # Claims stand in the order in which issues were chosen, and start in that order.
-    claimed = [i for i in book.claims if i in event.asked]
+    claimed = [i for i in state.claims if i in event.asked]
     for issue_id in claimed + sorted(event.asked.difference(claimed)):
-        claim = book.claims.get(issue_id)
+        claim = state.claims.get(issue_id)
         issue = found.get(issue_id)
-        book.in_hand = issue if issue is not None or claim is None else claim.issue
+        state.in_hand = issue if issue is not None or claim is None else claim.issue
         match claim:
             case Rechecking(token=token):
                 if token == event.token:
-                    rechecked(book, claim, event, now)
+                    rechecked(state, claim, event, now)
             case None:
-                if issue is not None and book.policy.is_terminal(issue):
-                    book.finish(issue)
+                if issue is not None and state.policy.is_terminal(issue):
+                    state.finish(issue)
             case _ if event.token <= claim.asof:
                 pass  # what it knows is newer
             case _ if issue_id in event.failed:
                 # It is not known to be missing any more; a later read may begin that anew.
-                book.claims[issue_id] = replace(claim, missing_since=None)
+                state.claims[issue_id] = replace(claim, missing_since=None)
             case _ if issue is None:
-                _missed(book, replace(claim, asof=event.token), now)
+                _missed(state, replace(claim, asof=event.token), now)
             case _:
                 claim = replace(claim, missing_since=None, asof=event.token)
-                book.claims[issue_id] = claim
-                _update(book, claim, issue, now)
+                state.claims[issue_id] = claim
+                _update(state, claim, issue, now)
 
 
-def _missed(book: SchedulerState, claim: Claim, now: float) -> None:
+def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
     if isinstance(claim, Running) and claim.departure is not None:
-        book.claims[claim.issue.id] = claim
+        state.claims[claim.issue.id] = claim
         return  # its turn is about to end, or to be ended
     since = claim.missing_since
     if since is None:
-        book.claims[claim.issue.id] = replace(claim, missing_since=now)
+        state.claims[claim.issue.id] = replace(claim, missing_since=now)
         return
     if now < since + MISSING_CONFIRMED_AFTER:
         return
@@ -133,48 +133,48 @@ def _missed(book: SchedulerState, claim: Claim, now: float) -> None:
     match claim:
         case Starting() | Running():
             fresh = replace(claim, missing_since=None)
-            _depart(book, fresh, StopReason.MISSING, reason, now)
+            _depart(state, fresh, StopReason.MISSING, reason, now)
         case Waiting() | HandingOff(token=None):
-            book.end_wait(claim, reason)
+            state.end_wait(claim, reason)
         case Held():
-            book.end_hold(claim, reason)
+            state.end_hold(claim, reason)
         case Cleaning(busy=False):
-            book.release(claim.issue.id)
+            state.release(claim.issue.id)
         case _:
-            book.claims[claim.issue.id] = replace(claim, missing_since=None)
+            state.claims[claim.issue.id] = replace(claim, missing_since=None)
 
 
-def _update(book: SchedulerState, claim: Claim, issue: Issue, now: float) -> None:
+def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> None:
     match claim:
         case Starting() | Running():
-            _update_run(book, claim, issue, now)
+            _update_run(state, claim, issue, now)
         case Stopping():
-            book.claims[issue.id] = replace(claim, issue=issue)
+            state.claims[issue.id] = replace(claim, issue=issue)
         case Waiting():
-            _update_wait(book, claim, issue)
+            _update_wait(state, claim, issue)
         case HandingOff(token=None):
             if not same_state(claim.issue.state, issue.state):
-                book.end_wait(claim, f"it was moved to {issue.state}")
-                _settle(book, issue)
+                state.end_wait(claim, f"it was moved to {issue.state}")
+                _settle(state, issue)
         case Held():
-            _update_hold(book, claim, issue)
+            _update_hold(state, claim, issue)
         case Cleaning(busy=False):
-            if not book.policy.is_terminal(issue):
-                book.release(issue.id)
-                _settle(book, issue)
+            if not state.policy.is_terminal(issue):
+                state.release(issue.id)
+                _settle(state, issue)
         case _:
             pass  # an answer of its own is on the way
 
 
-def _update_run(book: SchedulerState, claim: Starting | Running, issue: Issue, now: float) -> None:
+def _update_run(state: SchedulerState, claim: Starting | Running, issue: Issue, now: float) -> None:
     fresh = replace(claim, issue=issue)
-    if book.policy.is_active(issue):
-        book.claims[issue.id] = _stays(fresh)
-        book.out.append(Reconciled("keep", issue))
+    if state.policy.is_active(issue):
+        state.claims[issue.id] = _stays(fresh)
+        state.out.append(Reconciled("keep", issue))
         return
-    terminal = book.policy.is_terminal(issue)
+    terminal = state.policy.is_terminal(issue)
     reason = StopReason.TERMINAL if terminal else StopReason.INACTIVE
-    _depart(book, fresh, reason, f"it was moved to {issue.state}", now)
+    _depart(state, fresh, reason, f"it was moved to {issue.state}", now)
 
 
 def _stays(claim: Starting | Running) -> Starting | Running:
@@ -183,7 +183,7 @@ def _stays(claim: Starting | Running) -> Starting | Running:
 
 
 def _depart(
-    book: SchedulerState, claim: Starting | Running, reason: StopReason, sentence: str, now: float
+    state: SchedulerState, claim: Starting | Running, reason: StopReason, sentence: str, now: float
 ) -> None:
     """Let the turn of an issue that is not active any more end, within bounds; where none has
     begun, stop the run at once.
@@ -192,55 +192,55 @@ def _depart(
     """
     departure = Departure(reason=reason, sentence=sentence, stop_at=now + INACTIVE_GRACE)
     if isinstance(claim, Starting):
-        book.stop_departed(claim, departure)
+        state.stop_departed(claim, departure)
         return
     if claim.departure is None:
-        book.out.append(
+        state.out.append(
             Reconciled("keep", claim.issue, f"{sentence}; its turn has {INACTIVE_GRACE:g} s to end")
         )
     else:
         departure = replace(departure, stop_at=claim.departure.stop_at)
-    book.claims[claim.issue.id] = replace(claim, departure=departure)
+    state.claims[claim.issue.id] = replace(claim, departure=departure)
 
 
-def _update_wait(book: SchedulerState, claim: Waiting, issue: Issue) -> None:
-    if not book.policy.is_active(issue):
-        book.end_wait(claim, f"it was moved to {issue.state}")
-        _settle(book, issue)
+def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
+    if not state.policy.is_active(issue):
+        state.end_wait(claim, f"it was moved to {issue.state}")
+        _settle(state, issue)
         return
     streak = claim.streak
     if not same_state(claim.issue.state, issue.state):
         streak = Streak(failures=streak.failures, interruptions=streak.interruptions)
     if claim.due and issue != claim.issue:
-        book.unsettled = True  # a gate may have opened
-    book.claims[issue.id] = replace(claim, issue=issue, streak=streak)
+        state.unsettled = True  # a gate may have opened
+    state.claims[issue.id] = replace(claim, issue=issue, streak=streak)
 
 
-def _update_hold(book: SchedulerState, claim: Held, issue: Issue) -> None:
-    if book.policy.is_terminal(issue):
+def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
+    if state.policy.is_terminal(issue):
         ended_by: str | None = f"it is {issue.state}"
-    elif not claim.settled and _is_aftermath(book, claim, issue):
-        book.settle_hold(claim, issue)
+    elif not claim.settled and _is_aftermath(state, claim, issue):
+        state.settle_hold(claim, issue)
         return
     else:
         ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if ended_by is None:
         return
-    book.end_hold(claim, ended_by)
-    _settle(book, issue)
+    state.end_hold(claim, ended_by)
+    _settle(state, issue)
 
 
-def _is_aftermath(book: SchedulerState, claim: Held, issue: Issue) -> bool:
+def _is_aftermath(state: SchedulerState, claim: Held, issue: Issue) -> bool:
     """Tell whether a hold's first read shows what was so before: the agent, or somebody before the
     hold, may have moved the issue, but not to a state in which there is nothing to hold."""
-    return same_state(claim.issue.state, issue.state) or book.policy.is_active(issue)
+    return same_state(claim.issue.state, issue.state) or state.policy.is_active(issue)
 
 
-def _settle(book: SchedulerState, issue: Issue) -> None:
+def _settle(state: SchedulerState, issue: Issue) -> None:
     """See to an issue that was just released: a candidate if active, put away if terminal."""
-    if book.policy.is_terminal(issue):
-        book.finish(issue)
-    elif book.policy.is_active(issue):
-        book.queue_up(issue)
+    if state.policy.is_terminal(issue):
+        state.finish(issue)
+    elif state.policy.is_active(issue):
+        state.queue_up(issue)
     else:
-        book.candidates.pop(issue.id, None)
+        state.candidates.pop(issue.id, None)

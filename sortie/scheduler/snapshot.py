@@ -98,31 +98,31 @@ class Snapshot:
         return (c for c in self.claims.values() if isinstance(c, kind))
 
 
-def picture(book: SchedulerState, now: float) -> Snapshot:
-    """Return the book as it stands."""
-    load = Load(book)
-    view = View(book, load, now)
+def picture(state: SchedulerState, now: float) -> Snapshot:
+    """Return the scheduler as it stands."""
+    load = Load(state)
+    view = View(state, load, now)
     unfit = {
         issue_id: verdict
-        for issue_id, candidate in book.candidates.items()
-        if issue_id not in book.claims
+        for issue_id, candidate in state.candidates.items()
+        if issue_id not in state.claims
         and (verdict := first_closed(FITNESS, candidate.issue, view)) is not None
     }
     return Snapshot(
         now=now,
-        policy=book.policy,
-        claims=dict(book.claims),
-        candidates=tuple(c.issue for c in book.candidates.values()),
+        policy=state.policy,
+        claims=dict(state.claims),
+        candidates=tuple(c.issue for c in state.candidates.values()),
         unfit=unfit,
-        paused=book.paused,
-        draining=book.draining,
-        poll_error=book.poll_error,
-        polling_since=book.polling_since,
-        skipped=book.skipped,
-        hindrance=book.hindrance,
+        paused=state.paused,
+        draining=state.draining,
+        poll_error=state.poll_error,
+        polling_since=state.polling_since,
+        skipped=state.skipped,
+        hindrance=state.hindrance,
         by_state=dict(load.by_state),
         by_host=dict(load.by_host),
-        troubled=book.hosts.all(),
+        troubled=state.hosts.all(),
         used=load.total,
-        idle_polls=book.idle_polls,
+        idle_polls=state.idle_polls,
     )

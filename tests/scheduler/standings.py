@@ -129,7 +129,7 @@ def handing() -> Lives:
 
 def answer_handoff(driver: Lives, kind: TrackerErrorKind | None) -> list[do.Decision]:
     """Let the tracker answer the handoff that is under way."""
-    token = driver.scheduler._book.token
+    token = driver.scheduler._state.token
     return driver.tell(ev.TransitionAnswered(A, token, kind, "500" if kind else ""))
 
 

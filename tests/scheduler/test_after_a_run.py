@@ -71,7 +71,7 @@ def test_an_occupied_workspace_costs_no_attempt(cap: float, delay: float) -> Non
         delays.append(retry.delay)
         (run,) = starts(driver.pass_time(retry.delay))
         attempts.append(run.streak.failures)
-        assert only(decisions, do.Comment) == []
+        assert only(decisions, do.PostComment) == []
 
     assert (delays, attempts) == ([delay] * 3, [1] * 3)
 
@@ -284,6 +284,6 @@ def test_each_end_is_commented_on_as_what_it_was(end: RunEnd, told: list[str]) -
     driver = Driver(replace(POLICY, comment_on_failure=True, comment_on_completion=True))
     (run,) = driver.start(issue())
 
-    comments = only(driver.end(run.run_id, end), do.Comment)
+    comments = only(driver.end(run.run_id, end), do.PostComment)
 
-    assert [c.lifecycle for c in comments if isinstance(c, do.Comment)] == told
+    assert [c.lifecycle for c in comments if isinstance(c, do.PostComment)] == told

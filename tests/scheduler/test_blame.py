@@ -158,7 +158,7 @@ def test_a_blame_does_not_outlast_what_it_was_for(monkeypatch: pytest.MonkeyPatc
     running(driver)
     leave = ev.WorkerExited(run_of(driver, "b"), RunReport(end=BROKEN))
 
-    def broken(_book: object) -> object:
+    def broken(_state: object) -> object:
         raise Bug
 
     monkeypatch.setattr(dispatch, "Load", broken)

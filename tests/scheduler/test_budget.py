@@ -141,7 +141,7 @@ def test_a_retry_of_a_wait_keeps_the_count_and_says_where_it_is_used_up(
 
     decisions = driver.tell(ev.RetryAsked("a", 1))
 
-    assert only(decisions, do.Answer) == [do.Answer(1, "done", message)]
+    assert only(decisions, do.AnswerCommand) == [do.AnswerCommand(1, "done", message)]
     assert driver.disk.sessions == {A: 2}
     assert (driver.holds() is SPENT) == (limit == 2)
 

@@ -111,10 +111,10 @@ RETRIES: list[tuple[Standing, str, str, list[str]]] = [
 ]
 
 
-def told(decisions: list[do.Decision]) -> do.Answer:
+def told(decisions: list[do.Decision]) -> do.AnswerCommand:
     """Return the only answer."""
-    (answer,) = only(decisions, do.Answer)
-    assert isinstance(answer, do.Answer)
+    (answer,) = only(decisions, do.AnswerCommand)
+    assert isinstance(answer, do.AnswerCommand)
     return answer
 
 
@@ -142,7 +142,7 @@ def test_a_stop_is_answered_by_what_it_does(
 
     decisions = driver.tell(ev.StopAsked("a", 7))
 
-    assert told(decisions) == do.Answer(7, verdict, message)  # type: ignore[arg-type]
+    assert told(decisions) == do.AnswerCommand(7, verdict, message)  # type: ignore[arg-type]
     assert recorded(decisions) == records
     assert starts(driver.settle(decisions)) == []
 
@@ -157,7 +157,7 @@ def test_a_retry_is_answered_by_what_it_does(
 
     decisions = driver.tell(ev.RetryAsked("a", 7))
 
-    assert told(decisions) == do.Answer(7, verdict, expected)  # type: ignore[arg-type]
+    assert told(decisions) == do.AnswerCommand(7, verdict, expected)  # type: ignore[arg-type]
     assert recorded(decisions) == records
 
 
@@ -179,8 +179,8 @@ def test_nobody_is_told_who_does_not_wait(standing: Standing, ask: int) -> None:
     quiet = one.tell(ASKS[ask](0))
     loud = other.tell(ASKS[ask](3))
 
-    assert only(quiet, do.Answer) == []
-    assert [d for d in loud if not isinstance(d, do.Answer)] == quiet
+    assert only(quiet, do.AnswerCommand) == []
+    assert [d for d in loud if not isinstance(d, do.AnswerCommand)] == quiet
     assert told(loud).ask == 3
 
 

@@ -59,7 +59,7 @@ def test_the_second_crash_parks_the_issue_and_the_others_run(
     assert blamed == [poison(), poison()]
     assert held is driver.holds() is HoldReason.INTERNAL_ERROR
     assert [s.issue.id for s in starts(decisions)] == ["b"]
-    assert A not in driver.scheduler._book.candidates
+    assert A not in driver.scheduler._state.candidates
 
 
 @pytest.mark.parametrize("operator", [False, True], ids=["held for it", "stopped besides"])

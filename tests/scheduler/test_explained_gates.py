@@ -133,7 +133,7 @@ def test_the_place_in_the_queue_counts_what_comes_before() -> None:
 def test_an_unread_wait_says_so() -> None:
     """A due retry whose re-read failed says when it is asked for again, and why."""
     driver = at.rechecking_again()
-    token = driver.scheduler._book.token
+    token = driver.scheduler._state.token
     asked = frozenset({issue().id})
     driver.tell(ev.IssuesRefreshed(token, asked, (), asked, "the tracker is down"))
 

@@ -1,4 +1,4 @@
-"""What is explained is what is decided: the gates of any book, against its next dispatch."""
+"""What is explained is what is decided: the gates of any state, against its next dispatch."""
 
 from __future__ import annotations
 
@@ -109,9 +109,9 @@ def claims(draw: st.DrawFn, issue: Issue) -> Claim | None:
 
 
 @st.composite
-def books(draw: st.DrawFn) -> SchedulerState:
+def states(draw: st.DrawFn) -> SchedulerState:
     trouble = draw(st.sampled_from([None] * 10 + TROUBLES))
-    book = SchedulerState(
+    state = SchedulerState(
         policy=draw(POLICIES),
         new_run_id=lambda: RunId("new"),
         epoch=0.0,
@@ -130,17 +130,17 @@ def books(draw: st.DrawFn) -> SchedulerState:
     for name in NAMES[: draw(st.integers(3, len(NAMES)))]:
         issue = draw(issues(name))
         if (claim := draw(claims(issue))) is not None:
-            book.claims[issue.id] = claim
+            state.claims[issue.id] = claim
         if claim is None or draw(st.booleans()):
-            book.candidates[issue.id] = Candidate(order_key(issue), issue)
-        book.sessions[issue.id] = draw(st.sampled_from([0, 1, 1, 2, 3]))
-    ordered = sorted(book.candidates.values(), key=lambda c: c.key)
-    book.candidates = {c.issue.id: c for c in ordered}
-    return book
+            state.candidates[issue.id] = Candidate(order_key(issue), issue)
+        state.sessions[issue.id] = draw(st.sampled_from([0, 1, 1, 2, 3]))
+    ordered = sorted(state.candidates.values(), key=lambda c: c.key)
+    state.candidates = {c.issue.id: c for c in ordered}
+    return state
 
 
-def told(book: SchedulerState, issue: Issue) -> Explanation:
-    explanation = explain_issue(book, issue.id, NOW)
+def told(state: SchedulerState, issue: Issue) -> Explanation:
+    explanation = explain_issue(state, issue.id, NOW)
     assert isinstance(explanation, Explanation)
     return explanation
 
@@ -150,20 +150,20 @@ def is_open(explanation: Explanation) -> bool:
 
 
 @settings(max_examples=250, derandomize=True)
-@given(books())
-def test_what_is_explained_is_what_is_decided(book: SchedulerState) -> None:
+@given(states())
+def test_what_is_explained_is_what_is_decided(state: SchedulerState) -> None:
     """Of the issues in the queue whose gates are all open the first is chosen by the next dispatch;
     none is chosen that has a closed gate; and what has no budget is held exactly where its gate
     says so."""
-    order = [issue for _, issue, _ in queue(book)]
-    before = {issue.id: told(book, issue) for issue in order}
-    known = dict(book.claims)
+    order = [issue for _, issue, _ in queue(state)]
+    before = {issue.id: told(state, issue) for issue in order}
+    known = dict(state.claims)
 
-    dispatch(book, NOW)
+    dispatch(state, NOW)
 
     chosen = [
         i
-        for i, c in book.claims.items()
+        for i, c in state.claims.items()
         if isinstance(c, Rechecking) and not isinstance(known.get(i), Rechecking)
     ]
     ready = [issue.id for issue in order if is_open(before[issue.id])]
@@ -171,20 +171,20 @@ def test_what_is_explained_is_what_is_decided(book: SchedulerState) -> None:
     assert set(ready[:1]) <= set(chosen) <= set(ready)
     for issue in order:
         gates = {v.gate: v.reason for v in before[issue.id].gates}
-        if isinstance(book.claims.get(issue.id), Held):
+        if isinstance(state.claims.get(issue.id), Held):
             assert gates["budget"] is not None
             assert [gates[g] for g in ("complete", "state", "labels", "blockers")] == [None] * 4
         if issue.id not in chosen:
-            assert not is_open(told(book, issue))
+            assert not is_open(told(state, issue))
 
 
 @settings(max_examples=100, derandomize=True)
-@given(books())
-def test_the_next_step_never_promises_what_the_gates_deny(book: SchedulerState) -> None:
+@given(states())
+def test_the_next_step_never_promises_what_the_gates_deny(state: SchedulerState) -> None:
     """An issue that is told to start next has all gates open, and one with a closed gate is told
     the first of them."""
-    for _, issue, _ in queue(book):
-        explanation = told(book, issue)
+    for _, issue, _ in queue(state):
+        explanation = told(state, issue)
         closed = [v.reason for v in explanation.gates if v.reason is not None]
         promised = explanation.next_step.startswith("it starts with the next dispatch")
 

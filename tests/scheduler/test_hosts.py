@@ -68,7 +68,7 @@ def test_an_unreached_host_costs_no_attempt() -> None:
     assert run.host == "east"
     assert again.host != "east"
     assert again.streak.failures == 0
-    assert only(decisions, do.HostRested) == [do.HostRested("east", "east refused", 10.0)]
+    assert only(decisions, do.HostResting) == [do.HostResting("east", "east refused", 10.0)]
 
 
 def test_pauses_grow_and_end_with_the_first_use() -> None:
@@ -77,16 +77,16 @@ def test_pauses_grow_and_end_with_the_first_use() -> None:
     pauses = []
 
     for _ in range(3):
-        (rested,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostRested)
-        assert isinstance(rested, do.HostRested)
+        (rested,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostResting)
+        assert isinstance(rested, do.HostResting)
         pauses.append(rested.seconds)
         driver.pass_time(rested.seconds)
     back = driver.tell(ev.HostReached("east"))
-    (after,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostRested)
+    (after,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostResting)
 
     assert pauses == [10, 20, 40]
-    assert back == [do.HostBack("east")]
-    assert isinstance(after, do.HostRested)
+    assert back == [do.HostRecovered("east")]
+    assert isinstance(after, do.HostResting)
     assert after.seconds == 10
 
 
@@ -210,8 +210,8 @@ def test_patience_with_a_host_ends_after_ten_minutes(seconds: float, elsewhere: 
 
     assert at_once == []
     assert hosts_of(starts(said)) == elsewhere
-    assert only(said, do.HostGivenUp) == [do.HostGivenUp("east") for _ in elsewhere]
-    assert only(again, do.HostGivenUp) == []
+    assert only(said, do.HostAbandoned) == [do.HostAbandoned("east") for _ in elsewhere]
+    assert only(again, do.HostAbandoned) == []
 
 
 def test_the_wait_for_the_host_of_a_workspace_tells_its_end() -> None:
@@ -288,8 +288,8 @@ def test_runs_that_miss_the_program_together_rest_their_host_once() -> None:
     told = [said for start in east for said in driver.end(start.run_id, NO_AGENT)]
 
     assert len(east) == 2
-    assert [said for said in told if isinstance(said, do.HostRested)] == [
-        do.HostRested("east", NO_AGENT.message, 10.0)
+    assert [said for said in told if isinstance(said, do.HostResting)] == [
+        do.HostResting("east", NO_AGENT.message, 10.0)
     ]
 
 

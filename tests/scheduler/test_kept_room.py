@@ -85,7 +85,7 @@ def test_room_that_a_retry_does_not_use_is_the_next_ones(now: tuple[Issue, ...])
 
 def answer(driver: Driver, found: tuple[Issue, ...]) -> list[Decision]:
     """Answer the re-read of the one chosen issue."""
-    token = driver.scheduler._book.token
+    token = driver.scheduler._state.token
     return driver.tell(ev.IssuesRefreshed(token, frozenset({issue("a").id}), found))
 
 

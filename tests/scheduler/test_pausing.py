@@ -14,10 +14,10 @@ from tests.scheduler.driver import Driver, issue, only, starts
 from tests.scheduler.lives import Lives
 
 
-def told(decisions: list[do.Decision]) -> do.Answer:
+def told(decisions: list[do.Decision]) -> do.AnswerCommand:
     """Return the only answer."""
-    (answer,) = only(decisions, do.Answer)
-    assert isinstance(answer, do.Answer)
+    (answer,) = only(decisions, do.AnswerCommand)
+    assert isinstance(answer, do.AnswerCommand)
     return answer
 
 
@@ -38,11 +38,11 @@ def test_pause_and_resume_say_what_goes_on_and_record_a_change_once() -> None:
     assert asked == [
         [
             rec.RecordPause(paused=True),
-            do.Answer(1, "done", "dispatch is paused; one run goes on"),
+            do.AnswerCommand(1, "done", "dispatch is paused; one run goes on"),
         ],
-        [do.Answer(2, "done", "dispatch is paused; one run goes on")],
-        [rec.RecordPause(paused=False), do.Answer(3, "done", "dispatch goes on")],
-        [do.Answer(4, "done", "dispatch goes on")],
+        [do.AnswerCommand(2, "done", "dispatch is paused; one run goes on")],
+        [rec.RecordPause(paused=False), do.AnswerCommand(3, "done", "dispatch goes on")],
+        [do.AnswerCommand(4, "done", "dispatch goes on")],
     ]
 
 
@@ -84,11 +84,11 @@ def test_a_refresh_polls_at_once_unless_the_daemon_is_stopping() -> None:
 
     refused = driver.tell(ev.RefreshRequested(3))
 
-    assert during == [[do.Answer(n, "done", "a poll was asked for")] for n in (1, 2)]
+    assert during == [[do.AnswerCommand(n, "done", "a poll was asked for")] for n in (1, 2)]
     assert only(after, do.Poll) == [do.Poll()]
     assert driver.tell(ev.TimePassed()) == []
     assert refused == [
-        do.Answer(3, "conflict", "the daemon is stopping and polls no more"),
+        do.AnswerCommand(3, "conflict", "the daemon is stopping and polls no more"),
     ]
 
 

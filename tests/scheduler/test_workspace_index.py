@@ -21,54 +21,54 @@ def test_an_issue_may_have_several_directories() -> None:
     """On several hosts, and on one host under an earlier identifier or root."""
     known = place(A, "/w/1"), place(A, "/w/2"), place(A, "/w/1", "north"), place(B, "/w/3")
 
-    directories = WorkspaceIndex(known)
+    index = WorkspaceIndex(known)
 
-    assert directories.of(A) == known[:3]
-    assert directories.of(B) == known[3:]
-    assert set(directories) == {A, B}
+    assert index.of(A) == known[:3]
+    assert index.of(B) == known[3:]
+    assert set(index) == {A, B}
 
 
 def test_a_directory_belongs_to_the_issue_that_had_it_last() -> None:
     """Taking one over leaves its former owner the others; without any it is not known."""
-    directories = WorkspaceIndex([place(A, "/w/1"), place(A, "/w/2")])
+    index = WorkspaceIndex([place(A, "/w/1"), place(A, "/w/2")])
 
-    directories.keep(place(B, "/w/1"))
-    half = directories.of(A)
-    directories.keep(place(B, "/w/2"))
+    index.keep(place(B, "/w/1"))
+    half = index.of(A)
+    index.keep(place(B, "/w/2"))
 
     assert half == (place(A, "/w/2"),)
-    assert directories.of(A) == ()
-    assert directories.of(B) == (place(B, "/w/1"), place(B, "/w/2"))
-    assert A not in directories
-    assert set(directories) == {B}
+    assert index.of(A) == ()
+    assert index.of(B) == (place(B, "/w/1"), place(B, "/w/2"))
+    assert A not in index
+    assert set(index) == {B}
 
 
 def test_the_same_path_on_two_hosts_is_two_directories() -> None:
     """A host's directory is not taken over by another host's."""
-    directories = WorkspaceIndex([place(A, "/w/1")])
+    index = WorkspaceIndex([place(A, "/w/1")])
 
-    directories.keep(place(B, "/w/1", "north"))
+    index.keep(place(B, "/w/1", "north"))
 
-    assert (A in directories, B in directories) == (True, True)
+    assert (A in index, B in index) == (True, True)
 
 
 def test_keeping_again_changes_the_identifier_and_nothing_else() -> None:
     """A directory is known once, under the identifier that its issue had last."""
-    directories = WorkspaceIndex([place(A, "/w/1", identifier="OLD")])
+    index = WorkspaceIndex([place(A, "/w/1", identifier="OLD")])
 
-    directories.keep(place(A, "/w/1", identifier="NEW"))
+    index.keep(place(A, "/w/1", identifier="NEW"))
 
-    assert directories.of(A) == (place(A, "/w/1", identifier="NEW"),)
+    assert index.of(A) == (place(A, "/w/1", identifier="NEW"),)
 
 
 def test_forgetting_is_by_place_whoever_is_named() -> None:
     """What was removed is gone, also where another issue took it over meanwhile; twice is fine."""
-    directories = WorkspaceIndex([place(B, "/w/1")])
+    index = WorkspaceIndex([place(B, "/w/1")])
 
-    directories.forget(place(A, "/w/1"))
-    directories.forget(place(A, "/w/1"))
+    index.forget(place(A, "/w/1"))
+    index.forget(place(A, "/w/1"))
 
-    assert (directories.of(A), directories.of(B), list(directories)) == ((), (), [])
+    assert (index.of(A), index.of(B), list(index)) == ((), (), [])
 
 
 def begin(driver: Driver, name: str, *directories: KnownWorkspace) -> do.StartWorker:
@@ -152,23 +152,23 @@ def test_a_part_that_was_removed_is_not_removed_again() -> None:
 
 def test_a_directory_is_blank_until_something_runs_in_it() -> None:
     """Only a new one, for its issue and on its host; having it again changes nothing."""
-    directories = WorkspaceIndex([place(A, "/w/1", "east")])
-    directories.keep(place(A, "/w/1", "north"), new=True)
-    directories.keep(place(A, "/w/1", "south"), new=True)
-    directories.keep(place(A, "/w/1", "north"))
+    index = WorkspaceIndex([place(A, "/w/1", "east")])
+    index.keep(place(A, "/w/1", "north"), new=True)
+    index.keep(place(A, "/w/1", "south"), new=True)
+    index.keep(place(A, "/w/1", "north"))
 
-    before = [directories.all_blank(A, host) for host in ("east", "north", "south")]
-    directories.use(A, "north")
-    after = [directories.all_blank(A, host) for host in ("east", "north", "south")]
+    before = [index.all_blank(A, host) for host in ("east", "north", "south")]
+    index.use(A, "north")
+    after = [index.all_blank(A, host) for host in ("east", "north", "south")]
 
     assert (before, after) == ([False, True, True], [False, False, True])
 
 
 def test_a_blank_directory_that_another_issue_takes_over_is_not_blank() -> None:
     """What the other issue made of it nobody knows."""
-    directories = WorkspaceIndex()
-    directories.keep(place(A, "/w/1"), new=True)
+    index = WorkspaceIndex()
+    index.keep(place(A, "/w/1"), new=True)
 
-    directories.keep(place(B, "/w/1"))
+    index.keep(place(B, "/w/1"))
 
-    assert not directories.all_blank(B, "local")
+    assert not index.all_blank(B, "local")

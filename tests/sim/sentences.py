@@ -45,8 +45,8 @@ UNKNOWN = (
 )
 
 EXPECTED: dict[str, tuple[str, ...]] = {
-    "Answer.verdict": ("done", "conflict", "unknown"),
-    "Answer.message": (
+    "AnswerCommand.verdict": ("done", "conflict", "unknown"),
+    "AnswerCommand.message": (
         UNKNOWN,
         f"{ISSUE} is due now",
         f"{ISSUE} is due now, but .+",
@@ -59,7 +59,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         f"{ISSUE} cannot be retried: its run is being stopped; try again when it is over",
         f"{ISSUE} cannot be retried: its state {STATE} is not active",
     ),
-    "Comment.lifecycle": ("completion", "failure"),
+    "PostComment.lifecycle": ("completion", "failure"),
     "Dropped.outcome": ("dropped", "error"),
     "Dropped.reason": (
         MISSING,
@@ -79,7 +79,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "the agent's program is found",
         f"it was moved to {STATE}",
     ),
-    "HostRested.message": ("connection refused", "it broke"),
+    "HostResting.message": ("connection refused", "it broke"),
     "Reconciled.action": ("keep", "stop", "cleanup"),
     "Reconciled.reason": (
         "",
@@ -110,7 +110,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 """Patterns of what is said, by who says it."""
 
 _RARE = (
-    "Answer.message: [A-H] cannot be retried: its state",
+    "AnswerCommand.message: [A-H] cannot be retried: its state",
     "HoldOver.reason: it was moved",
     "Waiting.reason: the tracker did not",
     "Dropped.reason: ",

@@ -13,7 +13,7 @@ import pytest
 
 from sortie.model import ErrorKind, Finish, HoldReason, RunStatus, StopReason, Trigger, TurnOutcome
 from sortie.scheduler import Effect, Event, Note, Record
-from sortie.scheduler.decisions import HostBack, HostGivenUp, HostRested
+from sortie.scheduler.decisions import HostAbandoned, HostRecovered, HostResting
 from sortie.scheduler.events import HostReached, HostTroubled, TimePassed
 from sortie.telemetry import facts
 from tests.sim.system.crashing import every_crash
@@ -33,9 +33,9 @@ UNREACHABLE: set[object] = {
     # All runs are on one machine here; the scheduler's own days have hosts.
     HostTroubled,
     HostReached,
-    HostRested,
-    HostGivenUp,
-    HostBack,
+    HostResting,
+    HostAbandoned,
+    HostRecovered,
 }
 """What no day can reach."""
 

@@ -161,7 +161,7 @@ class World:
     def tell(self, event: Event) -> list[Decision]:
         """Give the scheduler one event and perform what it decides, records first."""
         self.draining |= isinstance(event, ev.ShutdownRequested)
-        before = dict(self.scheduler._book.claims)
+        before = dict(self.scheduler._state.claims)
         self._foresee(event, before)
         decisions = self.scheduler.handle(event, self.now)
         self.log.append((self.now, event, decisions))
@@ -178,7 +178,7 @@ class World:
     def _listen(self, before: dict[IssueId, Claim], decisions: list[Decision]) -> None:
         """See that all that was decided and is claimed is what it is declared to be, and hear
         what is said about it."""
-        claims = self.scheduler._book.claims
+        claims = self.scheduler._state.claims
         for thing in (*decisions, *(c for i, c in claims.items() if c is not before.get(i))):
             assert not (wrong := wrongly_typed(thing)), wrong
             self.said.update(sentences_of(thing))
@@ -205,17 +205,17 @@ class World:
                 pass
 
     def _judge(self, event: Event, before: dict[IssueId, Claim], decisions: list[Decision]) -> None:
-        book = self.scheduler._book
-        old_news = list(self.freshness.hear(event, before, book.claims, decisions))
+        state = self.scheduler._state
+        old_news = list(self.freshness.hear(event, before, state.claims, decisions))
         assert not old_news, old_news
         self.serving.hear(decisions, self.now)
-        spent = {i for i in book.candidates if 0 < self.policy.max_sessions <= self._sessions(i)}
-        listed = [candidate.issue for candidate in book.candidates.values()]
+        spent = {i for i in state.candidates if 0 < self.policy.max_sessions <= self._sessions(i)}
+        listed = [candidate.issue for candidate in state.candidates.values()]
         for decision in decisions:
             if isinstance(decision, do.Refresh):
                 unfair = list(
                     self.serving.out_of_turn(
-                        self.policy, decision.token, book.claims, listed, spent
+                        self.policy, decision.token, state.claims, listed, spent
                     )
                 )
                 assert not unfair, unfair
@@ -274,13 +274,13 @@ class World:
             case do.Reconciled("keep", issue, reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case do.Comment() | do.Reconciled() | do.Answer():
+            case do.PostComment() | do.Reconciled() | do.AnswerCommand():
                 pass
-            case do.HostRested(host, _, seconds):
+            case do.HostResting(host, _, seconds):
                 self.rests.rested(host, seconds, self.policy, self.now)
-            case do.HostBack(host):
+            case do.HostRecovered(host):
                 self.rests.trusted(host)
-            case do.HostGivenUp(host):
+            case do.HostAbandoned(host):
                 self.rests.given_up(host, self.now)
             case _ if isinstance(decision, Record):
                 pass
@@ -501,10 +501,10 @@ class World:
         if (news := (self.lives, len(self.log))) == self._checked:
             return
         self._checked = news
-        book = self.scheduler._book
+        state = self.scheduler._state
         held, waits, runs = set(), set(), set()
         asked = {q.decision.token for q in self.questions if isinstance(q.decision, do.Refresh)}
-        for issue_id, claim in book.claims.items():
+        for issue_id, claim in state.claims.items():
             match claim:
                 case Starting() | Running() | Stopping():
                     runs.add(claim.run_id)
@@ -539,14 +539,14 @@ class World:
         assert runs == self.workers.keys()
         assert waits == self.disk.retries.keys(), "waits in memory and on disk differ"
         assert held == self.disk.holds.keys(), "holds in memory and on disk differ"
-        assert book.sessions == self.disk.sessions
-        known = {(w.host, w.path): w for i in book.workspaces for w in book.workspaces.of(i)}
+        assert state.sessions == self.disk.sessions
+        known = {(w.host, w.path): w for i in state.workspaces for w in state.workspaces.of(i)}
         assert known == self.disk.workspaces, "workspaces in memory and on disk differ"
-        assert book.paused == self.disk.paused
+        assert state.paused == self.disk.paused
         assert self.scheduler.drained == (self.draining and not self.workers)
         if not self.draining:
             polling = any(isinstance(q.decision, do.Poll) for q in self.questions)
-            assert polling == book.polling
+            assert polling == state.polling
             assert polling or self.scheduler.wakeup_at() < math.inf
 
     def _check_wait(self, claim: Waiting | HandingOff) -> None:

@@ -66,15 +66,15 @@ class WatchedScheduler(Scheduler):
         self._informed: dict[IssueId, int] = {}
         self._read: dict[IssueId, Issue] = {}
         self._freshness = Freshness()
-        self._serving = Serving(self._book.epoch)
-        self._serving.remember(c for c in self._book.claims.values() if isinstance(c, Waiting))
+        self._serving = Serving(self._state.epoch)
+        self._serving.remember(c for c in self._state.claims.values() if isinstance(c, Waiting))
 
     def handle(self, event: Event, now: float) -> list[Decision]:
         """Apply one event under the account's eyes."""
         self._step += 1
         if not isinstance(event, ev.TimePassed):
             self._trace.tell("event", event)
-        before = dict(self._book.claims)
+        before = dict(self._state.claims)
         self._hear(event, now)
         decisions = super().handle(event, now)
         if self.in_hand is not None and self.in_hand.id == self.bug():
@@ -85,7 +85,7 @@ class WatchedScheduler(Scheduler):
             self._step += 1
             self._trace.tell("decision", decision)
             self._judge(event, decision, decisions, now)
-        for wrong in self._freshness.hear(event, before, self._book.claims, decisions):
+        for wrong in self._freshness.hear(event, before, self._state.claims, decisions):
             self._wrong(wrong)
         self._serving.hear(decisions, now)
         for decision in decisions:
@@ -134,12 +134,12 @@ class WatchedScheduler(Scheduler):
                 for process in self._machine.of_runs({run_id}):
                     self._wrong(f"{process} outlives its run")
             case ev.TransitionAnswered(issue_id, token, kind):
-                claim = self._book.claims.get(issue_id)
+                claim = self._state.claims.get(issue_id)
                 failed = kind not in (None, TrackerErrorKind.CLOSED)
                 if failed and isinstance(claim, HandingOff) and claim.token == token:
                     account.now.tries[issue_id] = account.now.tries.get(issue_id, 0) + 1
             case ev.RetryAsked(issue=name):
-                if (found := self._book.find(name)) is not None:
+                if (found := self._state.find(name)) is not None:
                     account.now.tries.pop(found.id, None)
             case _:
                 pass
@@ -152,12 +152,12 @@ class WatchedScheduler(Scheduler):
     # What goes out
 
     def _judge_choice(self, question: do.Refresh) -> None:
-        book, sessions = self._book, self._account.now.sessions
+        state, sessions = self._state, self._account.now.sessions
         limit = self._policy.max_sessions
         spent = {i for i, count in sessions.items() if 0 < limit <= count}
-        listed = [candidate.issue for candidate in book.candidates.values()]
+        listed = [candidate.issue for candidate in state.candidates.values()]
         for wrong in self._serving.out_of_turn(
-            self._policy, question.token, book.claims, listed, spent
+            self._policy, question.token, state.claims, listed, spent
         ):
             self._wrong(wrong)
 
@@ -267,7 +267,7 @@ class WatchedScheduler(Scheduler):
 
     def _judge_state_limit(self, name: str, start: do.StartWorker) -> None:
         policy, states = self._policy, Counter[str]()
-        for claim in self._book.worked():
+        for claim in self._state.worked():
             states[state_key(claim.issue.state)] += 1
         wanted = {state_key(start.issue.state), state_key(policy.in_progress_state or "")}
         for state in sorted(wanted):
