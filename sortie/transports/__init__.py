@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Protocol
+
+import trio.abc
 
 from sortie.model import ProcessIdentity, RunId
 
@@ -28,20 +31,27 @@ HOST_VARIABLES = (
 """What a program on a remote host gets from its login there, where its command does not say."""
 
 
+class Stdin(Enum):
+    """What may stand in the place of a stdin that is known before the start."""
+
+    PIPE = auto()
+    """It is written while the program runs, see ``Process.stdin``."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """A program to start.
 
     ``argv[0]`` is an absolute path or is looked up on the PATH in ``env``; ``env`` is the whole
     environment (on a remote host, besides HOST_VARIABLES), and what no log may show. ``stdin`` is
-    given to the program and closed; None gives an empty stdin. ``grace`` is the time in seconds
-    between SIGTERM and SIGKILL.
+    given to the program and closed; None gives an empty stdin, PIPE one that stays open.
+    ``grace`` is the time in seconds between SIGTERM and SIGKILL.
     """
 
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
+    stdin: bytes | Stdin | None = field(default=None, repr=False)
     grace: float = 5.0
 
 
@@ -63,6 +73,19 @@ class Process(Protocol):
     @property
     def identity(self) -> ProcessIdentity:
         """The root process."""
+        ...
+
+    @property
+    def stdin(self) -> trio.abc.SendStream | None:
+        """The program's stdin where its command asks for a PIPE, else None.
+
+        ``send_all`` waits while the program does not read, and can be cancelled; then it is not
+        known how much was sent. It raises BrokenResourceError where the program has closed its
+        stdin or has exited, or its host was lost, ClosedResourceError after ``aclose``, and
+        BusyResourceError where another task is sending. ``aclose`` is the end of the stdin for the
+        program, and may be called again. Leaving the process's block closes it: what was not sent
+        is not.
+        """
         ...
 
     def output(self) -> AsyncIterator[tuple[int, bytes]]:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
+import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
@@ -55,6 +56,7 @@ class FakeProcess:
     steps: Sequence[Step]
     identity: ProcessIdentity
     exit: Exit | None = None
+    stdin: trio.abc.SendStream | None = None
     _exited: trio.Event = field(default_factory=trio.Event)
     _broken: TransportError | None = None
 

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
+import trio.abc
 
 from sortie.model import (
     LOCAL,
@@ -23,7 +24,7 @@ from sortie.model import (
     RunId,
     TransportError,
 )
-from sortie.transports import Command, Exit
+from sortie.transports import Command, Exit, Stdin
 
 FIRST_PID = 1 << 25
 NAME_LIMIT = 255
@@ -55,6 +56,33 @@ class Ran:
     seconds: float
 
 
+class FakeStdin(trio.abc.SendStream):
+    """A stdin that its program reads at once; ``received`` is what it has read."""
+
+    def __init__(self, process: FakeProcess) -> None:
+        self.received = bytearray()
+        self.closed = False
+        self._process = process
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes, while the program lives."""
+        await self.wait_send_all_might_not_block()
+        self.received += data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Raise where nothing can be sent any more."""
+        await trio.lowlevel.checkpoint()
+        if self.closed:
+            raise trio.ClosedResourceError("this stdin was closed")
+        if self._process.is_over():
+            raise trio.BrokenResourceError("the program has exited")
+
+    async def aclose(self) -> None:
+        """Send no more."""
+        self.closed = True
+        await trio.lowlevel.checkpoint()
+
+
 class FakeProcess:
     """A process whose time of death is known, and moves when it is told to end."""
 
@@ -63,6 +91,7 @@ class FakeProcess:
         self.began = trio.current_time()
         self.identity = ProcessIdentity(pid=pid, started_at=self.began)
         self.exit: Exit | None = None
+        self.stdin = FakeStdin(self) if command.stdin is Stdin.PIPE else None
         self._does = does
         self._hurried = hurried
         self._dies_at = self.began + does.seconds
@@ -104,6 +133,10 @@ class FakeProcess:
             self._fate = Exit(signal=15 if polite else 9, by_us=True)
             self._die_at(trio.current_time() + min(self._does.dies_after, grace))
         return await self.wait()
+
+    def is_over(self) -> bool:
+        """Tell whether it has exited."""
+        return self.exit is not None or trio.current_time() >= self._dies_at
 
     def hurry(self) -> None:
         """Die now, if it is being ended."""

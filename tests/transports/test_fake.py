@@ -16,7 +16,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import ProgramNotFound, RunId, TransportError
-from sortie.transports import Command, Exit, Transport
+from sortie.transports import Command, Exit, Stdin, Transport
 from sortie.transports.local import LocalTransport, become_subreaper
 from tests.transports.fake import NEVER, Does, FakeTransport
 
@@ -218,3 +218,27 @@ async def test_what_the_block_raises_leaves_it_unchanged() -> None:
             raise LookupError("mine")
 
     assert fake.alive == []
+
+
+async def test_a_stdin_that_is_asked_for_can_be_written(
+    transport: Transport, tmp_path: Path
+) -> None:
+    """While the program lives, and until it is closed; without asking there is none."""
+    if isinstance(transport, FakeTransport):
+        transport.scripts["sleep 1000"] = NEVER
+    env = {"PATH": os.environ["PATH"]}
+    argv = ("/bin/sh", "-c", "sleep 1000")
+    command = Command(argv=argv, cwd=str(tmp_path), env=env)
+
+    async with transport.process(command) as process:
+        assert process.stdin is None
+    async with transport.process(replace(command, stdin=Stdin.PIPE)) as process:
+        assert process.stdin is not None
+        await process.stdin.send_all(b"one")
+        await process.end()
+        with pytest.raises(trio.BrokenResourceError):
+            await process.stdin.send_all(b"two")
+        await process.stdin.aclose()
+        await process.stdin.aclose()
+        with pytest.raises(trio.ClosedResourceError):
+            await process.stdin.send_all(b"three")

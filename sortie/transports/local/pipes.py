@@ -1,4 +1,4 @@
-"""The pipes of a process: its input is given to it, its output read as fast as it is taken.
+"""The pipes of a process: its input is written to it, its output read as fast as it is taken.
 
 Rule 1: one chunk a pipe is in memory; a slow reader slows the program down.
 Rule 2: what was in a pipe when its writer exited is read to the last byte, whoever else holds it.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 
 import trio
+import trio.abc
 
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
@@ -79,6 +81,48 @@ class Output:
                 await trio.lowlevel.wait_readable(fd)
             finally:
                 self._waiting.discard(scope)
+
+
+class Input(trio.abc.SendStream):
+    """The stdin of a program that is written while it runs; see ``Process.stdin``."""
+
+    def __init__(self, stream: trio.abc.SendStream) -> None:
+        self._stream = stream
+        self._sending: set[trio.CancelScope] = set()
+        self._exited = False
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send bytes; raises as ``Process.stdin`` says."""
+        with self._until_exit():
+            await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the pipe may have room; raises as ``send_all``."""
+        with self._until_exit():
+            await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Let the program read the end of its stdin."""
+        await self._stream.aclose()
+
+    def end(self) -> None:
+        """Send no more, as the program has exited, whoever else holds its stdin."""
+        self._exited = True
+        for scope in self._sending:
+            scope.cancel()
+
+    @contextmanager
+    def _until_exit(self) -> Iterator[None]:
+        with trio.CancelScope() as scope:
+            if self._exited:
+                scope.cancel()
+            self._sending.add(scope)
+            try:
+                yield
+            finally:
+                self._sending.discard(scope)
+        if scope.cancelled_caught:
+            raise trio.BrokenResourceError("the program has exited")
 
 
 async def feed(stream: trio.abc.SendStream, content: bytes) -> None:

@@ -11,7 +11,7 @@ from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
 from sortie.transports.local.ending import Ending
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.pipes import Chunk, Output
+from sortie.transports.local.pipes import Chunk, Input, Output
 from sortie.transports.local.process_tree import Family
 from sortie.transports.local.root import Root
 
@@ -27,6 +27,7 @@ class Means:
     observer: Observer
     ending: Ending
     output: Output
+    stdin: Input | None
     grace: float
 
 
@@ -50,6 +51,11 @@ class LocalProcess:
     def identity(self) -> ProcessIdentity:
         """The root process."""
         return self._root.identity
+
+    @property
+    def stdin(self) -> Input | None:
+        """The program's stdin where its command asks for a PIPE; see the port."""
+        return self._means.stdin
 
     def output(self) -> AsyncIterator[Chunk]:
         """Yield chunks of stdout (1) and stderr (2); see the port."""
@@ -75,6 +81,8 @@ class LocalProcess:
                 await self._root.exited()
                 break
             await self._means.observer.glance(OBSERVE_EVERY)
+        if self._means.stdin is not None:
+            self._means.stdin.end()
         async with self._lock:
             if not self._over:
                 await self._end()

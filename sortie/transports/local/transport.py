@@ -19,12 +19,12 @@ import trio
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
 from sortie.resources import Shortage, run_in_thread
 from sortie.resources.register import not_known
-from sortie.transports import Command, Process
+from sortie.transports import Command, Process, Stdin
 from sortie.transports.local import directories, files
 from sortie.transports.local.ending import KILL_BOUND, Ending
 from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.pipes import Output, feed
+from sortie.transports.local.pipes import Input, Output, feed
 from sortie.transports.local.process import LocalProcess, Means
 from sortie.transports.local.process_table import COOKIE
 from sortie.transports.local.process_tree import Families, Family
@@ -87,10 +87,15 @@ class LocalTransport:
             assert started.stdout is not None
             assert started.stderr is not None
             output = Output({1: started.stdout, 2: started.stderr})
-            process = LocalProcess(root, family, self._means(command, family, nursery, output))
-            try:
-                if started.stdin is not None:
+            stdin = None
+            if started.stdin is not None:
+                if command.stdin is Stdin.PIPE:
+                    stdin = Input(started.stdin)
+                else:
                     nursery.start_soon(feed, started.stdin, command.stdin or b"")
+            means = self._means(command, family, nursery, output, stdin)
+            process = LocalProcess(root, family, means)
+            try:
                 nursery.start_soon(process.watch)
                 yield process
             finally:
@@ -100,10 +105,17 @@ class LocalTransport:
                     nursery.cancel_scope.cancel()
                     nursery.cancel_scope.shield = True
                     await manager.__aexit__(None, None, None)
+                    if stdin is not None:
+                        stdin.end()
                     await self._close(started, root, output)
 
     def _means(
-        self, command: Command, family: Family, nursery: trio.Nursery, output: Output
+        self,
+        command: Command,
+        family: Family,
+        nursery: trio.Nursery,
+        output: Output,
+        stdin: Input | None,
     ) -> Means:
         find = partial(self._families.members, family)
         return Means(
@@ -113,6 +125,7 @@ class LocalTransport:
                 give_up=self._families.give_up, hurry=self._hurry, find=find, root=family.root
             ),
             output=output,
+            stdin=stdin,
             grace=command.grace,
         )
 

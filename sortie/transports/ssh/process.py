@@ -80,6 +80,11 @@ class SshProcess:
         assert self._born is not None
         return self._born.identity
 
+    @property
+    def stdin(self) -> trio.abc.SendStream | None:
+        """None: no program on a host has a stdin that stays open yet."""
+        return None
+
     def output(self) -> AsyncIterator[tuple[int, bytes]]:
         """Yield chunks of stdout (1) and stderr (2); see the port. RuntimeError the second time."""
         if self._reading:
@@ -116,9 +121,9 @@ class SshProcess:
         if not await self._expect_shell(bounds.handshake, start):
             return False
         start.succeeded(bounds.handshake)
-        if self._launch.command.stdin:
+        if self._launch.stdin:
             await self._expect("send", bounds.start)
-            self._channel.write(self._launch.command.stdin)
+            self._channel.write(self._launch.stdin)
             await self._channel.drain()
             await self._expect("stored", bounds.start)
             self._channel.write(GO)

@@ -68,6 +68,11 @@ class Launch:
         """The run's id, or "" where the command has none."""
         return self.command.env.get(COOKIE, "")
 
+    @property
+    def stdin(self) -> bytes:
+        """What the program is given on its stdin."""
+        return self.command.stdin if isinstance(self.command.stdin, bytes) else b""
+
 
 def quoted(text: str) -> bytes:
     """Return text as one word of a POSIX shell."""
@@ -126,7 +131,7 @@ def launch_script(launch: Launch) -> bytes:
         "nonce": launch.nonce,
         "program": "" if launch.inline else command.argv[0],
         "cwd": command.cwd,
-        "stdin": str(len(command.stdin)) if command.stdin else "",
+        "stdin": str(len(launch.stdin)) if launch.stdin else "",
         "marker": str(launch.marker),
         "cookie": launch.cookie,
         "grace": str(launch.centiseconds),

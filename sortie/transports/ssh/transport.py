@@ -24,7 +24,7 @@ from sortie.model import (
     RunId,
     TransportError,
 )
-from sortie.transports import Command, Process
+from sortie.transports import Command, Process, Stdin
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.filesystem import RemoteFiles
@@ -110,6 +110,11 @@ class SshTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
         check_speakable(command, inline=self._inline)
+        if command.stdin is Stdin.PIPE:
+            raise TransportError(
+                f"could not start {command.argv[0]} on host {self._host}: a program there cannot"
+                " be given a stdin that stays open"
+            )
         while True:
             async with self._attempt(command) as process:
                 if process is not None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from sortie.model import RunId
-from sortie.transports import Command, Process
+from sortie.transports import Command, Process, Stdin
 
 PROGRAMS = Path(__file__).parent.parent.parent / "transports" / "programs"
 CHAIN = (sys.executable, str(PROGRAMS / "chain.py"))
@@ -23,11 +23,15 @@ class Launch:
         self._place = place
 
     def __call__(
-        self, *argv: str, stdin: bytes | None = None, grace: float = 5.0, cwd: str | None = None
+        self,
+        *argv: str,
+        stdin: bytes | Stdin | None = None,
+        grace: float = 5.0,
+        cwd: str | None = None,
     ) -> Command:
         return Command(argv=argv, cwd=cwd or self._place, env=self._env, stdin=stdin, grace=grace)
 
-    def sh(self, script: str, stdin: bytes | None = None, grace: float = 5.0) -> Command:
+    def sh(self, script: str, stdin: bytes | Stdin | None = None, grace: float = 5.0) -> Command:
         return self("sh", "-c", script, stdin=stdin, grace=grace)
 
 

@@ -94,6 +94,16 @@ async def test_stdin_is_given_in_full_and_closed(transport: Transport, launch: L
     assert read[1] == content
 
 
+@pytest.mark.parametrize("given", [None, b"", b"known before"])
+async def test_a_stdin_that_is_given_cannot_be_written(
+    transport: Transport, launch: Launch, given: bytes | None
+) -> None:
+    """Where it came with the command, or is empty, there is nothing to write to."""
+    async with transport.process(launch("cat", stdin=given)) as process:
+        assert process.stdin is None
+        assert (await everything(process))[1] == (given or b"")
+
+
 @pytest.mark.parametrize("stdin", [None, b""])
 async def test_no_stdin_is_an_empty_stdin(
     transport: Transport, launch: Launch, stdin: bytes | None

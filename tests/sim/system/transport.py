@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import trio
+import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
 from sortie.transports import Command, Exit
@@ -21,6 +22,7 @@ class Handle:
         self._transport = transport
         self._grace = grace
         self.identity: ProcessIdentity = process.identity
+        self.stdin: trio.abc.SendStream | None = None
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
         """Yield what the process says, until it is gone."""

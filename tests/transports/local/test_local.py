@@ -11,6 +11,7 @@ import tempfile
 import tracemalloc
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import trio
 import trio.testing
 
 from sortie.model import ProgramNotFound, RunId, TransportError
-from sortie.transports import Command, Exit
+from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.process import OBSERVE_EVERY
 from sortie.transports.local.removal import Removal
@@ -187,6 +188,26 @@ async def test_a_holder_out_of_reach_does_not_hold_the_output(
 
     assert read == b"x" * 50000 + b"last words"
     assert exit_ == Exit(status=0)
+
+
+async def test_a_holder_out_of_reach_does_not_hold_who_sends(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """The stdin breaks with the exit though a stranger could still read it."""
+    script = "read line; exit 3"
+    piped = replace(command(run_id, tmp_path, "sh", "-c", script), stdin=Stdin.PIPE)
+
+    async with transport.process(piped) as process:
+        assert process.stdin is not None
+        held = os.open(f"/proc/{process.identity.pid}/fd/0", os.O_RDONLY)
+        try:
+            with trio.fail_after(60), pytest.raises(trio.BrokenResourceError):
+                await process.stdin.send_all(b"\n" + bytes(1 << 20))
+        finally:
+            os.close(held)
+        exit_ = await process.wait()
+
+    assert exit_ == Exit(status=3)
 
 
 async def test_a_hundred_megabytes_take_little_memory(
