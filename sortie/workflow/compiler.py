@@ -13,11 +13,10 @@ from jinja2 import TemplateSyntaxError, nodes
 from sortie.config import Place
 from sortie.config.messages import nearest
 from sortie.model import Problem
-from sortie.workflow.budget import RENDER_SECONDS, Budget
 from sortie.workflow.go_templates import go_actions
 from sortie.workflow.places import Lines
 from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
-from sortie.workflow.sandbox import PromptEnvironment
+from sortie.workflow.sandbox import RENDER_SECONDS, PromptEnvironment
 from sortie.workflow.template_tokens import TemplateTokens, WordUse
 
 _GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point
@@ -32,8 +31,8 @@ CRASHES = (RecursionError, MemoryError, SyntaxError, ValueError, OverflowError)
 @lru_cache(maxsize=8)
 def compile_prompt(prompt: Prompt) -> CodeType:
     """Return a prompt's code. Raises TemplateSyntaxError or one of CRASHES."""
-    environment = PromptEnvironment(Budget(time.monotonic() + RENDER_SECONDS))
-    tree = environment.guarded(environment.parse(prompt.template, filename=prompt.path))
+    environment = PromptEnvironment(time.monotonic() + RENDER_SECONDS)
+    tree = environment.parse(prompt.template, filename=prompt.path)
     code = environment.compile(tree, filename=prompt.path)
     assert isinstance(code, CodeType)
     return code
@@ -41,31 +40,31 @@ def compile_prompt(prompt: Prompt) -> CodeType:
 
 def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
     """Return every problem of a prompt, with its place in the file."""
-    places = _Places(prompt)
+    lines = _PromptLines(prompt)
     if not prompt.source.strip():
         message = "there is no prompt below the front matter; a built-in one is used"
-        return (places.whole(message, "warning"),)
+        return (lines.whole(message, "warning"),)
     if actions := tuple(islice(go_actions(prompt.source), _GO_ACTIONS)):
         return tuple(
-            places.at(a.index, f"{a.written} is Go's syntax; Jinja's is {a.jinja}") for a in actions
+            lines.at(a.index, f"{a.written} is Go's syntax; Jinja's is {a.jinja}") for a in actions
         )
-    environment = PromptEnvironment(Budget(time.monotonic() + RENDER_SECONDS))
+    environment = PromptEnvironment(time.monotonic() + RENDER_SECONDS)
     try:
         if too_long := _too_long(environment, prompt.source):
-            return (places.on_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
+            return (lines.on_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
         tokens = TemplateTokens(environment, prompt.source)
         if wrong := tokens.syntax_error():
             index, message = wrong
-            return (places.at(index, f"not a valid template: {message}"),)
+            return (lines.at(index, f"not a valid template: {message}"),)
         tree = environment.parse(prompt.source)
-        problems = tuple(_problems(tree, environment, places, tokens.uses()))
+        problems = tuple(_problems(tree, environment, lines, tokens.uses()))
         if not problems:
             compile_prompt(prompt)
     except TemplateSyntaxError as exc:  # what only the compiler finds
-        return (places.on_line(exc.lineno, f"not a valid template: {exc.message}"),)
+        return (lines.on_line(exc.lineno, f"not a valid template: {exc.message}"),)
     except CRASHES:
         message = "cannot be compiled: it nests too deeply or holds too large a number"
-        return (places.whole(message),)
+        return (lines.whole(message),)
     return problems
 
 
@@ -80,8 +79,8 @@ def _too_long(environment: PromptEnvironment, source: str) -> int:
         return 0
 
 
-class _Places:
-    """Makes problems of a prompt from places in its template."""
+class _PromptLines:
+    """Makes problems of a prompt from lines in its template."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
@@ -108,7 +107,7 @@ class _Places:
 def _problems(
     tree: nodes.Template,
     environment: PromptEnvironment,
-    places: _Places,
+    lines: _PromptLines,
     uses: Mapping[WordUse, list[int]],
 ) -> Iterator[Problem]:
     own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
@@ -121,9 +120,9 @@ def _problems(
             # Jinja does not say which of several uses on a line this is; all are equally wrong.
             indices = uses.get(use, [])
             if indices:
-                yield places.at(indices.pop(0), message)
+                yield lines.at(indices.pop(0), message)
             else:
-                yield places.on_line(node.lineno, message)
+                yield lines.on_line(node.lineno, message)
 
 
 def _wrong(
@@ -138,8 +137,8 @@ def _wrong(
             return _unknown_field(line, owner, field, own)
         case nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as field)):
             return _unknown_field(line, owner, field, own)
-        case nodes.Filter(name=str() as name) if name not in environment.known_filters:
-            message = f'there is no filter "{name}"; {nearest(name, environment.known_filters)}'
+        case nodes.Filter(name=str() as name) if name not in environment.filters:
+            message = f'there is no filter "{name}"; {nearest(name, environment.filters)}'
             return WordUse(line=line, role="filter", word=name), message
         case nodes.Test(name=name) if name not in environment.tests:
             message = f'there is no test "{name}"; {nearest(name, environment.tests)}'

@@ -18,10 +18,16 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from sortie.model import TemplateError
 from sortie.resources import Shortage, patiently, run_in_thread, shortage_behind
-from sortie.workflow.budget import RENDER_SECONDS, TEXT_LIMIT, TOO_LONG, TOO_MUCH, Budget, Exhausted
 from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
-from sortie.workflow.sandbox import PromptEnvironment
+from sortie.workflow.sandbox import (
+    RENDER_SECONDS,
+    TEXT_LIMIT,
+    TOO_LONG,
+    TOO_MUCH,
+    Exhausted,
+    PromptEnvironment,
+)
 
 # A template's own mistakes raise what its Python would: 1 / 0, none + 1, a missing key.
 _MISTAKES = (
@@ -122,15 +128,14 @@ def _work(prompt: Prompt, context: PromptContext, deadline: float, outcome: _Out
 
 
 def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:
-    budget = Budget(deadline)
-    environment = PromptEnvironment(budget)
+    environment = PromptEnvironment(deadline)
     template = Template.from_code(environment, compile_prompt(prompt), environment.globals)
     pieces, size = [], 0
     for piece in template.generate(variables_of(context)):
         size += len(piece.encode("utf-8", "surrogatepass"))
         if size > TEXT_LIMIT:
             raise Exhausted(TOO_MUCH)
-        budget.pay()
+        environment.check_time()
         pieces.append(piece)
     return "".join(pieces).strip()
 
