@@ -98,7 +98,9 @@ class Ending:
             if group is not None:
                 _send_to_group(group, signal.SIGKILL)
             self._signal(members.alive.values(), signal.SIGKILL)
-            if trio.current_time() >= deadline and not self._refused:
+            if self._refused:  # the bound is for those who got the signal
+                deadline = trio.current_time() + bound
+            elif trio.current_time() >= deadline:
                 raise self._left_over(members)
             await trio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)

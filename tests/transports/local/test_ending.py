@@ -14,6 +14,8 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft
+from sortie.resources.shortages import Resource, Shortage
+from sortie.transports.local import ending as ending_module
 from sortie.transports.local.ending import KILL_BOUND, Ending, send
 from sortie.transports.local.process_table import ProcessTable, Seen, take_census
 from sortie.transports.local.process_tree import Families, Members
@@ -66,6 +68,34 @@ async def test_what_does_not_die_is_named_and_given_up(
     assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
     assert caught.value.pids == {immortal.pid}
     assert not families.within_reach(immortal)
+
+
+async def test_who_cannot_be_signalled_for_a_shortage_is_not_given_up(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the shortage lasts, a process that got no signal is tried again, as it may be
+    ended yet."""
+    families = Families()
+    survivor = seen(gone())
+    killed: list[float] = []
+
+    def scarce(_seen: Seen, signum: signal.Signals) -> bool:
+        if trio.current_time() < 10 * KILL_BOUND:
+            raise Shortage(Resource.FILES, "no more files")
+        killed.append(trio.current_time())
+        return signum == signal.SIGKILL
+
+    monkeypatch.setattr(ending_module, "send", scarce)
+    ending = Ending(
+        give_up=families.give_up,
+        hurry=trio.Event(),
+        find=lambda _: Members() if killed else Members(alive={survivor.pid: survivor}),
+    )
+
+    await ending.end(3.0, look)
+
+    assert len(killed) == 1
+    assert families.within_reach(survivor)
 
 
 async def test_the_undecided_are_waited_for_and_not_killed(

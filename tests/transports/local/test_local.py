@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 import trio
 import trio.testing
@@ -250,6 +251,52 @@ async def test_a_process_that_replaces_itself_is_ended(
     hopper = command(run_id, tmp_path, sys.executable, "-c", script, grace=0.3)
     async with transport.process(hopper) as process:
         await anext(process.output())
+
+
+async def test_a_program_that_its_main_thread_has_left_is_ended(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """It looks like a zombie, and its other threads go on: it is ended in the end, with grace."""
+    script = (
+        "import ctypes, os, threading, time\n"
+        "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
+        "os.write(1, b'ready')\n"
+        "ctypes.CDLL(None).pthread_exit(None)\n"
+    )
+
+    headless = command(run_id, tmp_path, sys.executable, "-c", script)
+    async with transport.process(headless) as process:
+        await anext(process.output())
+        with trio.fail_after(60):
+            while psutil.Process(process.identity.pid).status() != psutil.STATUS_ZOMBIE:
+                await trio.sleep(0.01)
+            ended = await process.end()
+
+    assert ended == Exit(signal=signal.SIGTERM, by_us=True)
+
+
+async def test_who_lives_in_a_directory_that_was_removed_is_found(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A workspace made anew under the name of a removed one is not taken for empty; a directory
+    whose name only looks like that of a removed one is not mistaken for it."""
+    workspace = tmp_path / "workspace"
+    for place in (workspace, tmp_path / "other (deleted)"):
+        place.mkdir()
+
+    async with (
+        transport.process(command(run_id, workspace, "sleep", "1000")) as one,
+        transport.process(command(run_id, tmp_path / "other (deleted)", "sleep", "1000")) as two,
+    ):
+        workspace.rmdir()
+        workspace.mkdir()
+        found = [
+            await transport.occupied(str(workspace)),
+            await transport.occupied(str(tmp_path / "other")),
+            await transport.occupied(str(tmp_path / "other (deleted)")),
+        ]
+
+    assert found == [[one.identity.pid], [], [two.identity.pid]]
 
 
 async def test_a_fork_bomb_is_ended(

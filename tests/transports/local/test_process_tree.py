@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+from dataclasses import replace
 
 import psutil
 import pytest
@@ -172,3 +173,31 @@ async def test_what_was_given_up_is_nobodys(root: Root, orphan: psutil.Process) 
 
     with families.registered(family):
         assert families.members(family, census_of(seen)) == Members()
+
+
+async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
+    root: Root, orphan: psutil.Process
+) -> None:
+    """Two commands of one run have one cookie: what stands in the tree of one is no prey of the
+    other's end, until both end."""
+    families = Families()
+    ours = Family(run_id="one", cwd="/one", root=root, ending=True)
+    child = await trio.lowlevel.open_process(["sleep", "1000"], start_new_session=True)
+    theirs = Family(run_id="one", cwd="/one", root=Root(child))
+    their_root = replace(adopted(psutil.Process(child.pid), cookie="one"), adopted=False)
+    below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
+    table = ProcessTable(
+        by_pid={seen.pid: seen for seen in (their_root, below)},
+        children={child.pid: [below.pid]},
+        everyone=True,
+    )
+
+    with families.registered(ours), families.registered(theirs):
+        while_it_goes_on = families.members(ours, table)
+        theirs.ending = True
+        when_both_end = families.members(ours, table)
+    child.kill()
+    await child.wait()
+
+    assert list(while_it_goes_on.alive) == []
+    assert list(when_both_end.alive) == [orphan.pid]
