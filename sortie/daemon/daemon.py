@@ -51,10 +51,11 @@ from sortie.store import Store
 from sortie.store.sqlite import open_store
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
-from sortie.telemetry.gauges import GaugeCollector
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink, configure
-from sortie.telemetry.metrics import MetricsSink, expose
+from sortie.telemetry.metrics import MetricsSink
+from sortie.telemetry.metrics.exposition import expose
+from sortie.telemetry.metrics.gauges import GaugeCollector
 from sortie.transports.local import become_subreaper, carry, mark_of_database
 from sortie.web import Sources
 from sortie.workflow import Workflow

@@ -41,7 +41,7 @@ def shortages_told_to(publish: Publish) -> Shortages:
         publish(facts.ShortageEnded(resource=shortage.resource))
 
     return Shortages(
-        begun=lambda s: publish(facts.ShortageBegan(resource=s.resource, message=str(s))),
+        begun=lambda s: publish(facts.ShortageBegan(resource=s.resource, error=str(s))),
         ended=ended,
     )
 

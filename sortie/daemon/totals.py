@@ -23,7 +23,7 @@ class Tally:
         match fact:
             case facts.RunStarted():
                 self._runs += 1
-            case facts.TurnStarted():
+            case facts.TurnBegan():
                 self._turns += 1
             case facts.TurnCompleted(credits=credits_, tokens=tokens):
                 if credits_ is not None:

@@ -19,8 +19,8 @@ from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
 from sortie.scheduler.backlog import Kept
 from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
-from sortie.telemetry.gauges import Gauges
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
+from sortie.telemetry.metrics.gauges import Gauges
 from sortie.web import (
     Counts,
     FailureView,

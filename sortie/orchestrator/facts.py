@@ -26,7 +26,7 @@ def fact_of_note(note: Note) -> Fact:
                 issue_id=issue.id, issue_identifier=issue.identifier, reason=reason
             )
         case do.HostResting(host, message, seconds):
-            return facts.HostRested(host=host, message=message, seconds=seconds)
+            return facts.HostRested(host=host, error=message, seconds=seconds)
         case do.HostAbandoned(host):
             return facts.HostGivenUp(host=host)
         case do.HostRecovered(host):

@@ -94,7 +94,7 @@ class WorkerPool:
         """Keep the newest issue of a run, for the facts about its end."""
         if moved.run_id in self._issues:
             self._issues[moved.run_id] = (moved.issue, self._issues[moved.run_id][1])
-            self._context.publish(facts.IssueMoved(run_id=moved.run_id, issue=moved.issue))
+            self._context.publish(facts.IssueRead(run_id=moved.run_id, issue=moved.issue))
 
     def finished(self, record: rec.RecordExit) -> None:
         """Tell of a run's end, now that it is on record."""

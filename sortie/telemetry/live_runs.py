@@ -1,6 +1,6 @@
-"""The board of live runs: what each is doing now, as its facts tell.
+"""What each live run is doing now, as its facts tell.
 
-Rule 1: a run stands on the board from RunStarted to RunFinished; news of any other run is ignored.
+Rule 1: a run is live from RunStarted to RunFinished; facts about any other run are ignored.
 Rule 2: what is not known is None, never 0.
 """
 
@@ -10,42 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TypeVar, assert_never
+from typing import TypeVar
 
 from sortie.model import Issue, RunId
-from sortie.telemetry.facts import (
-    AgentAnswered,
-    AgentLaunched,
-    AgentSpoke,
-    Fact,
-    IssueMoved,
-    Phase,
-    RunFinished,
-    RunPhaseChanged,
-    RunStarted,
-    RunStopping,
-    SessionStarted,
-    StatusFileRead,
-    TurnCompleted,
-    TurnStarted,
-    WorkspaceReady,
-)
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact, Phase, RunFact
 
 Amount = TypeVar("Amount", int, float)
-
-Sign = (
-    RunPhaseChanged
-    | IssueMoved
-    | WorkspaceReady
-    | SessionStarted
-    | TurnStarted
-    | AgentLaunched
-    | AgentAnswered
-    | AgentSpoke
-    | TurnCompleted
-    | RunStopping
-    | StatusFileRead
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,65 +53,51 @@ class LiveRuns:
 
     def __call__(self, fact: Fact) -> None:
         """Note what a fact tells of a live run."""
-        match fact:
-            case RunStarted(run_id=run):
-                now = self._clock()
-                self._runs[run] = RunDetails(
-                    run_id=run,
-                    issue=fact.issue,
-                    attempt=fact.attempt,
-                    host=fact.host,
-                    max_turns=fact.max_turns,
-                    started_at=now,
-                    last_event_at=now,
-                )
-            case RunFinished(run_id=run):
-                self._runs.pop(run, None)
-            case (
-                RunPhaseChanged()
-                | IssueMoved()
-                | WorkspaceReady()
-                | SessionStarted()
-                | TurnStarted()
-                | AgentLaunched()
-                | AgentAnswered()
-                | AgentSpoke()
-                | TurnCompleted()
-                | RunStopping()
-                | StatusFileRead()
-            ):
-                details = self._runs.get(fact.run_id)
-                if details is not None:
-                    noted = _noted(details, fact)
-                    self._runs[fact.run_id] = replace(noted, last_event_at=self._clock())
-            case _:
-                pass  # not about a live run
+        if not isinstance(fact, RunFact):
+            return
+        if isinstance(fact, facts.RunStarted):
+            self._runs[fact.run_id] = _begun(fact, self._clock())
+        elif isinstance(fact, facts.RunFinished):
+            self._runs.pop(fact.run_id, None)
+        elif (run := self._runs.get(fact.run_id)) is not None:
+            changed = replace(run, last_event_at=self._clock())
+            self._runs[fact.run_id] = _changed(changed, fact)
 
 
-def _noted(run: RunDetails, fact: Sign) -> RunDetails:
+def _begun(fact: facts.RunStarted, now: datetime) -> RunDetails:
+    return RunDetails(
+        run_id=fact.run_id,
+        issue=fact.issue,
+        attempt=fact.attempt,
+        host=fact.host,
+        max_turns=fact.max_turns,
+        started_at=now,
+        last_event_at=now,
+    )
+
+
+def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
     match fact:
-        case RunPhaseChanged(phase=phase):
+        case facts.RunPhaseChanged(phase=phase):
             return replace(run, phase=phase)
-        case IssueMoved(issue=issue) | RunStopping(issue=issue):
+        case facts.IssueRead(issue=issue) | facts.RunStopping(issue=issue):
             return replace(run, issue=issue)
-        case WorkspaceReady(path=path):
+        case facts.WorkspaceReady(path=path):
             return replace(run, workspace=path)
-        case SessionStarted(session_id=session_id):
+        case facts.SessionStarted(session_id=session_id):
             return replace(run, session_id=session_id or None)
-        case TurnStarted(turn=turn, max_turns=max_turns):
+        case facts.TurnBegan(turn=turn, max_turns=max_turns):
             return replace(run, turn=turn, max_turns=max_turns)
-        case AgentSpoke(message=message):
-            return run if message is None else replace(run, last_message=message)
-        case TurnCompleted(credits=credits_, tokens=tokens):
+        case facts.AgentSpoke(message=str(message)):
+            return replace(run, last_message=message)
+        case facts.TurnCompleted(credits=credits_, tokens=tokens):
             return replace(
                 run,
                 credits=_sum(run.credits, credits_),
                 tokens=_sum(run.tokens, tokens),
             )
-        case AgentLaunched() | AgentAnswered() | StatusFileRead():
-            return run
         case _:
-            assert_never(fact)
+            return run
 
 
 def _sum(known: Amount | None, more: Amount | None) -> Amount | None:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sortie.telemetry import Publish
-from sortie.telemetry.metrics import Exposition
+from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.access import Access
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
 from sortie.web.gate import Gate

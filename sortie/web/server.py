@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 from sortie.resources import note, shortage_behind
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import AdapterCrashed, HttpListening
+from sortie.telemetry.facts import AdapterCrashed, HttpListening, HttpPortTaken
 from sortie.web.listener import Listener
 
 MAX_CONNECTIONS, MIN_CONNECTIONS = 100, 4
@@ -54,7 +54,9 @@ async def serve(
     listeners = [
         trio.SocketListener(trio.socket.from_stdlib_socket(sock)) for sock in listener.sockets
     ]
-    publish(HttpListening(url=listener.url, wanted_port=listener.wanted_port))
+    if listener.wanted_port is not None:
+        publish(HttpPortTaken(port=listener.wanted_port))
+    publish(HttpListening(url=listener.url))
     async with trio.open_nursery() as nursery:
         try:
             task_status.started()

@@ -106,7 +106,7 @@ async def take_turn(turn: Turn, session: Session) -> TurnResult:
     """
     settings, began = turn.bench.settings.agent, trio.current_time()
     turn.reports.publish(
-        facts.TurnStarted(run_id=turn.job.run_id, turn=turn.number, max_turns=settings.max_turns)
+        facts.TurnBegan(run_id=turn.job.run_id, turn=turn.number, max_turns=settings.max_turns)
     )
     timeout: str | None = None
     result: TurnResult | None = None

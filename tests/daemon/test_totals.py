@@ -34,7 +34,7 @@ def one_run(*turns: Fact) -> list[Fact]:
         *(
             fact
             for number, turn in enumerate(turns, 1)
-            for fact in (facts.TurnStarted(run_id=RUN, turn=number, max_turns=2), turn)
+            for fact in (facts.TurnBegan(run_id=RUN, turn=number, max_turns=2), turn)
         ),
         facts.RunFinished(
             run_id=RUN, issue=issue(), status=RunStatus.SUCCEEDED, turns=len(turns), seconds=7.5

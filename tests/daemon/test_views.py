@@ -12,7 +12,7 @@ from sortie.orchestrator.context import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
-from sortie.telemetry.gauges import Gauges
+from sortie.telemetry.metrics.gauges import Gauges
 from sortie.web import (
     Counts,
     Health,
@@ -57,7 +57,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
 
     async with world.life() as orchestrator:
         window = window_of(orchestrator, world)
-        await world.until(facts.TurnStarted, 2)
+        await world.until(facts.TurnBegan, 2)
         await world.until(facts.AgentSpoke, 3)
         state = window.state()
         gauges = window.gauges()

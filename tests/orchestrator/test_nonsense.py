@@ -226,7 +226,7 @@ async def test_a_move_that_returns_another_issue_is_a_failed_move(
 
     setattr(world.tracker, "transition", lie)  # noqa: B010
     async with world.life() as orchestrator:
-        await world.until(facts.TurnStarted, 2)
+        await world.until(facts.TurnBegan, 2)
         await trio.sleep(100)
         claims = set(orchestrator.snapshot().claims)
 

@@ -37,7 +37,7 @@ async def test_a_stop_that_overtakes_the_start(clock: MockClock) -> None:
     assert held.reason is HoldReason.OPERATOR
     assert world.agent.begun == []
     assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
-    assert world.of(facts.TurnStarted) == []
+    assert world.of(facts.TurnBegan) == []
 
 
 async def test_a_stop_waits_with_the_start_that_waits_for_its_record(clock: MockClock) -> None:

@@ -166,7 +166,7 @@ class World:
         """Fail unless each run and turn of these facts began once and ended once."""
         runs = Counter(f.run_id for f in told if isinstance(f, facts.RunStarted))
         over = Counter(f.run_id for f in told if isinstance(f, facts.RunFinished))
-        turns = Counter((f.run_id, f.turn) for f in told if isinstance(f, facts.TurnStarted))
+        turns = Counter((f.run_id, f.turn) for f in told if isinstance(f, facts.TurnBegan))
         done = Counter((f.run_id, f.turn) for f in told if isinstance(f, facts.TurnCompleted))
         assert runs == over == Counter(set(runs))
         assert turns == done == Counter(set(turns))

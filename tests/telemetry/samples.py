@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 from sortie.model import (
     ErrorKind,
     HoldReason,
@@ -55,13 +53,13 @@ FACTS: tuple[f.Fact, ...] = (
     f.DispatchDropped(issue=ISSUE, outcome="dropped", reason="no longer active"),
     RUN_STARTED,
     f.RunPhaseChanged(run_id=RUN, phase=f.Phase.WORKSPACE),
-    f.IssueMoved(run_id=RUN, issue=ISSUE),
+    f.IssueRead(run_id=RUN, issue=ISSUE),
     f.WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
     f.SessionStarted(run_id=RUN, session_id="s-1"),
     f.SessionRefused(
         run_id=RUN, error_kind=ErrorKind.RESPONSE_ERROR, error="no answer", timed_out=True
     ),
-    f.TurnStarted(run_id=RUN, turn=1, max_turns=3),
+    f.TurnBegan(run_id=RUN, turn=1, max_turns=3),
     f.AgentLaunched(
         run_id=RUN,
         turn=1,
@@ -102,18 +100,24 @@ FACTS: tuple[f.Fact, ...] = (
     f.StateRestored(interrupted=1, waiting=2, held=3, paused=True),
     f.RunRecovered(run_id=RUN, issue=ISSUE),
     f.AgentSimulated(program="/bin/sortie-kiro-sim"),
-    f.HostRested(host="box", message="refused", seconds=10.0),
+    f.HostRested(host="box", error="refused", seconds=10.0),
     f.HostNoticed(host="box", message="its login leaves something running"),
     f.HostGivenUp(host="box"),
     f.HostBack(host="box"),
     f.HttpListening(url="http://127.0.0.1:7678/"),
+    f.HttpPortTaken(port=7678),
     f.ControlUnavailable(path="/p/.sortie.db.daemon", error="Permission denied"),
     f.HttpAnswered(route="/livez", status=200),
     f.DaemonWasPaused(seconds=12.0),
     f.DaemonCrashed(traceback="Traceback:\n  boom"),
-    f.ShortageBegan(resource="files", message="the limit of open files is reached"),
+    f.ShortageBegan(resource="files", error="the limit of open files is reached"),
     f.ShortageEnded(resource="files"),
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),
 )
 
-KINDS: tuple[type, ...] = get_args(f.Fact)
+KINDS: frozenset[type[f.Fact]] = frozenset(
+    kind
+    for kind in vars(f).values()
+    if isinstance(kind, type) and issubclass(kind, f.Fact) and hasattr(kind, "EVENT")
+)
+"""Every kind of fact that there is."""

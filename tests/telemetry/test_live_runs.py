@@ -12,11 +12,11 @@ from sortie.model import RunId
 from sortie.telemetry.facts import (
     AgentSpoke,
     Fact,
-    IssueMoved,
+    IssueRead,
     Phase,
     RunPhaseChanged,
     SessionStarted,
-    TurnStarted,
+    TurnBegan,
     WorkspaceReady,
 )
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
@@ -68,15 +68,15 @@ def test_a_run_is_shown_as_its_facts_tell(board: LiveRuns) -> None:
     turn = replace(TURN_FAILED, credits=0.25, tokens=None)
     facts: list[Fact] = [
         RUN_STARTED,
-        IssueMoved(run_id=RUN, issue=moved),
+        IssueRead(run_id=RUN, issue=moved),
         RunPhaseChanged(run_id=RUN, phase=Phase.TURN),
         WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
         SessionStarted(run_id=RUN, session_id="s-1"),
-        TurnStarted(run_id=RUN, turn=1, max_turns=5),
+        TurnBegan(run_id=RUN, turn=1, max_turns=5),
         AgentSpoke(run_id=RUN, agent="kiro", lines=1, message="reading"),
         AgentSpoke(run_id=RUN, agent="kiro", lines=0, message=None),
         turn,
-        TurnStarted(run_id=RUN, turn=2, max_turns=5),
+        TurnBegan(run_id=RUN, turn=2, max_turns=5),
         replace(turn, turn=2, credits=None),
         replace(turn, turn=3, tokens=7),
     ]
@@ -129,7 +129,7 @@ def test_a_view_does_not_change_under_its_reader(board: LiveRuns) -> None:
     board(RUN_STARTED)
     view = board.runs()
 
-    board(TurnStarted(run_id=RUN, turn=1, max_turns=3))
+    board(TurnBegan(run_id=RUN, turn=1, max_turns=3))
     board(RUN_FINISHED)
 
     assert view == {RUN: STARTED}

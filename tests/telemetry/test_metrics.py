@@ -23,7 +23,9 @@ from sortie.telemetry.facts import (
     TransitionCompleted,
     WorkflowReloaded,
 )
-from sortie.telemetry.metrics import GaugeCollector, Gauges, MetricsSink, expose
+from sortie.telemetry.metrics import MetricsSink
+from sortie.telemetry.metrics.exposition import expose
+from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
 from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sortie.telemetry.facts import Fact
-from sortie.telemetry.metrics import Exposition
+from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web import (
     CommandAnswer,
     Controls,

@@ -176,7 +176,7 @@ async def test_a_turn_is_on_disk_before_its_agent_is_launched(clock: MockClock) 
             launched = len(rig.agent.launched_at)
             await trio.sleep(100)
             assert launched == len(rig.agent.launched_at) == event.turn - 1
-            assert len(rig.of(facts.TurnStarted)) == event.turn - 1
+            assert len(rig.of(facts.TurnBegan)) == event.turn - 1
 
     rig.on_commit = slow_disk
 
@@ -209,7 +209,7 @@ async def test_each_turn_is_told_once(clock: MockClock) -> None:
 
     await rig.work()
 
-    assert [fact.turn for fact in rig.of(facts.TurnStarted)] == [1, 2, 3]
+    assert [fact.turn for fact in rig.of(facts.TurnBegan)] == [1, 2, 3]
     assert [fact.turn for fact in rig.of(facts.TurnCompleted)] == [1, 2, 3]
     assert [f.seconds_since_fetch is None for f in rig.of(facts.AgentLaunched)] == [
         False,

@@ -1,12 +1,17 @@
-"""Facts about the daemon itself."""
+"""Facts about the daemon itself, its polls, its store and its HTTP server."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+
+from sortie.telemetry.facts.fact import Fact, fact
+from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
+
+_TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStarted:
+@fact("daemon.started", "info")
+class DaemonStarted(Fact):
     """The daemon is about to make its first poll."""
 
     version: str
@@ -16,22 +21,66 @@ class DaemonStarted:
     tracker: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStopping:
+@fact("daemon.stopping", "info")
+class DaemonStopping(Fact):
     """The daemon was asked to stop; ``running`` runs are under way."""
 
     running: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStopped:
+@fact("daemon.stopped", "info")
+class DaemonStopped(Fact):
     """The daemon's work is over."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollCompleted:
+@fact("daemon.was_paused", "warning")
+class DaemonWasPaused(Fact):
+    """The daemon could not act for so many seconds, which count against no limit."""
+
+    seconds: float
+
+
+@fact("daemon.crashed", "error")
+class DaemonCrashed(Fact):
+    """The daemon ends by a bug, or by a shortage that it cannot survive."""
+
+    traceback: str
+
+
+@fact("adapter.crashed", "error")
+class AdapterCrashed(Fact):
+    """An adapter raised what it should not; the traceback is logged."""
+
+    where: str
+    traceback: str
+
+
+@fact("agent.simulated", "warning")
+class AgentSimulated(Fact):
+    """The agent's program is a simulator."""
+
+    program: str
+
+
+@fact("shortage.began", "error")
+class ShortageBegan(Fact):
+    """The daemon was refused a resource: files, processes or memory."""
+
+    resource: str
+    error: str
+
+
+@fact("shortage.ended", "info")
+class ShortageEnded(Fact):
+    """The daemon is given the resource again."""
+
+    resource: str
+
+
+@fact("poll.completed", "debug")
+class PollCompleted(Fact):
     """A poll ended; ``result`` is success, error or skipped."""
 
     result: str
@@ -39,9 +88,20 @@ class PollCompleted:
     candidates: int | None = None
     error: str | None = None
 
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        if self.result == "success":
+            done = {"candidates": self.candidates, "seconds": round(self.seconds, 3)}
+            recovered = failures.end("poll", line("info", "poll.recovered"))
+            return [line("debug", self.event, **done), *recovered]
+        name = "poll.skipped" if self.result == "skipped" else "poll.failed"
+        if self.result == "skipped" and self.error is None:
+            return [line("debug", name)]
+        told = line("warning", name, error=self.error)
+        return [failures.count("poll", told, f"{self.result}: {self.error}")]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerAsked:
+
+@fact("tracker.answered", "debug")
+class TrackerAsked(Fact):
     """A request to the tracker ended; ``result`` is success or error."""
 
     operation: str
@@ -49,9 +109,37 @@ class TrackerAsked:
     seconds: float
     error: str | None = None
 
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        asked, quiet = self.operation, self.operation in _TOLD_BY_ANOTHER_FACT
+        if self.result != "success":
+            level: Level = "debug" if quiet else "warning"
+            told = line(level, "tracker.failed", operation=asked, error=self.error)
+            return [failures.count(asked, told, self.error)]
+        answered = line("debug", self.event, operation=asked, seconds=round(self.seconds, 3))
+        recovered = failures.end(asked, line("info", "tracker.recovered", operation=asked))
+        return [answered] if quiet else [answered, *recovered]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowReloaded:
+
+@fact("store.failed", "error")
+class StoreFailed(Fact):
+    """Records could not be written; nothing is started until they are."""
+
+    error: str
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        return [failures.count("store", line(self.level, self.event, error=self.error), self.error)]
+
+
+@fact("store.recovered", "info")
+class StoreRecovered(Fact):
+    """Records are being written again, after some could not be."""
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        return failures.end("store", line(self.level, self.event))
+
+
+@fact("workflow.reloaded", "info")
+class WorkflowReloaded(Fact):
     """WORKFLOW.md changed. ``errors`` is empty where it is valid; ``needs_restart`` names the
     changed settings that only a restart can apply."""
 
@@ -59,53 +147,32 @@ class WorkflowReloaded:
     warnings: tuple[str, ...] = ()
     needs_restart: tuple[str, ...] = ()
 
+    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[Line]:
+        warnings = [line("warning", "workflow.warned", warning=text) for text in self.warnings]
+        if self.errors:
+            errors = [line("error", "workflow.invalid", error=text) for text in self.errors]
+            return [*errors, *warnings, line("warning", "workflow.kept", errors=len(errors))]
+        told = [line(self.level, self.event), *warnings]
+        if self.needs_restart:
+            settings = ", ".join(self.needs_restart)
+            told.append(line("warning", "workflow.restart_needed", settings=settings))
+        return told
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseChanged:
+
+@fact("dispatch.paused", "info", hidden=("paused",))
+class PauseChanged(Fact):
     """Dispatch was paused or resumed."""
 
     paused: bool
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFailed:
-    """Records could not be written; nothing is started until they are."""
-
-    error: str
+    @property
+    def event(self) -> str:
+        return "dispatch.paused" if self.paused else "dispatch.resumed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreRecovered:
-    """Records are being written again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphansReaped:
-    """Processes of runs that are over were ended; ``where`` is local or host."""
-
-    where: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphansLeft:
-    """Processes of an earlier life could not be ended; the issues of their runs are held."""
-
-    where: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrphansSought:
-    """What so many runs of an earlier life left on a remote host is being looked for."""
-
-    host: str
-    runs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateRestored:
-    """What an earlier life recorded was taken over: so many issues wait or are held."""
+@fact("state.restored", "info")
+class StateRestored(Fact):
+    """What an earlier daemon recorded was taken over: so many issues wait or are held."""
 
     interrupted: int
     waiting: int
@@ -113,94 +180,31 @@ class StateRestored:
     paused: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostRested:
-    """A remote host could not be used and is given nothing to do for ``seconds``."""
-
-    host: str
-    message: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostNoticed:
-    """A remote host works, and there is something about it that its operator should mend."""
-
-    host: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostGivenUp:
-    """A remote host has been in trouble so long that its issues begin anew on others."""
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostBack:
-    """A remote host that was in trouble does its work again."""
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpListening:
-    """The HTTP server listens at ``url``; ``wanted_port`` is the port it would have had, had that
-    not been taken."""
+@fact("http.listening", "info")
+class HttpListening(Fact):
+    """The HTTP server listens at ``url``."""
 
     url: str
-    wanted_port: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlUnavailable:
-    """The file at ``path``, by which commands find this daemon, could not be written."""
+@fact("http.port_taken", "warning")
+class HttpPortTaken(Fact):
+    """The default port was taken; the server listens on another."""
 
-    path: str
-    error: str
+    port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpAnswered:
+@fact("http.answered", "debug")
+class HttpAnswered(Fact):
     """A request was answered; ``route`` is a pattern, never a path with an issue's name."""
 
     route: str
     status: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonWasPaused:
-    """The daemon could not act for so many seconds, which count against no limit."""
+@fact("control.unavailable", "warning")
+class ControlUnavailable(Fact):
+    """The file at ``path``, by which commands find this daemon, could not be written."""
 
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonCrashed:
-    """The daemon ends by a bug, or by a shortage that it cannot survive."""
-
-    traceback: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortageBegan:
-    """The daemon was refused a resource: files, processes or memory."""
-
-    resource: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShortageEnded:
-    """The daemon is given the resource again."""
-
-    resource: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterCrashed:
-    """An adapter raised what it should not; the traceback is logged."""
-
-    where: str
-    traceback: str
+    path: str
+    error: str

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
+from sortie.telemetry.facts.fact import Fact, fact
+from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueReconciled:
+@fact("issue.reconciled", "info")
+class IssueReconciled(Fact):
     """A re-read had a consequence; ``action`` is keep, stop or cleanup."""
 
     action: str
     issue: Issue
     reason: str = ""
 
+    @property
+    def level(self) -> Level:
+        return "debug" if self.action == "keep" and not self.reason else "info"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchDropped:
+
+@fact("dispatch.dropped", "info")
+class DispatchDropped(Fact):
     """A claimed issue was not started after its re-read; ``outcome`` is dropped or error."""
 
     issue: Issue
     outcome: str
     reason: str
 
+    @property
+    def level(self) -> Level:
+        return "warning" if self.outcome == "error" else "info"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryScheduled:
+
+@fact("retry.scheduled", "info")
+class RetryScheduled(Fact):
     """An issue waits; ``delay`` is in seconds."""
 
     issue: Issue
@@ -36,35 +46,43 @@ class RetryScheduled:
     delay: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitEnded:
+@fact("wait.ended", "info")
+class WaitEnded(Fact):
     """An issue waits no longer and is not started."""
 
     issue: Issue
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueHeld:
+@fact("issue.held", "warning")
+class IssueHeld(Fact):
     """An issue is parked until something changes or a person acts."""
 
     issue: Issue
     reason: HoldReason
-    detail: str
+    detail: str = ""
+
+    @property
+    def level(self) -> Level:
+        return "info" if self.reason is HoldReason.OPERATOR else "warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldRestored:
+@fact("hold.restored", "warning")
+class HoldRestored(Fact):
     """An issue was parked when the daemon started; ``ways_out`` are what ends that, in words."""
 
     issue: Issue
     reason: HoldReason
-    detail: str
+    detail: str = ""
     ways_out: tuple[str, ...]
 
+    @property
+    def level(self) -> Level:
+        return "info" if self.reason is HoldReason.OPERATOR else "warning"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HoldEnded:
+
+@fact("hold.ended", "info")
+class HoldEnded(Fact):
     """A hold is over."""
 
     issue_id: IssueId
@@ -72,8 +90,8 @@ class HoldEnded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookCompleted:
+@fact("hook.completed", "info")
+class HookCompleted(Fact):
     """A hook ended; ``result`` is ok, failed or timeout; ``output`` holds 4 KiB at most."""
 
     hook: str
@@ -84,9 +102,13 @@ class HookCompleted:
     status: str = ""
     output: str = ""
 
+    @property
+    def level(self) -> Level:
+        return "info" if self.result == "ok" else "warning"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransitionCompleted:
+
+@fact("issue.moved", "info", hidden=("result", "closed"))
+class TransitionCompleted(Fact):
     """An issue was moved, or could not be; ``lifecycle`` is dispatch or handoff, ``result``
     success or error. ``closed``: the tracker took no change of any issue."""
 
@@ -97,9 +119,18 @@ class TransitionCompleted:
     error: str | None = None
     closed: bool = False
 
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        if self.closed:
+            closed = line("warning", "tracker.closed", error=self.error)
+            return [failures.count("tracker", closed, self.error)]
+        if self.result != "success":
+            return [line("warning", "issue.move_failed", **self.shown())]
+        moved = line(self.level, self.event, **self.shown())
+        return [*failures.end("tracker", line("info", "tracker.reopened")), moved]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentCompleted:
+
+@fact("comment.made", "debug", hidden=("result",))
+class CommentCompleted(Fact):
     """A comment was made, or could not be; ``lifecycle`` is dispatch, completion or failure."""
 
     issue: Issue
@@ -107,12 +138,28 @@ class CommentCompleted:
     result: str
     error: str | None = None
 
+    @property
+    def event(self) -> str:
+        return "comment.made" if self.result == "success" else "comment.failed"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceRemoved:
+    @property
+    def level(self) -> Level:
+        return "debug" if self.result == "success" else "warning"
+
+
+@fact("workspace.removed", "info")
+class WorkspaceRemoved(Fact):
     """A workspace was removed, or could not be: then ``error`` says why."""
 
     issue_id: IssueId
     issue_identifier: str
     path: str
     error: str | None = None
+
+    @property
+    def event(self) -> str:
+        return "workspace.removed" if self.error is None else "workspace.removal_failed"
+
+    @property
+    def level(self) -> Level:
+        return "info" if self.error is None else "warning"

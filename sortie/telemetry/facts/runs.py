@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
-from sortie.model import ErrorKind, Issue, RunId, RunStatus, StopReason
+from sortie.model import ErrorKind, Issue, RunStatus, StopReason
+from sortie.telemetry.facts.fact import RunFact, fact
+from sortie.telemetry.facts.lines import Level
+
+_BAD = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
 
 
 class Phase(StrEnum):
@@ -20,69 +23,76 @@ class Phase(StrEnum):
     ENDING = "ending"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
+@fact("run.started", "info")
+class RunStarted(RunFact):
     """A run was recorded and its worker started."""
 
-    run_id: RunId
     issue: Issue
     attempt: int
     host: str
     agent: str
     max_turns: int
 
+    def shown(self) -> dict[str, object]:
+        return {"title": self.issue.title} | RunFact.shown(self)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPhaseChanged:
+
+@fact("run.phase", "debug")
+class RunPhaseChanged(RunFact):
     """A run is busy with something else now."""
 
-    run_id: RunId
     phase: Phase
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueMoved:
-    """A run's issue stands in another state now, or was read anew."""
+@fact("issue.read", "debug")
+class IssueRead(RunFact):
+    """A run's issue was read anew, or stands in another state now."""
 
-    run_id: RunId
     issue: Issue
 
+    def shown(self) -> dict[str, object]:
+        return RunFact.shown(self) | {"state": self.issue.state}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceReady:
+
+@fact("workspace.ready", "info")
+class WorkspaceReady(RunFact):
     """A run has its directory."""
 
-    run_id: RunId
     path: str
     created: bool
 
+    @property
+    def level(self) -> Level:
+        return "info" if self.created else "debug"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStopping:
+
+@fact("run.stopping", "info")
+class RunStopping(RunFact):
     """A run was told to stop."""
 
-    run_id: RunId
     issue: Issue
     reason: StopReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished:
+@fact("run.finished", "info")
+class RunFinished(RunFact):
     """A run is over, its processes are gone and ``after_run`` has run."""
 
-    run_id: RunId
     issue: Issue
     status: RunStatus
-    turns: int
-    seconds: float
     error_kind: ErrorKind | None = None
     error: str | None = None
+    turns: int
+    seconds: float
     credits: float | None = None
 
+    @property
+    def level(self) -> Level:
+        return "warning" if self.status in _BAD else "info"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecovered:
-    """A run of an earlier life was recorded as interrupted."""
 
-    run_id: RunId
+@fact("run.interrupted", "warning")
+class RunRecovered(RunFact):
+    """A run of an earlier daemon was recorded as interrupted."""
+
     issue: Issue

@@ -2,95 +2,102 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from sortie.model import ErrorKind, ProcessIdentity, RunId, TurnOutcome
+from sortie.model import ErrorKind, ProcessIdentity, TurnOutcome
+from sortie.telemetry.facts.fact import RunFact, fact
+from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
+
+_BAD = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionStarted:
+@fact("session.started", "debug")
+class SessionStarted(RunFact):
     """The agent accepted a session; ``session_id`` is None where it has none."""
 
-    run_id: RunId
     session_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRefused:
+@fact("session.refused", "warning", hidden=("timed_out",))
+class SessionRefused(RunFact):
     """The agent accepted no session; ``timed_out``: it did not answer in time."""
 
-    run_id: RunId
     error_kind: ErrorKind
     error: str
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnStarted:
+@fact("turn.started", "info")
+class TurnBegan(RunFact):
     """A turn's prompt is about to be given to the agent."""
 
-    run_id: RunId
     turn: int
     max_turns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLaunched:
+@fact("agent.launched", "debug")
+class AgentLaunched(RunFact):
     """A turn's process runs; ``seconds_since_fetch`` is None but for a run's first turn."""
 
-    run_id: RunId
     turn: int
     process: ProcessIdentity
     seconds_since_fetch: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAnswered:
+@fact("agent.answered", "debug", hidden=("agent",))
+class AgentAnswered(RunFact):
     """A turn's first byte of output came."""
 
-    run_id: RunId
     agent: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSpoke:
+@fact("agent.spoke", "debug", hidden=("agent",))
+class AgentSpoke(RunFact):
     """The agent wrote ``lines`` lines of output; ``message`` is the last of them."""
 
-    run_id: RunId
     agent: str
     lines: int
     message: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCompleted:
+@fact("turn.completed", "info", hidden=("agent", "warnings", "timeout"))
+class TurnCompleted(RunFact):
     """A turn is over. ``timeout`` is turn, stall or read where one ran out."""
 
-    run_id: RunId
     agent: str
     turn: int
     outcome: TurnOutcome
-    seconds: float
     error_kind: ErrorKind | None = None
     error: str | None = None
+    seconds: float
     credits: float | None = None
     tokens: int | None = None
     warnings: tuple[str, ...] = ()
     timeout: str | None = None
 
+    @property
+    def level(self) -> Level:
+        return "warning" if self.outcome in _BAD else "info"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusFileRead:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        where = {"run": self.run_id, "turn": self.turn}
+        for text in self.warnings:
+            yield line("warning", "agent.warned", **where, message=text)
+        yield from RunFact.log_lines(self, failures)
+
+
+@fact("agent.status", "info", hidden=("known",))
+class StatusFileRead(RunFact):
     """The agent left a word in ``.sortie/status``; ``known`` tells whether it means anything."""
 
-    run_id: RunId
     word: str
     known: bool
 
+    @property
+    def event(self) -> str:
+        return "agent.status" if self.known else "agent.status_unknown"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSimulated:
-    """The agent's program is a simulator."""
-
-    program: str
+    @property
+    def level(self) -> Level:
+        return "info" if self.known else "warning"

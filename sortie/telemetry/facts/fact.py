@@ -1,0 +1,137 @@
+"""What every kind of fact has: fields, the name and level of its log event, and its log lines.
+
+A kind of fact is one class; most need no more than this::
+
+    @fact("workspace.ready", "info")
+    class WorkspaceReady(RunFact):
+        path: str
+        created: bool
+
+It is logged as one line with its fields in their order, the issue and the run first. A field that
+is None, or has its default, is left out; ``hidden`` ones are never shown. Where a level, a name or
+the number of lines depends on the fields, a kind overrides ``level``, ``event`` or ``log_lines``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from sortie.model import RunId
+from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
+
+Kind = TypeVar("Kind", bound="Fact")
+
+_SHOWN_AS = {
+    "issue_identifier": "issue",
+    "run_id": "run",
+    "session_id": "session",
+    "python_version": "python",
+    "ways_out": "ends_with",
+    "process": "pid",
+}
+"""Names of fields that have another name in the log."""
+
+_NEVER_SHOWN = {"issue_id"}
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+_FORMATS: Mapping[str, Callable[[Any], object]] = {
+    "issue": attrgetter("identifier"),
+    "process": attrgetter("pid"),
+    "ways_out": "; or ".join,
+    "seconds": _milliseconds,
+    "seconds_since_fetch": _milliseconds,
+    "delay": _milliseconds,
+}
+"""Fields that are shown in another form than ``str`` gives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownField:
+    """A field as the log shows it: under ``key``, in some form, unless it has its default."""
+
+    name: str
+    key: str
+    default: object
+    form: Callable[[Any], object]
+
+
+class Fact:
+    """Something that happened. Durations are seconds; a fact never holds a secret or a prompt."""
+
+    __slots__ = ()
+    EVENT: ClassVar[str]
+    LEVEL: ClassVar[Level]
+    SHOWN: ClassVar[Sequence[ShownField]]
+
+    @property
+    def event(self) -> str:
+        """The name of its log event."""
+        return self.EVENT
+
+    @property
+    def level(self) -> Level:
+        """The level of its log line."""
+        return self.LEVEL
+
+    def shown(self) -> dict[str, object]:
+        """Return what its log line shows; None is left out of the line."""
+        return {
+            field.key: field.form(value)
+            for field in self.SHOWN
+            if (value := getattr(self, field.name)) != field.default
+        }
+
+    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[Line]:
+        """Return its log lines; a kind that may fail for days asks what failed before."""
+        return [line(self.level, self.event, **self.shown())]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def fact(
+    event: str, level: Level, *, hidden: Collection[str] = ()
+) -> Callable[[type[Kind]], type[Kind]]:
+    """Make a class a kind of fact: a frozen record whose log event has this name and level.
+
+    ``hidden`` are fields for other sinks than the log.
+    """
+
+    def make(kind: type[Kind]) -> type[Kind]:
+        made = dataclass(frozen=True, slots=True, kw_only=True)(kind)
+        made.EVENT, made.LEVEL, made.SHOWN = event, level, _shown_fields(made, set(hidden))
+        return made
+
+    return make
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFact(Fact):
+    """A fact about one run."""
+
+    run_id: RunId
+
+
+def _shown_fields(kind: type[Any], hidden: set[str]) -> list[ShownField]:
+    every = fields(kind)
+    if unknown := hidden - {field.name for field in every}:
+        raise TypeError(f"{kind.__name__} has no fields {unknown} to hide")
+    return [
+        ShownField(
+            name=field.name,
+            key=_SHOWN_AS.get(field.name, field.name),
+            default=None if field.default is MISSING else field.default,
+            form=_FORMATS.get(field.name, _unchanged),
+        )
+        for field in every
+        if field.name not in hidden | _NEVER_SHOWN
+    ]
+
+
+def _unchanged(value: object) -> object:
+    return value

@@ -1,0 +1,65 @@
+"""Facts about remote hosts, and about processes that were left on any machine."""
+
+from __future__ import annotations
+
+from sortie.telemetry.facts.fact import Fact, fact
+from sortie.telemetry.facts.lines import Level
+
+
+@fact("host.rested", "warning")
+class HostRested(Fact):
+    """A remote host could not be used and is given nothing to do for ``seconds``."""
+
+    host: str
+    error: str
+    seconds: float
+
+
+@fact("host.noticed", "warning")
+class HostNoticed(Fact):
+    """A remote host works, and there is something about it that its operator should mend."""
+
+    host: str
+    message: str
+
+
+@fact("host.given_up", "warning")
+class HostGivenUp(Fact):
+    """A remote host has been in trouble so long that its issues begin anew on others."""
+
+    host: str
+
+
+@fact("host.back", "info")
+class HostBack(Fact):
+    """A remote host that was in trouble does its work again."""
+
+    host: str
+
+
+@fact("orphans.reaped", "warning")
+class OrphansReaped(Fact):
+    """Processes of runs that are over were ended; ``where`` is local or host."""
+
+    where: str
+    count: int
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.count else "debug"
+
+
+@fact("orphans.left", "error")
+class OrphansLeft(Fact):
+    """Processes of an earlier daemon could not be ended; the issues of their runs are held."""
+
+    where: str
+    error: str
+
+
+@fact("orphans.sought", "info")
+class OrphansSought(Fact):
+    """What so many runs of an earlier daemon left on a remote host is being looked for."""
+
+    host: str
+    runs: int

@@ -1,0 +1,30 @@
+"""The sink that counts facts for Prometheus.
+
+A metric is defined, and fed, in one of the modules here; a kind of fact that counts has a function
+there that is registered for it.
+"""
+
+from __future__ import annotations
+
+import prometheus_client
+from prometheus_client import CollectorRegistry
+
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.metrics import daemon, runs
+from sortie.telemetry.metrics.maker import MetricMaker
+
+
+class MetricsSink:
+    """Counts facts in a registry of its own; a registry can have one such sink."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        # A time series for the moment of each counter's birth doubles the page and tells nothing.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+        maker = MetricMaker(registry)
+        self._runs = runs.RunMetrics(maker)
+        self._daemon = daemon.DaemonMetrics(maker)
+
+    def __call__(self, fact: Fact) -> None:
+        """Count a fact."""
+        runs.count(fact, self._runs)
+        daemon.count(fact, self._daemon)

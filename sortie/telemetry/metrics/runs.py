@@ -1,0 +1,181 @@
+"""Metrics of runs, their turns and agents, and how facts feed them."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger, TurnOutcome
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.metrics.maker import REQUEST_BUCKETS, RUN_BUCKETS, MetricMaker, rise
+
+_HOOKS = ("after_create", "before_run", "after_run", "before_remove")
+_EXITS = tuple(status for status in RunStatus if status is not RunStatus.RUNNING)
+_RETRIES = tuple(trigger for trigger in Trigger if trigger is not Trigger.OPERATOR)
+"""What makes Sortie itself try again; a person who asks for it is not counted as a retry."""
+
+_TURN_ENDS = (
+    (TurnOutcome.COMPLETED, ""),
+    (TurnOutcome.TIMED_OUT, ErrorKind.TURN_TIMEOUT),
+    (TurnOutcome.STALLED, ErrorKind.TURN_STALLED),
+    (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED),
+    (TurnOutcome.FAILED, ErrorKind.AGENT_NOT_FOUND),
+    (TurnOutcome.FAILED, ErrorKind.INVALID_WORKSPACE_CWD),
+    (TurnOutcome.FAILED, ErrorKind.RESPONSE_ERROR),
+    (TurnOutcome.FAILED, ErrorKind.RESPONSE_TIMEOUT),
+    (TurnOutcome.FAILED, ErrorKind.TURN_FAILED),
+    (TurnOutcome.FAILED, ErrorKind.PORT_EXIT),
+)
+
+
+class RunMetrics:
+    """Attribute names are metric names without ``sortie_``."""
+
+    def __init__(self, make: MetricMaker) -> None:
+        self._define_turn_metrics(make)
+        self._agents: set[str] = set()
+        self.dispatches = make.counter(
+            "dispatches", "Claims that led to a run.", outcome=("started", "dropped", "error")
+        )
+        self.worker_exits = make.counter("worker_exits", "Runs that ended.", exit_type=_EXITS)
+        self.worker_duration = make.histogram(
+            "worker_duration_seconds", "Time that a run took.", RUN_BUCKETS, exit_type=_EXITS
+        )
+        self.retries = make.counter("retries", "Waits to try again.", trigger=_RETRIES)
+        self.holds = make.counter("holds", "Issues that were parked.", reason=HoldReason)
+        self.dispatch_latency = make.histogram(
+            "dispatch_latency_seconds",
+            "Time from an issue's fetch to its agent's launch.",
+            REQUEST_BUCKETS,
+        )
+        self.hook_runs = make.counter(
+            "hook_runs", "Hooks that ended.", hook=_HOOKS, result=("ok", "failed", "timeout")
+        )
+        self.hook_duration = make.histogram(
+            "hook_duration_seconds", "Time that a hook took.", REQUEST_BUCKETS, hook=_HOOKS
+        )
+
+    def _define_turn_metrics(self, make: MetricMaker) -> None:
+        self.turns = make.counter("turns", "Turns that ended.", agent=(), outcome=(), error_kind=())
+        self.turn_timeouts = make.counter(
+            "turn_timeouts", "Limits that ran out during a turn.", kind=("turn", "stall", "read")
+        )
+        self.turn_credits = make.counter(
+            "turn_credits", "Credits that agents reported to have used.", agent=()
+        )
+        self.turn_output_lines = make.counter(
+            "turn_output_lines", "Non-empty lines of output that agents wrote.", agent=()
+        )
+        self.tokens = make.counter("tokens", "Tokens that agents reported.", type=("total",))
+        self.agent_runtime = make.counter(
+            "agent_runtime_seconds", "Seconds that turns took, in total."
+        )
+        self.turn_duration = make.histogram(
+            "turn_duration_seconds",
+            "Time from prompt to outcome.",
+            RUN_BUCKETS,
+            agent=(),
+            outcome=(),
+        )
+        self.turn_startup = make.histogram(
+            "turn_startup_seconds",
+            "Time from a process's launch to its first byte.",
+            REQUEST_BUCKETS,
+            agent=(),
+        )
+
+    def know_agent(self, agent: str) -> None:
+        """Begin all counters of an agent at 0, the first time it is named."""
+        if agent in self._agents:
+            return
+        self._agents.add(agent)
+        for outcome, kind in _TURN_ENDS:
+            self.turns.labels(agent, outcome, kind)
+        for outcome in TurnOutcome:
+            self.turn_duration.labels(agent, outcome)
+        self.turn_credits.labels(agent)
+        self.turn_output_lines.labels(agent)
+        self.turn_startup.labels(agent)
+
+
+@singledispatch
+def count(fact: Fact, to: RunMetrics) -> None:
+    """Count a fact; a kind without a function below is not counted here."""
+
+
+@count.register
+def _(fact: facts.DaemonStarted, to: RunMetrics) -> None:
+    to.know_agent(fact.agent)
+
+
+@count.register
+def _(fact: facts.DispatchDropped, to: RunMetrics) -> None:
+    to.dispatches.labels(fact.outcome).inc()
+
+
+@count.register
+def _(fact: facts.RunStarted, to: RunMetrics) -> None:
+    to.know_agent(fact.agent)
+    to.dispatches.labels("started").inc()
+
+
+@count.register
+def _(fact: facts.RunFinished, to: RunMetrics) -> None:
+    to.worker_exits.labels(fact.status).inc()
+    to.worker_duration.labels(fact.status).observe(fact.seconds)
+
+
+@count.register
+def _(_fact: facts.RunRecovered, to: RunMetrics) -> None:
+    to.worker_exits.labels(RunStatus.INTERRUPTED).inc()
+    to.retries.labels(Trigger.INTERRUPTED).inc()
+
+
+@count.register
+def _(fact: facts.RetryScheduled, to: RunMetrics) -> None:
+    if fact.trigger in _RETRIES:
+        to.retries.labels(fact.trigger).inc()
+
+
+@count.register
+def _(fact: facts.IssueHeld, to: RunMetrics) -> None:
+    to.holds.labels(fact.reason).inc()
+
+
+@count.register
+def _(fact: facts.HookCompleted, to: RunMetrics) -> None:
+    to.hook_runs.labels(fact.hook, fact.result).inc()
+    to.hook_duration.labels(fact.hook).observe(fact.seconds)
+
+
+@count.register
+def _(fact: facts.SessionRefused, to: RunMetrics) -> None:
+    to.turn_timeouts.labels("read").inc(fact.timed_out)
+
+
+@count.register
+def _(fact: facts.AgentLaunched, to: RunMetrics) -> None:
+    if fact.seconds_since_fetch is not None:
+        to.dispatch_latency.observe(fact.seconds_since_fetch)
+
+
+@count.register
+def _(fact: facts.AgentAnswered, to: RunMetrics) -> None:
+    to.turn_startup.labels(fact.agent).observe(fact.seconds)
+
+
+@count.register
+def _(fact: facts.AgentSpoke, to: RunMetrics) -> None:
+    to.turn_output_lines.labels(fact.agent).inc(fact.lines)
+
+
+@count.register
+def _(fact: facts.TurnCompleted, to: RunMetrics) -> None:
+    to.know_agent(fact.agent)
+    to.turns.labels(fact.agent, fact.outcome, fact.error_kind or "").inc()
+    to.turn_duration.labels(fact.agent, fact.outcome).observe(fact.seconds)
+    to.agent_runtime.inc(rise(fact.seconds))
+    to.turn_credits.labels(fact.agent).inc(rise(fact.credits))
+    to.tokens.labels("total").inc(rise(fact.tokens))
+    if fact.timeout is not None:
+        to.turn_timeouts.labels(fact.timeout).inc()

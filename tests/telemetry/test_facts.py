@@ -1,0 +1,78 @@
+"""Facts: every kind is logged, documented, and counted unless there is nothing to count."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.facts.lines import RecurringFailures
+from sortie.telemetry.metrics import daemon, runs
+from tests.docs.pages import page, table, word
+from tests.telemetry.samples import FACTS, KINDS
+
+DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("operating.md"), "event")}
+
+NOT_COUNTED = {
+    facts.AdapterCrashed,
+    facts.AgentSimulated,
+    facts.ControlUnavailable,
+    facts.DaemonCrashed,
+    facts.DaemonStopped,
+    facts.DaemonStopping,
+    facts.DaemonWasPaused,
+    facts.HoldEnded,
+    facts.HoldRestored,
+    facts.HostGivenUp,
+    facts.HostNoticed,
+    facts.HostBack,
+    facts.HostRested,
+    facts.HttpListening,
+    facts.HttpPortTaken,
+    facts.IssueRead,
+    facts.OrphansLeft,
+    facts.OrphansSought,
+    facts.PauseChanged,
+    facts.RunPhaseChanged,
+    facts.RunStopping,
+    facts.SessionStarted,
+    facts.ShortageBegan,
+    facts.ShortageEnded,
+    facts.StateRestored,
+    facts.StatusFileRead,
+    facts.StoreFailed,
+    facts.StoreRecovered,
+    facts.TurnBegan,
+    facts.WaitEnded,
+    facts.WorkspaceReady,
+    facts.WorkspaceRemoved,
+}
+"""Kinds of facts of which no metric is made."""
+
+
+def test_every_kind_has_a_sample_and_is_counted_or_known_not_to_be() -> None:
+    """No kind is forgotten by the tests that go through all samples, nor by the metrics."""
+    counted = set(daemon.count.registry) | set(runs.count.registry)
+
+    assert {type(sample) for sample in FACTS} == KINDS
+    assert counted | NOT_COUNTED == KINDS | {object}
+    assert not counted & NOT_COUNTED
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS, key=str))
+def test_every_kind_is_documented(kind: type[Fact]) -> None:
+    """The operator's page names the event of every kind, with its level."""
+    assert DOCUMENTED[kind.EVENT] == kind.LEVEL
+
+
+def test_no_two_kinds_are_told_under_one_name() -> None:
+    """Who filters for an event gets facts of one kind."""
+    assert len({kind.EVENT for kind in KINDS}) == len(KINDS)
+
+
+@pytest.mark.parametrize("sample", FACTS, ids=lambda sample: type(sample).__name__)
+def test_what_is_told_is_documented(sample: Fact) -> None:
+    """Each line that a kind gives itself has an event on the operator's page."""
+    failures = RecurringFailures()
+
+    assert {line.event for line in sample.log_lines(failures)} <= DOCUMENTED.keys()
