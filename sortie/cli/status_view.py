@@ -17,10 +17,10 @@ from sortie.cli.tables import Row, table
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import EndpointFile
     from sortie.web import (
+        CandidateView,
         FailureView,
         HeldView,
         HostView,
-        KeptView,
         RunningView,
         StateView,
         UnnamedStateView,
@@ -199,7 +199,7 @@ def _held(view: HeldView, now: datetime) -> Row:
     return Row(cells, _joined(view.detail, "" if told else _failure(failure)))
 
 
-def _kept(view: KeptView) -> Row:
+def _kept(view: CandidateView) -> Row:
     return Row((view.issue_identifier, view.state), view.reason)
 
 

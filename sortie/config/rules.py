@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
 from sortie.config.tree import Path
 from sortie.model import LOCAL, state_key
+from sortie.model.addresses import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +74,6 @@ def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
             yield Finding(path=("worker", "ssh_hosts", position), message=message)
         if host in worker.ssh_hosts[:position]:
             yield Finding(path=("worker", "ssh_hosts", position), message=f'"{host}" stands twice')
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether an address can be reached from this machine only."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower().rstrip(".") in ("localhost", "ip6-localhost")
 
 
 def server_findings(server: ServerSettings) -> Iterator[Finding]:

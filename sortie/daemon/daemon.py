@@ -121,8 +121,8 @@ class Daemon:
         self._place = place
         self._token = token
         self._registry = CollectorRegistry()
-        self._board = LiveRuns(_now)
-        self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._board]
+        self._live_runs = LiveRuns(_now)
+        self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._live_runs]
         tracker = make_tracker(workflow, StoredSightings(store))
         self._tracker = GuardedTracker(tracker, self._publish)
         self._reloader: Reloader | None = None
@@ -188,7 +188,7 @@ class Daemon:
         )
         window = DaemonView(
             orchestrator=orchestrator,
-            board=self._board,
+            live_runs=self._live_runs,
             tally=tally,
             failures=failures,
             tracker=tracker,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web import SumsView
+from sortie.web import TotalsView
 
 
 class Tally:
@@ -35,9 +35,9 @@ class Tally:
             case _:
                 pass
 
-    def sums(self, under_way: float) -> SumsView:
+    def sums(self, under_way: float) -> TotalsView:
         """Return the sums; ``under_way`` is how long the present runs have taken, in seconds."""
-        return SumsView(
+        return TotalsView(
             runs=self._runs,
             turns=self._turns,
             credits=self._credits,

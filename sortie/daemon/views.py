@@ -22,12 +22,12 @@ from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
 from sortie.telemetry.metrics.gauges import Gauges
 from sortie.web import (
+    CandidateView,
     Counts,
     FailureView,
     Health,
     HeldView,
     HostView,
-    KeptView,
     RunningView,
     SlotsView,
     StateView,
@@ -44,7 +44,7 @@ class DaemonView:
     """Everything that views are made from; each of its methods returns at once."""
 
     orchestrator: Orchestrator
-    board: LiveRuns
+    live_runs: LiveRuns
     tally: Tally
     failures: LastFailures
     tracker: TrackerWindow
@@ -53,7 +53,7 @@ class DaemonView:
 
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""
-        snapshot, details = self.orchestrator.snapshot(), self.board.runs()
+        snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
         backlog, failure = self.orchestrator.backlog(snapshot, SHOWN), self.failures.of
         running = tuple(
             _running(c, details.get(c.run_id), snapshot, failure(c.issue)) for c in snapshot.worked
@@ -210,8 +210,8 @@ def _held(claim: Held, snapshot: Snapshot, failure: FailureView | None) -> HeldV
     )
 
 
-def _kept(kept: Kept) -> KeptView:
-    return KeptView(
+def _kept(kept: Kept) -> CandidateView:
+    return CandidateView(
         issue_id=kept.issue.id,
         issue_identifier=kept.issue.identifier,
         state=kept.issue.state,

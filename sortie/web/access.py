@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from sortie.model.addresses import canonical_address, canonical_name, is_loopback
+
 PROBES = frozenset({"/livez", "/readyz"})
 """Paths on which Host and Origin are not looked at: a prober often knows an address only."""
 
@@ -27,7 +29,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 class Access:
     """What the rules go by.
 
-    ``host`` is the address that was asked to be bound, ``names`` are further names of this machine
+    ``host`` is the address that was asked for, ``names`` are further names of this machine
     by which it may be called. ``loopback`` tells whether nobody but this machine can connect.
     """
 
@@ -38,7 +40,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestHead:
     """A request as far as access goes; ``local_address`` is where its connection arrived."""
 
     method: str
@@ -56,14 +58,14 @@ class Refusal:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def refusal(access: Access, asked: Asked) -> Refusal | None:
+def refusal(access: Access, request: RequestHead) -> Refusal | None:
     """Return why a request may not be answered, None where it may."""
-    if asked.path not in PROBES and not _named_well(access, asked):
+    if request.path not in PROBES and not _names_this_machine(access, request):
         return Refusal(
             status=403,
             message="Host and Origin must name the address that Sortie is bound to, or loopback",
         )
-    if _needs_token(access, asked) and not _holds_token(access, asked.headers):
+    if _needs_token(access, request) and not _holds_token(access, request.headers):
         return Refusal(
             status=401,
             message="this request needs the header 'Authorization: Bearer TOKEN'",
@@ -84,41 +86,19 @@ def canonical_host(authority: str) -> str | None:
     if not host.startswith("["):
         return canonical_name(host)
     try:
-        return _canonical_address(ipaddress.IPv6Address(host[1:-1]))
+        return canonical_address(ipaddress.IPv6Address(host[1:-1]))
     except ValueError:
         return None
 
 
-def canonical_name(host: str) -> str:
-    """Return a name or an address, IPv6 without brackets, in the form hosts are compared in."""
-    name = host.lower().removesuffix(".")
-    try:
-        return _canonical_address(ipaddress.ip_address(name))
-    except ValueError:
-        return name
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether a canonical host is this machine and nothing else."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _canonical_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
-
-
-def _named_well(access: Access, asked: Asked) -> bool:
-    hosts = _values(asked.headers, b"host")
-    origins = _values(asked.headers, b"origin")
+def _names_this_machine(access: Access, request: RequestHead) -> bool:
+    hosts = _values(request.headers, b"host")
+    origins = _values(request.headers, b"origin")
     if len(hosts) != 1 or len(origins) > 1:
         return False
     ours = {canonical_name(name) for name in (access.host, *access.names)}
-    if asked.local_address is not None:
-        ours.add(canonical_name(asked.local_address))
+    if request.local_address is not None:
+        ours.add(canonical_name(request.local_address))
     return all(
         name is not None and (name in ours or is_loopback(name))
         for name in (canonical_host(hosts[0]), *map(_origin_host, origins))
@@ -136,11 +116,11 @@ def _origin_host(origin: str) -> str | None:
     return canonical_host(parts.netloc)
 
 
-def _needs_token(access: Access, asked: Asked) -> bool:
+def _needs_token(access: Access, request: RequestHead) -> bool:
     forwarded = any(
-        name == b"forwarded" or name.startswith(b"x-forwarded") for name, _ in asked.headers
+        name == b"forwarded" or name.startswith(b"x-forwarded") for name, _ in request.headers
     )
-    return not access.loopback or forwarded or asked.method not in _OPEN_METHODS
+    return not access.loopback or forwarded or request.method not in _OPEN_METHODS
 
 
 def _holds_token(access: Access, headers: Headers) -> bool:

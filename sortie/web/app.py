@@ -17,8 +17,8 @@ from sortie.telemetry import Publish
 from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.access import Access
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
-from sortie.web.gate import Gate
 from sortie.web.health import Health, ProbeAnswer, liveness, readiness
+from sortie.web.middleware import AccessMiddleware
 from sortie.web.responses import error_response, json_response
 from sortie.web.state import StateView, to_json
 
@@ -36,13 +36,13 @@ class Sources:
 
 
 def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
-    """Make the application: the gate before the routes."""
+    """Make the application: the access rules before the routes."""
     app = Starlette(
         routes=[*_views(sources), *_commands(controls)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
-    return Gate(app, app.routes, access, publish)
+    return AccessMiddleware(app, app.routes, access, publish)
 
 
 def _views(sources: Sources) -> list[Route]:
@@ -103,7 +103,7 @@ def _post(path: str, command: Callable[[Request], Awaitable[CommandAnswer]]) -> 
 
 
 def _identifier(request: Request) -> str:
-    """Return the issue that a path names; what the gate left encoded is decoded here."""
+    """Return the issue that a path names; what the middleware left encoded is decoded here."""
     return unquote(request.path_params["identifier"])
 
 

@@ -15,12 +15,12 @@ LIMIT = 64 * 1024
 SECONDS = 5.0
 """How long a body may take to arrive."""
 
-_PATIENCE = 16 * LIMIT
+_DISCARD_LIMIT = 16 * LIMIT
 """Bytes thrown away before an oversized body is refused: a client that is still sending when the
 connection is closed never reads the answer."""
 
 
-def ambiguous(headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+def ambiguous_length(headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
     """Return why a request is refused of which nobody can say where it ends, None for any other.
 
     Who counts and who looks for the last chunk see different ends (RFC 9112, 6.1): what one takes
@@ -37,7 +37,7 @@ async def discard(receive: Receive) -> Refusal | None:
     """Take in a body and forget it; return why it is refused, None where it is not."""
     size, whole = 0, False
     with trio.move_on_after(SECONDS):
-        while not whole and size <= _PATIENCE:
+        while not whole and size <= _DISCARD_LIMIT:
             message = await receive()
             if message["type"] != "http.request":
                 break  # the client is gone

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import trio
 
 from sortie.model import SortieError
-from sortie.web.access import canonical_name, is_loopback
+from sortie.model.addresses import is_loopback
 
 PORTS_TO_TRY = 10
 """How many ports after the default one are tried where that is taken."""
@@ -79,7 +79,7 @@ async def listen(endpoint: Endpoint) -> Listener:
     privileges, or others could connect and no token was given.
     """
     addresses = await _addresses(endpoint)
-    loopback = all(is_loopback(canonical_name(address)) for address in addresses)
+    loopback = all(is_loopback(address) for address in addresses)
     if not loopback and not endpoint.token_given:
         raise ListenError(
             f"server.host {endpoint.host} can be reached from other machines: set "

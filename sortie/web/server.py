@@ -104,7 +104,7 @@ class _Connections:
         with trio.CancelScope() as scope:
             self._open[stream] = scope
             try:
-                await self._converse(stream)
+                await self._serve(stream)
             finally:
                 self._open.pop(stream, None)
                 stream.socket.close()
@@ -122,7 +122,7 @@ class _Connections:
         self._open.pop(stream).cancel()
         stream.socket.close()
 
-    async def _converse(self, stream: trio.SocketStream) -> None:
+    async def _serve(self, stream: trio.SocketStream) -> None:
         # The type that hypercorn declares is that of its TLS connections.
         connection = TCPServer(
             self._app, self._config, self._context, ConnectionState({}), cast(Any, stream)
@@ -132,9 +132,9 @@ class _Connections:
         except Exception:
             # Bytes from outside reach parsers that are not ours (a malformed HTTP2-Settings header
             # is enough): their failure must not be ours.
-            self._tell_crash(traceback.format_exc())
+            self._report_crash(traceback.format_exc())
 
-    def _tell_crash(self, text: str) -> None:
+    def _report_crash(self, text: str) -> None:
         # Whoever can connect can cause these; at 1, 2, 4, 8 ... they cannot fill the log.
         self._crashes += 1
         if self._crashes.bit_count() == 1:

@@ -108,7 +108,7 @@ class HeldView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptView:
+class CandidateView:
     """An issue of the last poll that nothing is done about; ``reason`` says why."""
 
     issue_id: str
@@ -164,7 +164,7 @@ class SlotsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumsView:
+class TotalsView:
     """Sums over all runs ever recorded."""
 
     runs: int
@@ -186,9 +186,9 @@ class StateView:
     waiting: tuple[WaitingView, ...]
     held: tuple[HeldView, ...]
     slots: SlotsView
-    totals: SumsView
-    queued: tuple[KeptView, ...] = ()
-    blocked: tuple[KeptView, ...] = ()
+    totals: TotalsView
+    queued: tuple[CandidateView, ...] = ()
+    blocked: tuple[CandidateView, ...] = ()
     hosts: tuple[HostView, ...] = ()
     tracker: TrackerView = TrackerView()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.config.rules import is_loopback
 from tests.config.sample import GOOD, around, decoded, findings
 
 STATES = """\
@@ -126,26 +125,6 @@ def test_hosts_stand_once() -> None:
     assert findings(GOOD + "worker: {ssh_hosts: [a, b, a]}") == [
         'W:9:28: worker.ssh_hosts[2]: "a" stands twice'
     ]
-
-
-LOOPBACK = {
-    "127.0.0.1": True,
-    "127.9.9.9": True,
-    "::1": True,
-    "[::1]": True,
-    "localhost": True,
-    "LOCALHOST.": True,
-    "0.0.0.0": False,
-    "::": False,
-    "10.0.0.1": False,
-    "example.com": False,
-}
-
-
-@pytest.mark.parametrize("host", LOOPBACK)
-def test_loopback_addresses_are_known(host: str) -> None:
-    """Only addresses that no other machine reaches are loopback."""
-    assert is_loopback(host) is LOOPBACK[host]
 
 
 def test_a_server_for_others_needs_a_token() -> None:

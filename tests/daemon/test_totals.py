@@ -7,7 +7,7 @@ from sortie.model import LOCAL, RunId, RunStatus, TurnOutcome
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web import SumsView
+from sortie.web import TotalsView
 from tests.worker.rig import issue
 
 RUN = RunId("run-1")
@@ -49,7 +49,7 @@ def test_what_happens_is_added_to_what_was() -> None:
     for fact in one_run(completed(0.25, 7), completed(0.25)):
         tally(fact)
 
-    assert tally.sums(under_way=3.0) == SumsView(
+    assert tally.sums(under_way=3.0) == TotalsView(
         runs=11, turns=22, credits=2.0, tokens=107, seconds_running=70.5
     )
 
@@ -63,7 +63,7 @@ def test_unknown_is_none_until_an_agent_tells() -> None:
     before = tally.sums(under_way=0.0)
     tally(completed(0.0, 0))
 
-    assert before == SumsView(runs=1, turns=1, credits=None, tokens=None, seconds_running=7.5)
-    assert tally.sums(under_way=0.0) == SumsView(
+    assert before == TotalsView(runs=1, turns=1, credits=None, tokens=None, seconds_running=7.5)
+    assert tally.sums(under_way=0.0) == TotalsView(
         runs=1, turns=1, credits=0.0, tokens=0, seconds_running=7.5
     )

@@ -14,12 +14,12 @@ from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.gauges import Gauges
 from sortie.web import (
+    CandidateView,
     Counts,
     Health,
     HostView,
-    KeptView,
     SlotsView,
-    SumsView,
+    TotalsView,
     TrackerView,
     UnnamedStateView,
     WorkflowView,
@@ -44,7 +44,9 @@ async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
     assert (state.status, state.running, state.waiting, state.held) == ("running", (), (), ())
     assert state.counts == Counts(running=0, waiting=0, held=0)
     assert state.slots == SlotsView(total=10, free=10, by_state={}, by_host={})
-    assert state.totals == SumsView(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
+    assert state.totals == TotalsView(
+        runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0
+    )
     assert state.workflow == VALID
 
 
@@ -327,7 +329,7 @@ async def test_what_nobody_works_on_is_counted_and_shown(clock: MockClock) -> No
     counts = state.counts
     assert (counts.running, counts.queued, counts.blocked, counts.unreadable) == (1, 1, 1, 1)
     assert state.queued == (
-        KeptView(
+        CandidateView(
             issue_id="b",
             issue_identifier="B",
             state="Todo",

@@ -29,12 +29,12 @@ def window_of(
     orchestrator: Orchestrator, world: World | None = None, workflow: WorkflowView = VALID
 ) -> DaemonView:
     """Return a window on a life; of the world's facts it tells those that come from now on."""
-    board, tally, failures = LiveRuns(now), Tally(NOTHING), LastFailures(now)
+    live_runs, tally, failures = LiveRuns(now), Tally(NOTHING), LastFailures(now)
     if world is not None:
-        world.sinks += [board, tally, failures]
+        world.sinks += [live_runs, tally, failures]
     return DaemonView(
         orchestrator=orchestrator,
-        board=board,
+        live_runs=live_runs,
         tally=tally,
         failures=failures,
         tracker=TrackerWindow(

@@ -1,4 +1,4 @@
-"""The board: what it tells of live runs, and that it forgets them."""
+"""Live runs: what is known of each, and that it is forgotten at its end."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def ticks() -> Iterator[datetime]:
 
 
 @pytest.fixture
-def board() -> LiveRuns:
-    """A board whose clock goes on by a second with each look at it."""
+def live() -> LiveRuns:
+    """Live runs whose clock goes on by a second with each look at it."""
     clock = ticks()
     return LiveRuns(lambda: next(clock))
 
 
-def test_a_run_that_began_has_no_numbers_yet(board: LiveRuns) -> None:
+def test_a_run_that_began_has_no_numbers_yet(live: LiveRuns) -> None:
     """What is not known is None, not 0."""
-    board(RUN_STARTED)
+    live(RUN_STARTED)
 
-    assert board.runs() == {RUN: STARTED}
+    assert live.runs() == {RUN: STARTED}
 
 
-def test_a_run_is_shown_as_its_facts_tell(board: LiveRuns) -> None:
+def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
     """Each fact changes its part; the last one tells when something happened."""
     moved = replace(ISSUE, state="In Progress")
     turn = replace(TURN_FAILED, credits=0.25, tokens=None)
@@ -82,9 +82,9 @@ def test_a_run_is_shown_as_its_facts_tell(board: LiveRuns) -> None:
     ]
 
     for fact in facts:
-        board(fact)
+        live(fact)
 
-    assert board.runs() == {
+    assert live.runs() == {
         RUN: replace(
             STARTED,
             issue=moved,
@@ -101,36 +101,36 @@ def test_a_run_is_shown_as_its_facts_tell(board: LiveRuns) -> None:
     }
 
 
-def test_a_session_without_an_id_has_none(board: LiveRuns) -> None:
+def test_a_session_without_an_id_has_none(live: LiveRuns) -> None:
     """An agent that has no session ids shows None, not an empty text."""
-    board(RUN_STARTED)
+    live(RUN_STARTED)
 
-    board(SessionStarted(run_id=RUN, session_id=""))
+    live(SessionStarted(run_id=RUN, session_id=""))
 
-    assert board.runs()[RUN].session_id is None
+    assert live.runs()[RUN].session_id is None
 
 
-def test_a_finished_run_is_forgotten_and_stays_so(board: LiveRuns) -> None:
-    """News of a run that is over, or was never begun, puts nothing on the board."""
+def test_a_finished_run_is_forgotten_and_stays_so(live: LiveRuns) -> None:
+    """News of a run that is over, or was never begun, changes nothing."""
     other = RunId("another")
-    board(RUN_STARTED)
-    board(replace(RUN_STARTED, run_id=other))
-    board(RUN_FINISHED)
+    live(RUN_STARTED)
+    live(replace(RUN_STARTED, run_id=other))
+    live(RUN_FINISHED)
 
     for fact in FACTS:
         if fact is not RUN_STARTED:
-            board(fact)
+            live(fact)
 
-    assert set(board.runs()) == {other}
+    assert set(live.runs()) == {other}
 
 
-def test_a_view_does_not_change_under_its_reader(board: LiveRuns) -> None:
+def test_a_view_does_not_change_under_its_reader(live: LiveRuns) -> None:
     """What was handed out stays as it was when later facts come."""
-    board(RUN_STARTED)
-    view = board.runs()
+    live(RUN_STARTED)
+    view = live.runs()
 
-    board(TurnBegan(run_id=RUN, turn=1, max_turns=3))
-    board(RUN_FINISHED)
+    live(TurnBegan(run_id=RUN, turn=1, max_turns=3))
+    live(RUN_FINISHED)
 
     assert view == {RUN: STARTED}
     with pytest.raises(TypeError):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.telemetry.log.output import PATIENCE, LogOutput
+from sortie.telemetry.log.output import WRITE_TIMEOUT, LogOutput
 
 
 def notice(count: int) -> str:
@@ -86,7 +86,7 @@ def test_a_reader_that_stopped_reading_holds_nobody_up() -> None:
         for _ in range(1000):
             output.write("x" * 1000)
 
-        assert time.monotonic() - began < PATIENCE + 2
+        assert time.monotonic() - began < WRITE_TIMEOUT + 2
         assert output.lost > 900
 
 

@@ -10,6 +10,7 @@ import pytest
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web import (
+    CandidateView,
     CommandAnswer,
     Controls,
     Counts,
@@ -19,12 +20,11 @@ from sortie.web import (
     Health,
     HeldView,
     HostView,
-    KeptView,
     RunningView,
     SlotsView,
     Sources,
     StateView,
-    SumsView,
+    TotalsView,
     TrackerView,
     UnnamedStateView,
     WaitingView,
@@ -83,8 +83,10 @@ STATE = StateView(
         ),
     ),
     slots=SlotsView(total=10, free=9, by_state={"to do": 1}, by_host={}),
-    totals=SumsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
-    queued=(KeptView(issue_id="4", issue_identifier="DEMO-4", state="To Do", reason="no slot"),),
+    totals=TotalsView(runs=4, turns=9, credits=0.75, tokens=None, seconds_running=61.5),
+    queued=(
+        CandidateView(issue_id="4", issue_identifier="DEMO-4", state="To Do", reason="no slot"),
+    ),
     hosts=(
         HostView(
             host="east",

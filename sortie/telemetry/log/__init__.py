@@ -17,7 +17,7 @@ import structlog
 from sortie.telemetry.log.libraries import route_libraries
 from sortie.telemetry.log.output import LogOutput
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
-from sortie.telemetry.log.sanitize import Cleaner
+from sortie.telemetry.log.sanitize import Sanitizer
 from sortie.telemetry.log.sink import LogSink
 
 __all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
@@ -49,14 +49,14 @@ def configure(
     elif terminal:
         renderer = TerminalRenderer(colours=colours)
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
-    cleaner = Cleaner(secrets)
+    sanitizer = Sanitizer(secrets)
     output = LogOutput(stream, partial(_loss_notice, stamp, renderer))
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             stamp,
             structlog.processors.format_exc_info,
-            cleaner,
+            sanitizer,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),

@@ -2,7 +2,7 @@
 
 Rule 1: a line is written whole, or what stands of it is closed off before the next line.
 Rule 2: a line that cannot be written is counted, and the next line that can be says how many.
-Rule 3: a reader that stopped reading holds the daemon up for ``PATIENCE`` once, not for every line.
+Rule 3: a reader that stopped reading holds the daemon up for ``WRITE_TIMEOUT`` once, not each line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import TextIO
 
-PATIENCE = 0.1
+WRITE_TIMEOUT = 0.1
 """Seconds that a line waits for room in a pipe or terminal."""
 
 _CHUNK = 4096  # a pipe that polls writable takes this many bytes without blocking (PIPE_BUF)
@@ -31,8 +31,8 @@ class LogOutput:
         self._fd = _descriptor(stream)
         self._notice = notice
         self._lock = threading.Lock()
-        self._torn = False
-        self._untold = 0
+        self._cut_off = False
+        self._unreported = 0
         self._lost = 0
 
     @property
@@ -43,21 +43,21 @@ class LogOutput:
     def write(self, line: str) -> None:
         """Write one line, given without its end; safe to call from any thread."""
         with self._lock:
-            if self._untold:
-                told = self._untold
-                if not self._put(self._notice(told)):
-                    self._lose()
+            if self._unreported:
+                reported = self._unreported
+                if not self._put(self._notice(reported)):
+                    self._count_lost()
                     return
-                self._untold -= told
+                self._unreported -= reported
             if not self._put(line):
-                self._lose()
+                self._count_lost()
 
-    def _lose(self) -> None:
-        self._untold += 1
+    def _count_lost(self) -> None:
+        self._unreported += 1
         self._lost += 1
 
     def _put(self, line: str) -> bool:
-        text = f"\n{line}\n" if self._torn else f"{line}\n"
+        text = f"\n{line}\n" if self._cut_off else f"{line}\n"
         try:
             if self._fd is not None:
                 return self._put_bytes(self._fd, text.encode(errors="backslashreplace"))
@@ -75,12 +75,12 @@ class LogOutput:
         rest = memoryview(data)
         try:
             while rest:
-                if not poll.poll(0 if self._untold else PATIENCE * 1000):
+                if not poll.poll(0 if self._unreported else WRITE_TIMEOUT * 1000):
                     return False
                 rest = rest[os.write(fd, rest[:_CHUNK]) :]
         finally:
             if len(rest) < len(data):
-                self._torn = len(rest) > 0
+                self._cut_off = len(rest) > 0
         return True
 
 

@@ -22,7 +22,7 @@ _DEPTH_LIMIT = 4
 Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 
 
-class Cleaner:
+class Sanitizer:
     """A structlog processor: makes every value plain data, redacted and cut.
 
     A secret is replaced by ``***`` as it is and as it looks in a ``repr``, in JSON and in a URL.

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics import daemon, runs
-from sortie.telemetry.metrics.maker import MetricMaker
+from sortie.telemetry.metrics.factory import MetricFactory
 
 
 class MetricsSink:
@@ -20,7 +20,7 @@ class MetricsSink:
     def __init__(self, registry: CollectorRegistry) -> None:
         # A time series for the moment of each counter's birth doubles the page and tells nothing.
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
-        maker = MetricMaker(registry)
+        maker = MetricFactory(registry)
         self._runs = runs.RunMetrics(maker)
         self._daemon = daemon.DaemonMetrics(maker)
 

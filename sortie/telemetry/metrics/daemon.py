@@ -6,7 +6,7 @@ from functools import singledispatch
 
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.telemetry.metrics.maker import REQUEST_BUCKETS, MetricMaker, rise
+from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, MetricFactory, rise
 
 _RESULTS = ("success", "error")
 _OPERATIONS = ("fetch_candidates", "fetch_by_ids", "fetch_by_states", "transition", "comment")
@@ -16,7 +16,7 @@ _LIFECYCLES = ("dispatch", "completion", "failure")
 class DaemonMetrics:
     """Attribute names are metric names without ``sortie_``."""
 
-    def __init__(self, make: MetricMaker) -> None:
+    def __init__(self, make: MetricFactory) -> None:
         self._define_tracker_metrics(make)
         self.workflow_reloads = make.counter(
             "workflow_reloads", "Times that WORKFLOW.md was read again.", result=_RESULTS
@@ -33,7 +33,7 @@ class DaemonMetrics:
             "build_info", "The version that runs; always 1.", version=(), python_version=()
         )
 
-    def _define_tracker_metrics(self, make: MetricMaker) -> None:
+    def _define_tracker_metrics(self, make: MetricFactory) -> None:
         self.poll_cycles = make.counter(
             "poll_cycles", "Polls that ended.", result=("success", "error", "skipped")
         )

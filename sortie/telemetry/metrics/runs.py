@@ -7,7 +7,7 @@ from functools import singledispatch
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger, TurnOutcome
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.telemetry.metrics.maker import REQUEST_BUCKETS, RUN_BUCKETS, MetricMaker, rise
+from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, MetricFactory, rise
 
 _HOOKS = ("after_create", "before_run", "after_run", "before_remove")
 _EXITS = tuple(status for status in RunStatus if status is not RunStatus.RUNNING)
@@ -31,7 +31,7 @@ _TURN_ENDS = (
 class RunMetrics:
     """Attribute names are metric names without ``sortie_``."""
 
-    def __init__(self, make: MetricMaker) -> None:
+    def __init__(self, make: MetricFactory) -> None:
         self._define_turn_metrics(make)
         self._agents: set[str] = set()
         self.dispatches = make.counter(
@@ -55,7 +55,7 @@ class RunMetrics:
             "hook_duration_seconds", "Time that a hook took.", REQUEST_BUCKETS, hook=_HOOKS
         )
 
-    def _define_turn_metrics(self, make: MetricMaker) -> None:
+    def _define_turn_metrics(self, make: MetricFactory) -> None:
         self.turns = make.counter("turns", "Turns that ended.", agent=(), outcome=(), error_kind=())
         self.turn_timeouts = make.counter(
             "turn_timeouts", "Limits that ran out during a turn.", kind=("turn", "stall", "read")

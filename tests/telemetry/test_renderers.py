@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
-from sortie.telemetry.log.sanitize import Cleaner
+from sortie.telemetry.log.sanitize import Sanitizer
 
 TEXT = TextRenderer()
 JSON = JsonRenderer()
@@ -28,7 +28,7 @@ Renderer = TextRenderer | JsonRenderer | TerminalRenderer
 
 
 def render(renderer: Renderer, **values: object) -> str:
-    clean = Cleaner(())(None, "info", {"level": "info", "event": "it.happened", **values})
+    clean = Sanitizer(())(None, "info", {"level": "info", "event": "it.happened", **values})
     return renderer(None, "info", clean)
 
 

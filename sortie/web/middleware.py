@@ -1,4 +1,4 @@
-"""The outermost layer: refuses, adds headers that every answer has, and counts answers."""
+"""What stands before the routes: refuses requests, adds headers to answers, and counts them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
-from sortie.web.access import Access, Asked, refusal
-from sortie.web.bodies import ambiguous, discard
+from sortie.web.access import Access, RequestHead, refusal
+from sortie.web.bodies import ambiguous_length, discard
 from sortie.web.responses import error_response
 
 _ALWAYS = {
@@ -25,7 +25,7 @@ _ALWAYS = {
 _KEPT = re.compile(rb"%(2[fF]|25)")
 
 
-class Gate:
+class AccessMiddleware:
     """An ASGI application around another; ``routes`` give the names under which it counts."""
 
     def __init__(
@@ -53,9 +53,9 @@ class Gate:
                 self._publish(HttpAnswered(route=label, status=message["status"]))
             await send(message)
 
-        refused = ambiguous(scope["headers"]) or refusal(self._access, _asked(scope))
-        unfit = await discard(receive)
-        if (reason := refused or unfit) is None:
+        refused = ambiguous_length(scope["headers"]) or refusal(self._access, _head(scope))
+        body_refused = await discard(receive)
+        if (reason := refused or body_refused) is None:
             await self._app(scope, receive, send_counted)
             return
         headers = dict(reason.headers)
@@ -72,9 +72,9 @@ class Gate:
         return "other"
 
 
-def _asked(scope: Scope) -> Asked:
+def _head(scope: Scope) -> RequestHead:
     server = scope.get("server")
-    return Asked(
+    return RequestHead(
         method=scope["method"],
         path=scope["path"],
         headers=scope["headers"],

@@ -22,7 +22,7 @@ REQUEST_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 Metric = TypeVar("Metric", Counter, Gauge, Histogram)
 
 
-class MetricMaker:
+class MetricFactory:
     """Makes metrics; a label is given its values, or () where they are not known beforehand."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
