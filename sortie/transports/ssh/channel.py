@@ -49,6 +49,11 @@ class Channel:
         return self._inbox.exit_signal
 
     @property
+    def has_exited(self) -> bool:
+        """Whether the command has exited, or never will be heard of again."""
+        return self._inbox.exited.is_set()
+
+    @property
     def lost(self) -> HostError | None:
         """Why the link was lost (DROPPED), where that is how the channel ended: before the exit
         or before all output had come.
@@ -64,9 +69,13 @@ class Channel:
         """
         self._bridge.post(self._session.write, data)
 
-    async def drain(self) -> None:
-        """Wait until what was written has left for the host, or the channel is closed."""
-        await self._bridge.call(self._session.drain)
+    async def send(self, data: bytes | bytearray | memoryview) -> bool:
+        """Write as fast as the host takes it; return whether it has taken all.
+
+        It has not where the command or its stdin has ended before. Cancelled, part of it may have
+        been written.
+        """
+        return await self._bridge.call(self._session.send, data)
 
     def write_eof(self) -> None:
         """End the command's stdin after what was written, and stop to beat.

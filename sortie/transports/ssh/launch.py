@@ -25,6 +25,7 @@ _REASON = 2000  # characters of what the host says that are shown
 _REASONS = {
     "directory": "the directory has to exist and to be accessible",
     "stdin": "its stdin could not be stored; look at the space in TMPDIR",
+    "unpiped": "no FIFO for its stdin could be made; look at TMPDIR and for mkfifo",
     "unwatched": "no watchdog could be started; look at the limit of processes",
 }
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
-from sortie.transports import Exit
+from sortie.transports import Exit, Stdin
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
 from sortie.transports.ssh.launch import (
@@ -30,6 +30,7 @@ from sortie.transports.ssh.launch import (
 from sortie.transports.ssh.login_limit import Start
 from sortie.transports.ssh.scripts import Launch
 from sortie.transports.ssh.shell import Lingering
+from sortie.transports.ssh.stdin import RemoteStdin
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
@@ -37,9 +38,13 @@ KILL_BOUND = 5.0
 FINISH_BOUND = 15.0
 """Seconds for ending a tree over another channel, where its watchdog does not do it."""
 
+_PIECE = 256 * 1024  # bytes of a stdin that have to be taken in the time for one word
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
 _SHOWN = 500  # bytes of what a login says before our script
+
+OpenStdin = Callable[[str], Awaitable[Channel]]
+"""Opens a channel to the FIFO of that name on the host."""
 
 Finish = Callable[[Born, bool], Awaitable[list[int]]]
 """Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
@@ -55,6 +60,7 @@ class SshProcess:
         dialogue: Dialogue,
         channel: Channel,
         finish: Finish,
+        open_stdin: OpenStdin,
         hurry: trio.Event,
         lingering: Lingering,
     ) -> None:
@@ -63,6 +69,8 @@ class SshProcess:
         self._dialogue = dialogue
         self._channel = channel
         self._finish = finish
+        self._open_stdin = open_stdin
+        self._stdin: RemoteStdin | None = None
         self._hurry = hurry
         self._lingering = lingering
         self._born: Born | None = None
@@ -81,9 +89,9 @@ class SshProcess:
         return self._born.identity
 
     @property
-    def stdin(self) -> trio.abc.SendStream | None:
-        """None: no program on a host has a stdin that stays open yet."""
-        return None
+    def stdin(self) -> RemoteStdin | None:
+        """The program's stdin, where the command asks for one; see the port."""
+        return self._stdin
 
     def output(self) -> AsyncIterator[tuple[int, bytes]]:
         """Yield chunks of stdout (1) and stderr (2); see the port. RuntimeError the second time."""
@@ -123,11 +131,13 @@ class SshProcess:
         start.succeeded(bounds.handshake)
         if self._launch.stdin:
             await self._expect("send", bounds.start)
-            self._channel.write(self._launch.stdin)
-            await self._channel.drain()
+            await self._send(self._launch.stdin, bounds.start)
             await self._expect("stored", bounds.start)
             self._channel.write(GO)
             self._channel.beat(bounds.beat)
+        elif self._launch.command.stdin is Stdin.PIPE:
+            fifo = await self._expect("pipe", bounds.start)
+            self._stdin = RemoteStdin(await self._open_stdin(fifo), self._channel)
         await self._expect("started", bounds.start)
         return True
 
@@ -168,19 +178,30 @@ class SshProcess:
             return False
         raise error
 
-    async def _expect(self, expected: str, bound: float) -> None:
-        """Wait for a word. Raises HostError where it does not come in time."""
-        with trio.move_on_after(bound) as limit:
-            await self._hear(expected)
-        if limit.cancelled_caught:
-            raise HostError(
-                HostTrouble.UNREACHABLE,
-                f"the shell of host {self._host} did not start the program in {bound:g} s; look at"
-                " its load",
-            )
+    async def _expect(self, expected: str, bound: float) -> str:
+        """Wait for a word, and return what follows it. Raises HostError where it does not come in
+        time."""
+        with trio.move_on_after(bound):
+            return await self._hear(expected)
+        raise self._slow(bound)
 
-    async def _hear(self, expected: str) -> None:
-        """Wait for the host's next word, which has to be this one."""
+    async def _send(self, content: bytes, bound: float) -> None:
+        """Write to the host's shell. Raises HostError where it does not take a piece in time."""
+        for at in range(0, len(content), _PIECE):
+            with trio.move_on_after(bound) as limit:
+                await self._channel.send(content[at : at + _PIECE])
+            if limit.cancelled_caught:
+                raise self._slow(bound)
+
+    def _slow(self, bound: float) -> HostError:
+        return HostError(
+            HostTrouble.UNREACHABLE,
+            f"the shell of host {self._host} did not start the program in {bound:g} s; look at"
+            " its load",
+        )
+
+    async def _hear(self, expected: str) -> str:
+        """Wait for the host's next word, which has to be this one; return what follows it."""
         word = await self._channel.word()
         if word is None:
             raise self._channel.lost or TransportError(self._silence())
@@ -191,6 +212,7 @@ class SshProcess:
             raise refusal(self._host, self._launch.command, name, said)
         if self._born is None:
             raise nonsense(self._host)
+        return rest
 
     def _note(self, word: str) -> None:
         name, _, rest = word.partition(" ")
@@ -200,7 +222,7 @@ class SshProcess:
                     self._born = born_of(rest)
             case "started":
                 self._marked = bool(rest)
-            case "send" | "stored":
+            case "send" | "stored" | "pipe":
                 pass
             case _:
                 self._refused = True

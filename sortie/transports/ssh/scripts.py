@@ -16,7 +16,7 @@ from functools import cache
 from importlib.resources import files
 
 from sortie.model import TransportError
-from sortie.transports import HOST_VARIABLES, Command
+from sortie.transports import HOST_VARIABLES, Command, Stdin
 
 SHELL = "exec /bin/sh"
 """The command of every channel but the inline ones: it means the same to every login shell."""
@@ -132,6 +132,7 @@ def launch_script(launch: Launch) -> bytes:
         "program": "" if launch.inline else command.argv[0],
         "cwd": command.cwd,
         "stdin": str(len(launch.stdin)) if launch.stdin else "",
+        "piped": "yes" if command.stdin is Stdin.PIPE else "",
         "marker": str(launch.marker),
         "cookie": launch.cookie,
         "grace": str(launch.centiseconds),
@@ -151,6 +152,17 @@ def launch_script(launch: Launch) -> bytes:
         text("start"),
         become,
     )
+
+
+def stdin_script(nonce: str, launch: Launch, fifo: str) -> bytes:
+    """Return the script that passes what comes behind its GO on to a launch's FIFO."""
+    given = {
+        "nonce": nonce,
+        "marker": str(launch.marker),
+        "cookie": launch.cookie,
+        "fifo": fifo,
+    }
+    return _block(*_assignments(given), text("stdin"))
 
 
 def inline_command(launch: Launch, script: bytes) -> str:

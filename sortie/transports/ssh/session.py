@@ -18,6 +18,9 @@ channel before we do anything."""
 NEWS = 0.2
 """Seconds after the start of a session in which its first news is told together with it."""
 
+_PIECE = 64 * 1024
+"""Bytes that may wait here for the window of the host."""
+
 _EXTENDED = {None: 1, asyncssh.EXTENDED_DATA_STDERR: 2}
 
 
@@ -35,12 +38,13 @@ class Session(asyncssh.SSHClientSession[bytes]):
         self._settling: asyncio.TimerHandle | None = None
         self._news = asyncio.Event()
         self._aborted = False
+        self._at_eof = False
         self._complete = False
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:
         """Note the channel; from here on the session can be used."""
         self._channel = chan
-        # Whatever waits for the host's window counts as not drained.
+        # Who sends waits as soon as anything waits for the host's window.
         chan.set_write_buffer_limits(0)
 
     def session_started(self) -> None:
@@ -126,13 +130,21 @@ class Session(asyncssh.SSHClientSession[bytes]):
         except OSError:  # our direction is closed
             self._silence()
 
-    async def drain(self) -> None:
-        """Wait until all that was written is on its way, or never will be."""
-        await self._writable.wait()
+    async def send(self, data: bytes | bytearray | memoryview) -> bool:
+        """Write piece by piece, as the host's window takes it; return whether all was taken."""
+        view = memoryview(data)
+        for at in range(0, max(len(view), 1), _PIECE):
+            await self._writable.wait()
+            if self._channel is None or self._at_eof:
+                return False
+            self.write(bytes(view[at : at + _PIECE]))
+        return True
 
     def write_eof(self) -> None:
-        """Close our direction: the lease ends."""
+        """Close our direction behind what was written; who sends stops to wait."""
         self._silence()
+        self._at_eof = True
+        self._writable.set()
         if self._channel is not None:
             self._channel.write_eof()
 

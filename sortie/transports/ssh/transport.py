@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Literal, TypeGuard
 
@@ -24,7 +24,8 @@ from sortie.model import (
     RunId,
     TransportError,
 )
-from sortie.transports import Command, Process, Stdin
+from sortie.transports import Command, Process
+from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.filesystem import RemoteFiles
@@ -42,6 +43,7 @@ from sortie.transports.ssh.scripts import (
     launch_script,
 )
 from sortie.transports.ssh.shell import Lingering, Shell
+from sortie.transports.ssh.stdin import stdin_channel
 from sortie.transports.ssh.sweeping import Sweep
 from sortie.transports.ssh.words import numbers_in
 
@@ -110,11 +112,6 @@ class SshTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
         check_speakable(command, inline=self._inline)
-        if command.stdin is Stdin.PIPE:
-            raise TransportError(
-                f"could not start {command.argv[0]} on host {self._host}: a program there cannot"
-                " be given a stdin that stays open"
-            )
         while True:
             async with self._attempt(command) as process:
                 if process is not None:
@@ -135,22 +132,36 @@ class SshTransport:
         if self._inline:
             line, script = inline_command(launch, script), b""
         # What comes after the last GO is the watchdog's, and before a stdin another one follows.
-        beat = None if command.stdin else self._bounds.beat
+        beat = None if launch.stdin else self._bounds.beat
         dialogue = Dialogue(script, launch.nonce, beat=beat)
         async with (
             _under_way(launch.marker),
             starting(self._connections.starts) as start,
             self._connections.channel(line, dialogue) as channel,
+            AsyncExitStack() as stack,
         ):
             start.opened()
             finish = partial(self._finish, launch)
             process = SshProcess(
-                self._host, launch, dialogue, channel, finish, self._hurry, self._lingering
+                self._host,
+                launch,
+                dialogue,
+                channel,
+                finish,
+                partial(self._open_stdin, stack, launch),
+                self._hurry,
+                self._lingering,
             )
             try:
                 yield process if await process.start(self._bounds, start) else None
             finally:
                 await process.leave()
+
+    async def _open_stdin(self, stack: AsyncExitStack, launch: Launch, fifo: str) -> Channel:
+        nonce = self._new_nonce()
+        return await stack.enter_async_context(
+            stdin_channel(self._host, self._connections, launch, fifo, nonce, self._bounds)
+        )
 
     async def _finish(self, launch: Launch, born: Born, marked: bool) -> list[int]:
         """End what is left of a launch at once, on a channel of its own; return who stays."""

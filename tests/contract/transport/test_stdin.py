@@ -9,18 +9,10 @@ import trio.testing
 
 from sortie.transports import Exit, Process, Stdin, Transport
 from tests.contract.transport.launching import Launch, everything
-from tests.transports.ssh.sshd import Sshd
 
 CHUNK = 65536
 MOST_HELD = 64 * CHUNK
 """Bytes that may be on their way to a program that does not read."""
-
-
-@pytest.fixture(autouse=True)
-def not_on_hosts_yet(request: pytest.FixtureRequest, remote: Sshd | None) -> None:
-    """Expect a refusal where a program cannot be given such a stdin."""
-    if remote is not None:
-        request.applymarker(pytest.mark.xfail(strict=True))
 
 
 def stdin_of(process: Process) -> trio.abc.SendStream:

@@ -39,8 +39,8 @@ class Direct:
 
     to_trio = post
 
-    async def call(self, fn: Callable[[], Awaitable[None]]) -> None:
-        await fn()
+    async def call(self, fn: Callable[..., Awaitable[object]], *args: object) -> object:
+        return await fn(*args)
 
 
 class PipeSession:
@@ -52,17 +52,24 @@ class PipeSession:
         self._inbox = inbox
         self._to_write, self._written = trio.open_memory_channel[bytes](10_000)
         self._resumed = trio.Event()
+        self._closed = False
         self._scopes: list[trio.CancelScope] = []
 
     def write(self, data: bytes) -> None:
         with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
             self._to_write.send_nowait(data)
 
-    async def drain(self) -> None:
-        while self._written.statistics().current_buffer_used:
-            await trio.sleep(0.001)
+    async def send(self, data: bytes) -> bool:
+        for at in range(0, max(len(data), 1), 4096):
+            while self._written.statistics().current_buffer_used:
+                await trio.sleep(0.001)
+            if self._closed:
+                return False
+            self.write(bytes(data[at : at + 4096]))
+        return True
 
     def write_eof(self) -> None:
+        self._closed = True
         self._to_write.close()
 
     def abort(self) -> None:
@@ -115,6 +122,7 @@ class PipeSession:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 async for data in self._written:
                     await self._process.stdin.send_all(data)
+        self._closed = True
 
     async def _live(self) -> None:
         """Tell of the output, the exit, and, when all of it has come, the end."""

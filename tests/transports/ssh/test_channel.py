@@ -65,8 +65,7 @@ async def test_any_bytes_pass_both_ways(connections: Connections) -> None:
 
         async def feed() -> None:
             for start in range(0, len(data), 100_000):
-                channel.write(data[start : start + 100_000])
-                await channel.drain()
+                await channel.send(data[start : start + 100_000])
             channel.write_eof()
 
         nursery.start_soon(feed)
@@ -76,19 +75,25 @@ async def test_any_bytes_pass_both_ways(connections: Connections) -> None:
     assert channel.exit_status == 0
 
 
-async def test_drain_waits_for_the_host(connections: Connections) -> None:
-    """What the host does not take is not drained; what it never will take is not waited for."""
+async def test_who_sends_waits_for_the_host(connections: Connections) -> None:
+    """What the host does not take is not sent; what it never will take is not waited for."""
+    sent: list[bool] = []
+
     async with connections.channel("echo $$; exec sleep 1000") as channel:
+
+        async def send() -> None:
+            sent.append(await channel.send(b"x" * (8 << 20)))
+
         pid = int((await anext(channel.output()))[1])
-        channel.write(b"x" * (8 << 20))
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(0.1) as limit:
-                await channel.drain()
-            nursery.start_soon(channel.drain)
+                await send()
+            nursery.start_soon(send)
             psutil.Process(pid).kill()
             await everything(channel)
 
     assert limit.cancelled_caught
+    assert sent == [False]
 
 
 async def test_the_command_has_no_terminal_and_nothing_of_our_environment(
@@ -166,7 +171,7 @@ async def test_beats_end_with_the_lease(connections: Connections) -> None:
     channel.beat(0.001)
     channel.write(b"late")
     channel.write_eof()
-    await channel.drain()
+    assert not await channel.send(b"later")
 
 
 async def test_an_iteration_goes_on_where_another_stopped(connections: Connections) -> None:

@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ import trio
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process
 from sortie.transports.ssh import connections as connections_module
+from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
@@ -28,6 +30,7 @@ from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
+PATIENCE = 20.0
 QUICK = Bounds(handshake=0.3)
 SECRET, PLAIN = "sk-'0123456789", "tk-0123456789"
 
@@ -88,6 +91,32 @@ async def test_a_login_that_ends_is_the_hosts_trouble(tmp_path: Path, use: Use) 
         await use(SshTransport("h", logins.connections))
 
     assert caught.value.trouble is HostTrouble.UNREACHABLE
+
+
+async def test_a_shell_that_takes_no_stdin_is_the_hosts_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prompt that is larger than what its pipe holds is not sent for ever."""
+    for bound in ("KILL_BOUND", "FINISH_BOUND", "_SLACK"):
+        monkeypatch.setattr(process_module, bound, 0.1)
+    script = (
+        "import os, re, time\n"
+        "read = b''\n"
+        "while (found := re.search(rb\"nonce='([^']*)'\", read)) is None:\n"
+        "    read += os.read(0, 65536)\n"
+        "for word in (b'here 1 - ', b'send'):\n"
+        "    os.write(1, b'\\1' + found[1] + b' ' + word + b'\\n')\n"
+        "time.sleep(1000)\n"
+    )
+    logins = Logins(tmp_path, (sys.executable, "-c", script))
+    transport = SshTransport("h", logins.connections, bounds=Bounds(start=0.3))
+    given = replace(a_command("cat"), stdin=bytes(8 << 20))
+
+    with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
+        async with transport.process(given):
+            pass
+
+    assert "did not start" in str(caught.value.__context__)
 
 
 async def test_a_slow_login_is_waited_for(tmp_path: Path) -> None:

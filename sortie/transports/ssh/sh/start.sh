@@ -24,7 +24,7 @@ go() { IFS= read -r line <&3 && [ "$line" = go ] || exit 0; }
 
 exec 3<&0 6>&2 7>&1 2>/dev/null
 unset CDPATH
-stat= boot=
+stat= boot= pipe=
 IFS= read -r stat </proc/$$/stat
 read -r boot </proc/sys/kernel/random/boot_id
 say here $$ "${boot:--}" "$stat"
@@ -48,6 +48,9 @@ if [ -n "$stdin" ]; then
   exec 5<&4 4<&-
   say stored
   go
+elif [ -n "$piped" ]; then
+  pipe=$(umask 077; mktemp -d "${TMPDIR:-/tmp}/sortie.XXXXXXXX") || refuse unpiped
+  mkfifo -- "$pipe/stdin" || { rmdir -- "$pipe"; refuse unpiped; }
 else
   exec 5</dev/null
 fi
@@ -57,9 +60,16 @@ born=${20-0}
 (mark "$marker") || marker=
 # It is a child of nobody here: who waits for all its children must not wait for it.
 unset SORTIE_RUN_ID
-watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" 2>&6 5<&- 6>&-)
-[ -n "$watchdog" ] || refuse unwatched
+watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" "$pipe" 2>&6 5<&- 6>&-)
+[ -n "$watchdog" ] || { [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unwatched; }
 [ -z "$marker" ] || mark "$marker"
+
+if [ -n "$pipe" ]; then
+  # From here on the watchdog ends us, where nobody comes to write or the lease ends meanwhile.
+  say pipe "$pipe/stdin"
+  exec 5<"$pipe/stdin"
+  rm -rf -- "$pipe"
+fi
 
 set -f
 for name in $(env | cut -d = -f 1); do

@@ -10,7 +10,7 @@ trap '' HUP INT QUIT TERM PIPE
 cd /
 PATH=$PATH:/usr/bin:/bin LC_ALL=C
 export LC_ALL
-P=$1 S=$2 M=$3 C=$4 G=$5 L=$6 A=apart
+P=$1 S=$2 M=$3 C=$4 G=$5 L=$6 D=$7 A=apart
 exec 4>&2 2>/dev/null
 
 if IFS= read -r s </proc/$$/stat; then
@@ -28,6 +28,9 @@ exec >/dev/null
 trap at_once EXIT
 while line; do :; done
 exec 3<&-
+# The directory of its stdin is there where the program did not begin. It goes before the others are
+# looked for: who comes to write there later finds nothing to wait at.
+[ ! -O "$D" ] || [ -L "$D" ] || rm -rf -- "$D"
 end
 trap - EXIT
 printf '\001%s gone %s\n' "$N" "$m" >&4
