@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import ProcessesLeft
+from sortie.model import ProcessesLeft, ProcessIdentity
 from sortie.resources.shortages import Resource, Shortage
 from sortie.transports.local import ending as ending_module
 from sortie.transports.local.ending import KILL_BOUND, Ending, send
@@ -96,6 +96,35 @@ async def test_who_cannot_be_signalled_for_a_shortage_is_not_given_up(
 
     assert len(killed) == 1
     assert families.within_reach(survivor)
+
+
+async def test_elders_are_asked_to_end_first(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell that waits for its child does not see it go before it is told itself, or it would
+    exit as if all were well."""
+    process = seen(gone())
+    born = {3: 10.0, 1: 30.0, 2: 20.0}
+    family = {
+        pid: replace(process, pid=pid, identity=ProcessIdentity(pid=pid, started_at=began))
+        for pid, began in born.items()
+    }
+    told: list[int] = []
+
+    def tell(one: Seen, _signum: signal.Signals) -> bool:
+        told.append(one.pid)
+        return True
+
+    monkeypatch.setattr(ending_module, "send", tell)
+    ending = Ending(
+        give_up=Families().give_up,
+        hurry=trio.Event(),
+        find=lambda _: Members() if told else Members(alive=dict(sorted(family.items()))),
+    )
+
+    await ending.end(3.0, look)
+
+    assert told == [3, 2, 1]
 
 
 async def test_the_undecided_are_waited_for_and_not_killed(
