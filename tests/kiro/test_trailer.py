@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.kiro.trailer import TRAILER_WINDOW, Trailer, find_trailer
+from sortie.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,13 @@ def test_anything_else_is_no_trailer(stderr: str) -> None:
     assert find_trailer(stderr) is None
 
 
-@pytest.mark.parametrize(("after", "found"), [(TRAILER_WINDOW - 20, True), (TRAILER_WINDOW, False)])
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [(4096 - len(TRAILER_PREFIX.encode()), True), (4097 - len(TRAILER_PREFIX.encode()), False)],
+)
 def test_only_the_end_of_stderr_counts(after: int, found: bool) -> None:
     """A trailer further than 4 KiB from the end, escapes not counted, is none."""
-    stderr = "▸ Credits: 0.07" + "\x1b[0m" * 5000 + "x" * after
+    stderr = TRAILER_PREFIX + "\x1b[0m" * 5000 + "x" * after
 
     assert (find_trailer(stderr) is not None) is found
 

@@ -1,4 +1,4 @@
-"""What becomes of a request to the tracker for which this machine lacks something."""
+"""What becomes of a request to the tracker that does not end as the port says."""
 
 from __future__ import annotations
 
@@ -37,3 +37,20 @@ async def test_a_shortage_that_a_request_meets_is_on_the_account(error: Exceptio
 
     assert ["limit of open files" in sentence for sentence in shortages.shortages] == [True]
     assert [type(fact) for fact in told] == [facts.TrackerAsked]
+
+
+async def test_a_bug_of_an_adapter_is_one_failed_answer() -> None:
+    """The error names the request and the kind of bug, not what the bug says, which may hold a
+    secret; the traceback is told of as a fact."""
+    told: list[Fact] = []
+
+    async def request() -> None:
+        await trio.lowlevel.checkpoint()
+        raise KeyError("a secret")
+
+    with pytest.raises(TrackerError) as caught:
+        await ask("fetch_candidates", request, told.append)
+
+    sentence = "the tracker adapter crashed (fetch_candidates): KeyError"
+    assert (caught.value.kind, str(caught.value)) == (TrackerErrorKind.UNAVAILABLE, sentence)
+    assert [type(fact) for fact in told] == [facts.AdapterCrashed, facts.TrackerAsked]

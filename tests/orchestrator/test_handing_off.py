@@ -67,6 +67,21 @@ async def test_a_hopeless_handoff_holds_the_issue(
     assert world.agent.runs_of("A") == 1
 
 
+async def test_an_issue_that_vanished_after_its_run_is_held_for_that(clock: MockClock) -> None:
+    """What cannot be found cannot be handed off, and the hold says so."""
+    world = World(issue(), tracker=HANDOFF)
+    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+        world.tracker.transitions_fail = None
+        world.tracker.lose("a")
+        held = await world.until(facts.IssueHeld)
+
+    assert held.reason is HoldReason.HANDOFF_FAILED
+    assert held.detail == "it could not be moved to Review: the tracker does not know A"
+
+
 async def test_a_tracker_that_takes_no_changes_is_waited_for(clock: MockClock) -> None:
     """However long it refuses all of them, no issue is held for it, no agent runs again, and when
     one handoff goes through the others follow at once, over a restart too."""

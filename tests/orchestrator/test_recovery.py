@@ -189,6 +189,9 @@ async def test_an_issue_whose_processes_stay_is_held(
     assert claims == {"c": Waiting} | {
         IssueId(name): Held if name in held else Waiting for name in "ab"
     }
+    assert [c.since for c in memory.claims if isinstance(c, Held)] == [trio.current_time()] * len(
+        held
+    )
     assert await heir.held() == dict.fromkeys(held, HoldReason.INTERNAL_ERROR)
     assert [row.status for row in await heir.store.history()] == [RunStatus.INTERRUPTED] * 2
     assert [f for f in heir.told if isinstance(f, facts.OrphansLeft)] == [

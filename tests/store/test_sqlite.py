@@ -398,16 +398,22 @@ async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
     assert len(rows) == 5
 
 
+def writers() -> list[str]:
+    """Return the names of the threads that own a database."""
+    return [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")]
+
+
 async def test_leaving_while_cancelled_closes_all_the_same(place: Path) -> None:
     """A cancelled owner leaves a closed database and no thread behind."""
     with trio.CancelScope() as scope:
         async with open_store(str(place)) as store:
             await store.commit([begin("r1")], T0)
+            while_open = writers()
             scope.cancel()
             await trio.sleep_forever()
 
     assert [p.name for p in place.parent.iterdir()] == ["sortie.db"]
-    assert [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")] == []
+    assert (len(while_open), writers()) == (1, [])
 
 
 async def test_a_store_that_did_not_open_leaves_no_thread(tmp_path: Path) -> None:
@@ -416,7 +422,7 @@ async def test_a_store_that_did_not_open_leaves_no_thread(tmp_path: Path) -> Non
         async with open_store(str(tmp_path)):
             pass
 
-    assert [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")] == []
+    assert writers() == []
 
 
 async def test_a_closed_store_answers_with_an_error(place: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sortie.model import (
@@ -9,6 +11,7 @@ from sortie.model import (
     Failed,
     Finish,
     Finished,
+    HostTrouble,
     RunEnd,
     RunStatus,
     TurnOutcome,
@@ -62,6 +65,32 @@ def test_a_failure_without_words_gets_some() -> None:
     assert after_turn(result, None, read=None) == Failed(
         kind=ErrorKind.TURN_FAILED, message="the turn failed"
     )
+
+
+WHY = Failed(kind=ErrorKind.TURN_FAILED, message="why")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "began", "end"),
+    [
+        (None, True, WHY),
+        (HostTrouble.UNREACHABLE, False, replace(WHY, unreached=True)),
+        (HostTrouble.UNREACHABLE, True, WHY),
+        (HostTrouble.DROPPED, False, replace(WHY, adrift=True)),
+        (HostTrouble.DROPPED, True, replace(WHY, adrift=True)),
+        (HostTrouble.BUSY, False, replace(WHY, unreached=True)),
+        (HostTrouble.BUSY, True, replace(WHY, shortage=True)),
+    ],
+)
+def test_a_turn_that_its_host_failed_blames_the_host(
+    trouble: HostTrouble | None, began: bool, end: Failed
+) -> None:
+    """What the host or this machine lacked is passed on, so that no issue is blamed for it."""
+    result = TurnResult(outcome=TurnOutcome.FAILED, message="why", trouble=trouble)
+    short = replace(result, shortage=True)
+
+    assert after_turn(result, None, read=None, began=began) == end
+    assert after_turn(short, None, read=None, began=began) == replace(end, shortage=True)
 
 
 @pytest.mark.parametrize("outcome", list(TurnOutcome))
