@@ -12,11 +12,11 @@ from sortie.scheduler.records import Record
 from sortie.store import HistoryRow, RecordRefused, Recovered, Store, Totals
 from sortie.store.database import Database, file_identity
 from sortie.store.database_file import open_database, prove_writable, try_to_write
+from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.filesystems import is_doubtful
 from sortie.store.record_reader import read_recovered, read_runs, read_totals
 from sortie.store.record_writer import write
 from sortie.store.rows import sighting
-from sortie.store.writer import Writer, open_writer
 
 T = TypeVar("T")
 
@@ -31,19 +31,19 @@ async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncI
     Raises StoreError for a place or file that cannot serve, a network file system, and a database
     of a newer version. Shutdown waits until all that was handed over is written.
     """
-    async with open_writer(partial(open_database, path, busy_timeout)) as writer:
-        yield SqliteStore(writer)
+    async with open_thread(partial(open_database, path, busy_timeout)) as thread:
+        yield SqliteStore(thread)
 
 
 class SqliteStore:
-    """A Store on a writer's database.
+    """A Store on a database that a thread of its own holds.
 
     Changes are numbered in the order in which they are made. While ``_failed`` is beyond
     ``_succeeded``, the last try to write failed: only a commit proves that the next will not.
     """
 
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    def __init__(self, thread: DatabaseThread) -> None:
+        self._thread = thread
         self._inherited = 0  # the last seq of an earlier life
         self._asked = self._failed = self._succeeded = 0
 
@@ -55,14 +55,14 @@ class SqliteStore:
 
     async def recover(self) -> Recovered:
         """Read what an earlier life left; what it had under way ended when last heard of."""
-        self._inherited, recovered = await self._writer.read(_inherit)
+        self._inherited, recovered = await self._thread.read(_inherit)
         return recovered
 
     async def history(
         self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
     ) -> Sequence[HistoryRow]:
         """Return runs, newest first. Raises UnknownRun."""
-        return await self._writer.read(partial(read_runs, issue=issue, limit=limit, before=before))
+        return await self._thread.read(partial(read_runs, issue=issue, limit=limit, before=before))
 
     async def forget_runs(self, before: float, limit: int) -> int:
         """Delete old runs that nothing refers to any more; return how many."""
@@ -70,7 +70,7 @@ class SqliteStore:
 
     async def totals(self) -> Totals:
         """Return the sums, which are kept up to date by each commit."""
-        return await self._writer.read(read_totals)
+        return await self._thread.read(read_totals)
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
         """Note digests; nothing is written where none changed."""
@@ -88,7 +88,7 @@ class SqliteStore:
         self._asked += 1
         number = self._asked
         try:
-            answer = await self._writer.change(job)
+            answer = await self._thread.change(job)
         except RecordRefused:
             raise  # it says nothing about the disk
         except StoreError:

@@ -8,7 +8,7 @@ import trio.testing
 
 from sortie.daemon.history_limit import BATCH, PERIOD, prune_history
 from sortie.model import StoreError
-from sortie.store.memory import MemoryStore
+from tests.store.inline import MemoryStore
 from tests.store.records import A, begin, end
 
 DAY = 86_400.0

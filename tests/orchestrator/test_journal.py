@@ -14,9 +14,9 @@ from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
-from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
+from tests.store.inline import MemoryStore
 from tests.worker.rig import issue
 
 RUN = RunId("run-1")

@@ -28,12 +28,12 @@ from sortie.scheduler import Memory, Record, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
-from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.worker.cleanup import removal_cookie
 from tests.agents.fake import Silent
 from tests.orchestrator.world import HANDOFF, World
+from tests.store.inline import MemoryStore
 from tests.transports.fake import FakeTransport
 from tests.worker.rig import issue, settings_of
 

@@ -12,10 +12,10 @@ from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Policy
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
-from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from tests.scheduler.driver import POLICY, issue
+from tests.store.inline import MemoryStore
 from tests.transports.fake import FakeTransport
 
 REVIEW = replace(POLICY, handoff_state="Review")

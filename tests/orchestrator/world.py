@@ -18,7 +18,6 @@ from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import recall
 from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
-from sortie.store.memory import MemoryStore
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.worker import RunContext
@@ -26,6 +25,7 @@ from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
 from tests.orchestrator.ledger import AuditedScheduler
+from tests.store.inline import MemoryStore
 from tests.trackers.fake import FakeTracker
 from tests.transports.fake import Does, FakeTransport
 from tests.worker.rig import HOME, ROOT, settings_of

@@ -18,8 +18,8 @@ from sortie.scheduler.records import Record, RecordHold, RecordPause
 from sortie.store import RecordRefused, Recovered, Totals, filesystems
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
+from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.sqlite import SqliteStore, open_store
-from sortie.store.writer import Writer, open_writer
 from tests.store.processes import output_line, python
 from tests.store.records import FULL_ISSUE, T0, A, B, an_issue, begin, end, retry, turn, workspace
 
@@ -73,7 +73,7 @@ trio.run(main)
 
 
 class Slow:
-    """A job that keeps the writer's thread busy until it is let go."""
+    """A job that keeps the thread busy until it is let go."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
@@ -90,9 +90,9 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def writer(place: Path) -> AsyncIterator[Writer]:
-    """A writer with an empty database."""
-    async with open_writer(partial(open_database, str(place), 5.0)) as opened:
+async def thread(place: Path) -> AsyncIterator[DatabaseThread]:
+    """The thread of an empty database."""
+    async with open_thread(partial(open_database, str(place), 5.0)) as opened:
         yield opened
 
 
@@ -144,7 +144,7 @@ async def test_a_commit_that_returned_outlives_a_killed_process(place: Path) -> 
     assert totals == Totals(runs=1, turns=2, credits=None, tokens=None, seconds_running=0.0)
 
 
-async def test_commits_are_synced_to_the_disk(writer: Writer) -> None:
+async def test_commits_are_synced_to_the_disk(thread: DatabaseThread) -> None:
     """The connection runs with the settings that durability depends on."""
 
     def settings(database: Database) -> dict[str, object]:
@@ -155,7 +155,7 @@ async def test_commits_are_synced_to_the_disk(writer: Writer) -> None:
             for name in names
         }
 
-    assert await writer.read(settings) == {
+    assert await thread.read(settings) == {
         "journal_mode": "wal",
         "synchronous": 2,
         "foreign_keys": 1,
@@ -176,15 +176,17 @@ async def test_a_full_disk_fails_the_commit_and_nothing_else(place: Path) -> Non
     assert lines[2:] == ["['r1']", "['r2', 'r1']"]
 
 
-async def test_a_database_without_room_says_so_and_recovers(writer: Writer, place: Path) -> None:
+async def test_a_database_without_room_says_so_and_recovers(
+    thread: DatabaseThread, place: Path
+) -> None:
     """SQLite's word for a full disk becomes advice, and no restart is needed."""
-    store = SqliteStore(writer)
+    store = SqliteStore(thread)
     await store.commit([begin("r1")], T0)
-    await writer.change(execute("PRAGMA max_page_count = 1"))
+    await thread.change(execute("PRAGMA max_page_count = 1"))
 
     with pytest.raises(StoreError, match=f"{place}: the disk is full; free some space") as caught:
         await store.commit([RecordPause(paused=True), begin("r2", FULL_ISSUE)], T0)
-    await writer.change(execute("PRAGMA max_page_count = 1000000"))
+    await thread.change(execute("PRAGMA max_page_count = 1000000"))
     paused = (await store.recover()).paused
     await store.commit([begin("r2", FULL_ISSUE)], T0)
 
@@ -193,14 +195,14 @@ async def test_a_database_without_room_says_so_and_recovers(writer: Writer, plac
     assert [row.run_id for row in await store.history()] == ["r2", "r1"]
 
 
-async def test_a_read_only_database_fails_the_check(writer: Writer, place: Path) -> None:
+async def test_a_read_only_database_fails_the_check(thread: DatabaseThread, place: Path) -> None:
     """A database that became read-only is found by the check, and is fine when writable again."""
-    store = SqliteStore(writer)
-    await writer.change(execute("PRAGMA query_only = ON"))
+    store = SqliteStore(thread)
+    await thread.change(execute("PRAGMA query_only = ON"))
 
     with pytest.raises(StoreError, match=f"{place}: it is read-only; make the file"):
         await store.check()
-    await writer.change(execute("PRAGMA query_only = OFF"))
+    await thread.change(execute("PRAGMA query_only = OFF"))
 
     await store.check()
 
@@ -231,10 +233,12 @@ async def test_an_idle_daemon_leaves_the_disk_alone(place: Path) -> None:
     assert after == proven
 
 
-async def test_a_failure_is_doubted_whoever_else_has_written(writer: Writer, place: Path) -> None:
+async def test_a_failure_is_doubted_whoever_else_has_written(
+    thread: DatabaseThread, place: Path
+) -> None:
     """A change that fails is followed by a proof, though another that was asked for before it
     succeeded meanwhile."""
-    store, slow = SqliteStore(writer), Slow()
+    store, slow = SqliteStore(thread), Slow()
     await store.commit([begin("r1")], T0)
 
     async def refused() -> None:
@@ -243,11 +247,11 @@ async def test_a_failure_is_doubted_whoever_else_has_written(writer: Writer, pla
 
     async with trio.open_nursery() as nursery:
         for job in (
-            partial(writer.change, slow),
+            partial(thread.change, slow),
             partial(store.commit, [turn("r1", 1)], T0),
-            partial(writer.change, execute("PRAGMA query_only = ON")),
+            partial(thread.change, execute("PRAGMA query_only = ON")),
             refused,
-            partial(writer.change, execute("PRAGMA query_only = OFF")),
+            partial(thread.change, execute("PRAGMA query_only = OFF")),
         ):
             nursery.start_soon(job)
             await trio.testing.wait_all_tasks_blocked()
@@ -307,9 +311,9 @@ async def test_a_database_that_was_moved_away_fails_the_check(place: Path, repla
             await store.check()
 
 
-async def test_a_commit_under_way_shields_its_caller(writer: Writer) -> None:
+async def test_a_commit_under_way_shields_its_caller(thread: DatabaseThread) -> None:
     """Cancelled while it waits, a commit is made, and its caller goes on only then."""
-    store, slow = SqliteStore(writer), Slow()
+    store, slow = SqliteStore(thread), Slow()
     finished = trio.Event()
 
     async def commit(scope: trio.CancelScope) -> None:
@@ -320,7 +324,7 @@ async def test_a_commit_under_way_shields_its_caller(writer: Writer) -> None:
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             scope = trio.CancelScope()
-            nursery.start_soon(writer.change, slow)
+            nursery.start_soon(thread.change, slow)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(commit, scope)
             await trio.testing.wait_all_tasks_blocked()
@@ -334,14 +338,14 @@ async def test_a_commit_under_way_shields_its_caller(writer: Writer) -> None:
     assert [row.run_id for row in await store.history()] == ["r1"]
 
 
-async def test_a_list_changed_while_it_waits_changes_nothing(writer: Writer) -> None:
+async def test_a_list_changed_while_it_waits_changes_nothing(thread: DatabaseThread) -> None:
     """What is written is what was handed over, whatever its caller's neighbours do to the list."""
-    store, slow = SqliteStore(writer), Slow()
+    store, slow = SqliteStore(thread), Slow()
     records: list[Record] = [begin("r1")]
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(writer.change, slow)
+            nursery.start_soon(thread.change, slow)
             await trio.testing.wait_all_tasks_blocked()
             nursery.start_soon(store.commit, records, T0)
             await trio.testing.wait_all_tasks_blocked()
@@ -351,13 +355,13 @@ async def test_a_list_changed_while_it_waits_changes_nothing(writer: Writer) -> 
     assert [row.run_id for row in await store.history()] == ["r1"]
 
 
-async def test_a_cancelled_reader_leaves_at_once(writer: Writer) -> None:
+async def test_a_cancelled_reader_leaves_at_once(thread: DatabaseThread) -> None:
     """Who only reads need not wait for a busy disk."""
-    store, slow = SqliteStore(writer), Slow()
+    store, slow = SqliteStore(thread), Slow()
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(writer.change, slow)
+            nursery.start_soon(thread.change, slow)
             await trio.testing.wait_all_tasks_blocked()
             with trio.move_on_after(0.01) as scope:
                 await store.history()
@@ -383,9 +387,9 @@ async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
         slow.go.set()
 
     with trio.fail_after(30):
-        async with trio.open_nursery() as nursery, open_writer(opening) as writer:
-            store = SqliteStore(writer)
-            nursery.start_soon(writer.change, slow)
+        async with trio.open_nursery() as nursery, open_thread(opening) as thread:
+            store = SqliteStore(thread)
+            nursery.start_soon(thread.change, slow)
             await trio.testing.wait_all_tasks_blocked()
             for number in range(5):
                 nursery.start_soon(commit, store, number)
@@ -444,11 +448,11 @@ async def test_a_closed_store_answers_with_an_error(place: Path) -> None:
 
 async def test_a_thread_that_is_gone_is_an_error_for_every_caller(place: Path) -> None:
     """Where no thread can work any more, callers get a StoreError and do not wait."""
-    thread = ThreadPoolExecutor(max_workers=1)
-    database = thread.submit(open_database, str(place), 5.0).result()
-    store = SqliteStore(Writer(database, thread))
-    thread.submit(database.close).result()
-    thread.shutdown()
+    pool = ThreadPoolExecutor(max_workers=1)
+    database = pool.submit(open_database, str(place), 5.0).result()
+    store = SqliteStore(DatabaseThread(database, pool))
+    pool.submit(database.close).result()
+    pool.shutdown()
 
     with trio.fail_after(5), pytest.raises(StoreError, match="thread cannot work"):
         await store.commit([begin("r1")], T0)
@@ -456,9 +460,9 @@ async def test_a_thread_that_is_gone_is_an_error_for_every_caller(place: Path) -
         await store.history()
 
 
-async def test_a_defect_in_a_job_is_its_callers_alone(writer: Writer) -> None:
+async def test_a_defect_in_a_job_is_its_callers_alone(thread: DatabaseThread) -> None:
     """An unexpected error reaches who asked, its transaction is undone, and the thread goes on."""
-    store = SqliteStore(writer)
+    store = SqliteStore(thread)
 
     def defective(database: Database) -> None:
         with database.transaction():
@@ -466,7 +470,7 @@ async def test_a_defect_in_a_job_is_its_callers_alone(writer: Writer) -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await writer.change(defective)
+        await thread.change(defective)
     await store.commit([begin("r1")], T0)
 
     assert not (await store.recover()).paused
@@ -490,6 +494,23 @@ async def test_other_threads_do_not_keep_a_commit_waiting(place: Path) -> None:
     assert not patience.cancelled_caught
 
 
+async def test_a_machine_without_a_free_thread_keeps_no_commit_waiting(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an open store writes, reads and closes with is there already."""
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with trio.fail_after(30):
+        async with open_store(str(place)) as store:
+            monkeypatch.setattr(threading.Thread, "start", refuse)
+            await store.commit([begin("r1")], T0)
+            rows = await store.history()
+
+    assert [row.run_id for row in rows] == ["r1"]
+
+
 async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
     """An absurd count of tokens fails its commit and leaves the run under way."""
     async with open_store(str(place)) as store:
@@ -502,12 +523,12 @@ async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
     assert [run.run_id for run in recovered.unfinished] == ["r1"]
 
 
-async def test_issues_of_other_versions_are_read(writer: Writer) -> None:
+async def test_issues_of_other_versions_are_read(thread: DatabaseThread) -> None:
     """Unknown fields are ignored, missing ones have their defaults."""
-    store = SqliteStore(writer)
+    store = SqliteStore(thread)
     await store.commit([retry(A)], T0)
     text = '{"id": "id-A-1", "identifier": "A-1", "title": "t", "state": "s", "mood": ["good"]}'
-    await writer.change(execute(f"UPDATE retries SET issue = '{text}'"))
+    await thread.change(execute(f"UPDATE retries SET issue = '{text}'"))
 
     recovered = await store.recover()
 
@@ -523,12 +544,12 @@ async def test_issues_of_other_versions_are_read(writer: Writer) -> None:
     ],
 )
 async def test_a_row_that_this_version_does_not_know_is_an_error(
-    writer: Writer, place: Path, change: str
+    thread: DatabaseThread, place: Path, change: str
 ) -> None:
     """What cannot be understood is told, not guessed or dropped."""
-    store = SqliteStore(writer)
+    store = SqliteStore(thread)
     await store.commit([retry(A)], T0)
-    await writer.change(execute(change))
+    await thread.change(execute(change))
 
     with pytest.raises(StoreError, match=f"{place}: a row holds what this version does not know"):
         await store.recover()

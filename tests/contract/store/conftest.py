@@ -2,23 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from sortie.store import (
-    Store,
-)
-from sortie.store.memory import MemoryStore
+from sortie.model import RunId, Sighting
+from sortie.scheduler.records import Record
+from sortie.store import HistoryRow, Recovered, Store, Totals
+from sortie.store.readonly import read_history, read_state
 from sortie.store.sqlite import open_store
+from tests.store.inline import MemoryStore
+
+
+class ReadBeside:
+    """A store that another process reads: history and state come from its file, beside it."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+
+    async def commit(self, records: Sequence[Record], at: float) -> None:
+        """See Store."""
+        await self._store.commit(records, at)
+
+    async def recover(self) -> Recovered:
+        """See Store; what is read beside it must be the same."""
+        recovered = await self._store.recover()
+        assert read_state(self._path) == recovered
+        return recovered
+
+    async def history(
+        self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+    ) -> Sequence[HistoryRow]:
+        """See Store."""
+        return read_history(self._path, issue=issue, limit=limit, before=before)
+
+    async def forget_runs(self, before: float, limit: int) -> int:
+        """See Store."""
+        return await self._store.forget_runs(before, limit)
+
+    async def totals(self) -> Totals:
+        """See Store."""
+        return await self._store.totals()
+
+    async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
+        """See Store."""
+        return await self._store.sight(digests, at)
+
+    async def check(self) -> None:
+        """See Store."""
+        await self._store.check()
 
 
 @asynccontextmanager
-async def _sqlite(directory: Path) -> AsyncIterator[Store]:
+async def _file(directory: Path) -> AsyncIterator[Store]:
     async with open_store(str(directory / "sortie.db")) as store:
         yield store
+
+
+@asynccontextmanager
+async def _beside(directory: Path) -> AsyncIterator[Store]:
+    async with _file(directory) as store:
+        yield ReadBeside(store, str(directory / "sortie.db"))
 
 
 @asynccontextmanager
@@ -27,7 +74,8 @@ async def _memory(directory: Path) -> AsyncIterator[Store]:
 
 
 OPENERS: dict[str, Callable[[Path], AbstractAsyncContextManager[Store]]] = {
-    "sqlite": _sqlite,
+    "file": _file,
+    "read beside": _beside,
     "memory": _memory,
 }
 

@@ -1,8 +1,10 @@
-"""The one thread that owns the database, and how tasks ask it.
+"""The one thread that owns the database, and how tasks have it do something.
 
 Rule 1: only this thread touches the connection; jobs are done one by one, in the order of asking.
 Rule 2: a change that was handed over is made and answered, whatever happens to who asked.
-Rule 3: the thread is its own, so no other user of threads can keep a change waiting.
+Rule 3: it lives as long as the database is open. A thread out of a pool would have to be started
+for most commits, and where the machine has no more threads to give, the loop that waits for its
+records would stand still.
 """
 
 from __future__ import annotations
@@ -21,34 +23,29 @@ from sortie.store.faults import explained
 T = TypeVar("T")
 
 
-class Writer:
-    """Does jobs with a database in its thread; made by ``open_writer``."""
+class DatabaseThread:
+    """Does jobs with a database; made by ``open_thread``."""
 
-    def __init__(self, database: Database, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, database: Database, pool: ThreadPoolExecutor) -> None:
         self._database = database
-        self._thread = thread
+        self._pool = pool
         self._open = True
 
     async def change(self, job: Callable[[Database], T]) -> T:
         """Do a job that writes. Cancellation has an effect before the job is handed over only."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await _shielded(self._thread, self._work("write to", job))
+        return await _answer(self._pool, self._work("write to", job))
 
     async def read(self, job: Callable[[Database], T]) -> T:
         """Do a job that only reads; cancelled, it may never be done."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        future, answered = _submit(self._thread, self._work("read", job))
-        try:
-            await answered.wait()
-        finally:
-            future.cancel()
-        return future.result()
+        return await _answer(self._pool, self._work("read", job), abandon_on_cancel=True)
 
     async def close(self) -> None:
         """Do what was asked for until now, then close the database. Cancellation waits."""
         work = self._work("close", Database.close)
         self._open = False
-        await _shielded(self._thread, work)
+        await _answer(self._pool, work)
 
     def _work(self, attempt: str, job: Callable[[Database], T]) -> Callable[[], T]:
         database = self._database
@@ -63,31 +60,24 @@ class Writer:
 
 
 @asynccontextmanager
-async def open_writer(opening: Callable[[], Database]) -> AsyncIterator[Writer]:
+async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[DatabaseThread]:
     """Start the thread, open the database in it, and close both at the end.
 
     Shutdown waits for changes under way: no longer than the database's busy timeout and the disk
     take, because nothing here waits for anything else.
     """
-    thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store")
-    try:
-        writer = Writer(await _shielded(thread, opening), thread)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store") as pool:
+        thread = DatabaseThread(await _answer(pool, opening), pool)
         try:
-            yield writer
+            yield thread
         finally:
-            await writer.close()
-    finally:
-        thread.shutdown()  # joins a thread that has nothing left to do
+            await thread.close()
 
 
-async def _shielded(thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    future, answered = _submit(thread, work)
-    with trio.CancelScope(shield=True):
-        await answered.wait()
-    return future.result()
-
-
-def _submit(thread: ThreadPoolExecutor, work: Callable[[], T]) -> tuple[Future[T], trio.Event]:
+async def _answer(
+    pool: ThreadPoolExecutor, work: Callable[[], T], *, abandon_on_cancel: bool = False
+) -> T:
+    """Have the thread do some work; where it is abandoned, it may never be done."""
     answered = trio.Event()
     token = trio.lowlevel.current_trio_token()
 
@@ -96,8 +86,13 @@ def _submit(thread: ThreadPoolExecutor, work: Callable[[], T]) -> tuple[Future[T
             token.run_sync_soon(answered.set)
 
     try:
-        future = thread.submit(work)
+        future = pool.submit(work)
     except RuntimeError as error:
         raise StoreError(f"the database's thread cannot work: {error}") from error
     future.add_done_callback(announce)
-    return future, answered
+    try:
+        with trio.CancelScope(shield=not abandon_on_cancel):
+            await answered.wait()
+    finally:
+        future.cancel()
+    return future.result()
