@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -33,41 +34,38 @@ class SessionParams:
     stop_grace: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """An agent's session; ``internal`` belongs to the adapter that made it.
+class Session(Protocol):
+    """A conversation with an agent, from the entering of its block to the leaving; ``id`` is ""
+    where the agent has no session ids, or tells them late.
 
-    ``id`` is "" where the agent has no session ids.
+    Its turns are serial.
     """
 
-    id: str
-    internal: object = field(repr=False)
+    @property
+    def id(self) -> str: ...
 
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
+        """Run one prompt to its end and return how it ended; a turn that fails is a result.
 
-class Agent(Protocol):
-    """An adapter: one serves all sessions at once; the turns of one session are serial."""
-
-    def event_stream(self) -> AsyncIterator[AgentEvent] | None:
-        """Return the adapter's own stream of events, or None where ``on_event`` gets them."""
-        ...
-
-    async def start_session(self, params: SessionParams) -> Session:
-        """Check that a session can run here, and begin it. Raises AgentError."""
-        ...
-
-    async def run_turn(
-        self, session: Session, prompt: str, on_event: OnEvents | None
-    ) -> TurnResult:
-        """Run one prompt to its end and return how it ended; failures are results, not errors.
-
-        Raises TypeError where ``on_event`` is None and AgentError for a foreign session. Being
-        cancelled ends the turn's processes before it returns; a turn whose end was seen before
-        that still returns its result.
+        Raises AgentError where the agent could not be asked, RuntimeError while another turn of
+        this session runs. Being cancelled ends the turn, and what processes it has of its own,
+        before it returns; a turn whose end was seen before that still returns its result.
         """
         ...
 
-    async def stop_session(self, session: Session) -> None:
-        """End what the session still runs; safe at any time, and more than once."""
+
+class Agent(Protocol):
+    """An adapter; one serves all sessions at once."""
+
+    def session(self, params: SessionParams) -> AbstractAsyncContextManager[Session]:
+        """Check that a session can run, and have it while the block is open.
+
+        Entering raises AgentError. A session may own processes and tasks from its entering to its
+        leaving: the caller has both in one task, in cancel scopes that enclose both, and passes no
+        exception through the block but a cancellation. What runs beside the turns is not reached
+        by the stop of a run; leaving ends it, and ends a turn that still runs, which then returns
+        ``turn_cancelled``. A session that was left runs no further turn.
+        """
         ...
 
 

@@ -83,7 +83,7 @@ class WorkerPool:
             facts.RunStopping(run_id=stop.run_id, issue=stop.issue, reason=stop.reason)
         )
         if (scopes := self._scopes.get(stop.run_id)) is not None:
-            scopes.stop.cancel()
+            scopes.stop()
 
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -65,24 +66,37 @@ class Reports:
 
 
 class Scopes:
-    """How a worker is ended: ``stop`` is politely, ``cut`` also ends what it does to clean up."""
+    """How a worker is ended: ``stop`` is politely, ``cut`` also ends what it does to clean up.
+
+    ``work`` is the scope of the whole worker. Each scope is entered once.
+    """
 
     def __init__(self) -> None:
-        self.stop = trio.CancelScope()
-        self._shields: list[trio.CancelScope] = []
+        self.work = trio.CancelScope()
+        self._cut: list[trio.CancelScope] = []
         self._is_cut = False
 
     def shield(self) -> trio.CancelScope:
-        """Return a scope, to be entered once, that a stop does not reach but a cut does."""
-        scope = trio.CancelScope(shield=True)
-        self._shields.append(scope)
+        """Return a scope that a stop does not reach but a cut does."""
+        scope = self.bound(math.inf)
+        scope.shield = True
+        return scope
+
+    def bound(self, seconds: float) -> trio.CancelScope:
+        """Return a scope with a deadline, which a cut reaches even where it is shielded later."""
+        scope = trio.CancelScope(deadline=trio.current_time() + seconds)
+        self._cut.append(scope)
         if self._is_cut:
             scope.cancel()
         return scope
 
+    def stop(self) -> None:
+        """End the worker; what it does to clean up is done."""
+        self.work.cancel()
+
     def cut(self) -> None:
         """End the worker without its hooks; its processes are ended all the same."""
         self._is_cut = True
-        self.stop.cancel()
-        for scope in self._shields:
+        self.stop()
+        for scope in self._cut:
             scope.cancel()

@@ -55,6 +55,13 @@ def host_error_behind(error: BaseException) -> HostError | None:
     return cause
 
 
+def sole_error(error: Exception) -> Exception:
+    """Return the error that nurseries wrapped into groups, where it was the only one."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 class StatusWord(StrEnum):
     """A word that an agent may leave in ``.sortie/status``."""
 

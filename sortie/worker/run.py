@@ -44,7 +44,7 @@ from sortie.worker.outcome import (
 )
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
-from sortie.worker.session import SessionDesk
+from sortie.worker.session import SessionLifetime
 from sortie.worker.turn import Turn, take_turn
 from sortie.workspaces import Workspace, workspace_key
 
@@ -58,7 +58,7 @@ async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Sco
     began = trio.current_time()
     end: RunEnd | None = None
     try:
-        with scopes.stop:
+        with scopes.work:
             end = await run.attempt()
     except Abandoned as exc:
         end = blamed(exc.failed, exc, began=run.began)
@@ -109,9 +109,12 @@ class _Run:
         async with self._workspace() as (workspace, environment):
             await self._hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
-            desk = SessionDesk(self.job, self.bench, self.reports, self.scopes)
-            async with desk.session(workspace, environment.for_agent()) as session:
-                return await self._take_turns(session, workspace)
+            lifetime = SessionLifetime(self.job, self.bench, self.reports, self.scopes)
+            return await lifetime.run(
+                workspace,
+                environment.for_agent(),
+                lambda session: self._take_turns(session, workspace),
+            )
 
     @asynccontextmanager
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:

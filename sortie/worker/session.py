@@ -1,18 +1,18 @@
-"""The agent's session of a run: started within a bound, and ended whatever happens."""
+"""The agent's session of a run: entered within a bound, and left whatever happens."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import trio
 
 from sortie.agents import Session, SessionParams
-from sortie.model import AgentError, ErrorKind, NotInRootError, WorkspaceError
+from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, Reports, RunContext, Scopes
-from sortie.worker.outcome import Abandoned
+from sortie.worker.outcome import Abandoned, sole_error
 from sortie.workspaces import Workspace
 
 SESSION_PATIENCE = 300.0
@@ -22,21 +22,95 @@ given up: its adapter should have noticed long before, though a host may let it 
 SESSION_SLACK = 30.0
 """Seconds beyond the grace time after which an agent that does not end its session is given up."""
 
+UseSession = Callable[[Session], Awaitable[RunEnd]]
+
+
+class _Use:
+    """The use of a session; neither ``end`` nor ``error`` is set where it was cancelled."""
+
+    def __init__(self, use: UseSession) -> None:
+        self._use = use
+        self._scope = trio.CancelScope()
+        self.begun = False
+        self.end: RunEnd | None = None
+        self.error: Exception | None = None
+
+    async def by(self, session: Session) -> None:
+        """Use a session; what that raises is kept."""
+        self.begun = True
+        with self._scope:
+            try:
+                self.end = await self._use(session)
+            except Exception as exc:  # not passed on: a nursery of the adapter's would wrap it
+                self.error = exc
+
+    async def pass_cancellation_on(self) -> None:
+        """Wait for a cancellation, and let it reach the use."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._scope.cancel()
+
 
 @dataclass(frozen=True, slots=True)
-class SessionDesk:
-    """Opens the session of a run."""
+class SessionLifetime:
+    """Has the session of a run.
+
+    A session may hold cancel scopes and nurseries open, so that no scope of ours may end between
+    its entering and its leaving: one encloses both, and has its deadline moved. While the session
+    is in use it is shielded, and a cancellation from outside is passed on to the use alone: what
+    an adapter runs beside the turns is there to end a turn politely.
+    """
 
     job: Assignment
     bench: RunContext
     reports: Reports
     scopes: Scopes
 
-    @asynccontextmanager
-    async def session(self, workspace: Workspace, env: Mapping[str, str]) -> AsyncIterator[Session]:
-        """Have a session in a workspace. Raises Abandoned where there is none to be had."""
+    async def run(self, workspace: Workspace, env: Mapping[str, str], use: UseSession) -> RunEnd:
+        """Use a session in a workspace. Raises Abandoned where there is none to be had, and what
+        the use raises."""
+        await self._verify(workspace)
+        params = self._params(workspace, env)
+        done, bound = _Use(use), self.scopes.bound(params.read_timeout + SESSION_PATIENCE)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(done.pass_cancellation_on)
+                with bound:
+                    async with self.bench.agent.session(params) as session:
+                        bound.deadline, bound.shield = math.inf, True
+                        self._tell_of(session)
+                        await done.by(session)
+                        bound.deadline = trio.current_time() + params.stop_grace + SESSION_SLACK
+                nursery.cancel_scope.cancel()
+        except Exception as exc:
+            error = sole_error(exc)
+            if not isinstance(error, AgentError):
+                raise error from error.__cause__
+            if not done.begun:
+                raise self._refused(error) from error
+            if done.error is None:
+                done.error = Abandoned(error.kind, str(error))
+                done.error.__cause__ = error
+        await trio.lowlevel.checkpoint()  # where a cancellation was passed on
+        if done.error is not None:
+            raise done.error
+        if done.end is None:
+            message = "the agent's adapter started no session in time"
+            raise self._refused(AgentError(ErrorKind.RESPONSE_TIMEOUT, message, timed_out=True))
+        return done.end
+
+    async def _verify(self, workspace: Workspace) -> None:
+        try:
+            await self.bench.workspaces.verify(workspace.path)
+        except NotInRootError as exc:
+            raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
+        except WorkspaceError as exc:
+            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+
+    def _params(self, workspace: Workspace, env: Mapping[str, str]) -> SessionParams:
         settings = self.bench.settings.agent
-        params = SessionParams(
+        return SessionParams(
             run_id=self.job.run_id,
             workspace=workspace.path,
             transport=self.bench.transport,
@@ -44,33 +118,11 @@ class SessionDesk:
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
         )
-        session = await self._start(params)
+
+    def _tell_of(self, session: Session) -> None:
         self.reports.publish(
             facts.SessionStarted(run_id=self.job.run_id, session_id=session.id or None)
         )
-        try:
-            yield session
-        finally:
-            with self.scopes.shield() as bound:
-                bound.deadline = trio.current_time() + params.stop_grace + SESSION_SLACK
-                await self.bench.agent.stop_session(session)
-
-    async def _start(self, params: SessionParams) -> Session:
-        try:
-            await self.bench.workspaces.verify(params.workspace)
-            with trio.fail_after(params.read_timeout + SESSION_PATIENCE):
-                return await self.bench.agent.start_session(params)
-        except NotInRootError as exc:
-            raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
-        except WorkspaceError as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
-        except trio.TooSlowError as exc:
-            message = "the agent's adapter started no session in time"
-            raise self._refused(
-                AgentError(ErrorKind.RESPONSE_TIMEOUT, message, timed_out=True)
-            ) from exc
-        except AgentError as exc:
-            raise self._refused(exc) from exc
 
     def _refused(self, error: AgentError) -> Abandoned:
         """Tell that there is no session, and return what ends the run."""

@@ -126,7 +126,7 @@ async def _under_deadlines(turn: Turn, session: Session) -> tuple[TurnResult, st
         with trio.move_on_after(patience) as stall:
             try:
                 ear = TurnEvents(turn, stall)
-                answer = await turn.bench.agent.run_turn(session, turn.prompt, ear.hear)
+                answer = await session.run_turn(turn.prompt, ear.hear)
                 result = _checked(answer)
             except AgentError as exc:
                 result = TurnResult(

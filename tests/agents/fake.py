@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import trio
 
-from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents import OnEvents, SessionParams
 from sortie.model import (
     NOTIFICATION_LIMIT,
     AgentError,
-    AgentEvent,
     ErrorKind,
     Launched,
     Notification,
@@ -89,23 +89,34 @@ class Chats:
 Step = Completes | Fails | Raises | Silent | Chats
 
 
-@dataclass(slots=True)
-class _Handle:
-    params: SessionParams
+@dataclass(slots=True, eq=False)
+class FakeSession:
+    """A session of the fake; see Session."""
+
+    agent: FakeAgent
+    params: SessionParams = field(repr=False)
     identifier: str
     turns: int = 0
     stopped: bool = False
     scope: trio.CancelScope | None = None
     done: trio.Event = field(default_factory=trio.Event)
 
+    @property
+    def id(self) -> str:
+        return self.params.resume_session_id or ""
+
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
+        """Let the agent play the next step."""
+        return await self.agent.play(self, prompt, on_events)
+
 
 class FakeAgent:
     """Serves all sessions; ``scripts`` maps an issue's identifier to its turns, over all runs.
 
     The last step of a script repeats, an issue without a script completes each turn. Switches:
-    ``refusals`` are raised by the next ``start_session`` of an issue, one each; ``stop_error`` is
-    raised by every ``stop_session``, ``stop_hangs`` keeps it from returning. ``before_launch`` is
-    awaited before each turn's process is there. ``note`` is told what happens.
+    ``refusals`` are raised where the next sessions of an issue are entered, one each;
+    ``stop_error`` is raised where a session is left, ``stop_hangs`` keeps it from being left.
+    ``before_launch`` is awaited before each turn's process is there. ``note`` is told what happens.
     """
 
     def __init__(
@@ -127,18 +138,22 @@ class FakeAgent:
         self.wrongs: list[str] = []
         self.most_at_once = 0
         self._note = note or (lambda _text: None)
-        self._open: dict[int, _Handle] = {}
+        self._open: dict[int, FakeSession] = {}
         self._busy: set[int] = set()
         self._pid = FIRST_PID
 
     # The port
 
-    def event_stream(self) -> AsyncIterator[AgentEvent] | None:
-        """Return None: events come through ``on_event``."""
-        return None
+    @asynccontextmanager
+    async def session(self, params: SessionParams) -> AsyncIterator[FakeSession]:
+        """Have a session, or refuse it."""
+        session = await self._begin(params)
+        try:
+            yield session
+        finally:
+            await self._end(session)
 
-    async def start_session(self, params: SessionParams) -> Session:
-        """Begin a session, or refuse it."""
+    async def _begin(self, params: SessionParams) -> FakeSession:
         identifier = params.env.get("SORTIE_ISSUE_IDENTIFIER", "")
         await trio.sleep(self.start_seconds)
         if self.refusals[identifier]:
@@ -149,23 +164,20 @@ class FakeAgent:
             raise AgentError(ErrorKind.INVALID_WORKSPACE_CWD, f"no directory {params.workspace!r}")
         if any(handle.identifier == identifier for handle in self._open.values() if identifier):
             self.wrongs.append(f"two sessions of {identifier} at once")
-        handle = _Handle(params, identifier)
+        handle = FakeSession(self, params, identifier)
         self._open[id(handle)] = handle
         self.begun.append((identifier, params.run_id))
         self.envs.append(params.env)
         self._note("session begins")
-        return Session(params.resume_session_id or "", handle)
+        return handle
 
-    async def run_turn(
-        self, session: Session, prompt: str, on_event: OnEvents | None
-    ) -> TurnResult:
+    async def play(self, handle: FakeSession, prompt: str, on_event: OnEvents) -> TurnResult:
         """Play the next step of the issue's script."""
-        if on_event is None:
-            raise TypeError("run_turn needs an on_event")
-        handle = _handle_of(session)
         if handle.stopped:
             self.wrongs.append(f"a turn of {handle.identifier} without a session")
             return _stopped()
+        if id(handle) in self._busy:
+            raise RuntimeError("a turn of this session is still running")
         self.prompts.append(prompt)
         step = self._next_step(handle.identifier)
         handle.turns += 1
@@ -184,13 +196,10 @@ class FakeAgent:
             self._note(f"turn {handle.turns} ends")
             handle.done.set()
 
-    async def stop_session(self, session: Session) -> None:
-        """End the session, and its turn where one runs."""
-        handle = _handle_of(session)
-        if not handle.stopped:
-            handle.stopped = True
-            self.ended.append((handle.identifier, handle.params.run_id))
-            self._note("session ends")
+    async def _end(self, handle: FakeSession) -> None:
+        handle.stopped = True
+        self.ended.append((handle.identifier, handle.params.run_id))
+        self._note("session ends")
         if id(handle) in self._busy and handle.scope is not None:
             handle.scope.cancel()
             await handle.done.wait()
@@ -220,7 +229,7 @@ class FakeAgent:
         steps = self.scripts.get(identifier) or [Completes()]
         return steps.pop(0) if len(steps) > 1 else steps[0]
 
-    async def _play(self, step: Step, handle: _Handle, on_event: OnEvents) -> TurnResult:
+    async def _play(self, step: Step, handle: FakeSession, on_event: OnEvents) -> TurnResult:
         self._pid += 1
         now = trio.current_time()
         self.launched_at.append(now)
@@ -253,7 +262,7 @@ class FakeAgent:
                 return TurnResult(outcome=TurnOutcome.COMPLETED, credits=step.credits)
 
 
-async def _complete(step: Completes, handle: _Handle, on_event: OnEvents) -> TurnResult:
+async def _complete(step: Completes, handle: FakeSession, on_event: OnEvents) -> TurnResult:
     with trio.CancelScope(shield=step.shielded):
         await trio.sleep(step.after)
         on_event([Notification(message=text[:NOTIFICATION_LIMIT]) for text in step.says])
@@ -263,7 +272,7 @@ async def _complete(step: Completes, handle: _Handle, on_event: OnEvents) -> Tur
     return TurnResult(outcome=TurnOutcome.COMPLETED, credits=step.credits, tokens=step.tokens)
 
 
-async def _leave_status(status: str | None, handle: _Handle) -> None:
+async def _leave_status(status: str | None, handle: FakeSession) -> None:
     if status is not None:
         params = handle.params
         await params.transport.write_file(params.workspace, ".sortie/status", status.encode())
@@ -273,12 +282,6 @@ async def _mutter(on_event: OnEvents) -> None:
     while True:
         await trio.sleep(1.0)
         on_event([Notification(message="not yet")])
-
-
-def _handle_of(session: Session) -> _Handle:
-    if not isinstance(session.internal, _Handle):
-        raise AgentError(ErrorKind.RESPONSE_ERROR, "the session was not started by the fake agent")
-    return session.internal
 
 
 def _stopped() -> TurnResult:

@@ -15,11 +15,10 @@ from tests.contract.test_agent import (
     test_a_session_needs_a_workspace,
     test_a_success_has_no_error,
     test_cancelling_leaves_no_process,
-    test_misuse_is_refused,
+    test_leaving_is_safe_at_any_time,
     test_notifications_are_bounded,
     test_sessions_run_at_the_same_time,
-    test_stop_is_safe_at_any_time,
-    test_the_event_stream_is_asked_for_without_harm,
+    test_turns_are_serial,
     test_turns_follow_one_another,
 )
 from tests.transports.fake import FakeTransport
@@ -29,11 +28,10 @@ __all__ = [
     "test_a_session_needs_a_workspace",
     "test_a_success_has_no_error",
     "test_cancelling_leaves_no_process",
-    "test_misuse_is_refused",
     "test_notifications_are_bounded",
     "test_sessions_run_at_the_same_time",
-    "test_stop_is_safe_at_any_time",
-    "test_the_event_stream_is_asked_for_without_harm",
+    "test_leaving_is_safe_at_any_time",
+    "test_turns_are_serial",
     "test_turns_follow_one_another",
 ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.agents import ADAPTERS, Agent, Session, SessionParams
+from sortie.agents import ADAPTERS, Agent, SessionParams
 from sortie.model import (
     NOTIFICATION_LIMIT,
     AgentError,
@@ -19,7 +19,7 @@ from sortie.model import (
     TurnOutcome,
 )
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Heard, Rig, is_alive
+from tests.agents.kiro.simulated import Heard, Rig, is_alive, visit
 
 LIMIT = 60
 
@@ -65,67 +65,67 @@ def test_every_kind_is_held_to_this() -> None:
 async def test_a_success_has_no_error(subject: Subject) -> None:
     """A completed turn has neither kind nor message; its first event is the launch."""
     heard = Heard()
-    session = await subject.agent.start_session(subject.params)
+    async with subject.agent.session(subject.params) as session:
+        result = await session.run_turn(subject.success, heard)
 
-    result = await subject.agent.run_turn(session, subject.success, heard)
-
-    assert (result.outcome, result.error_kind, result.message) == (
-        TurnOutcome.COMPLETED,
-        None,
-        None,
-    )
-    assert isinstance(heard.events[0], Launched)
-    assert heard.messages
-    assert not is_alive(heard.pid)
+        assert (result.outcome, result.error_kind, result.message) == (
+            TurnOutcome.COMPLETED,
+            None,
+            None,
+        )
+        assert isinstance(heard.events[0], Launched)
+        assert heard.messages
+        assert not is_alive(heard.pid)
 
 
 async def test_a_failure_is_a_result(subject: Subject) -> None:
     """A failing turn raises nothing; it has kind and message."""
-    session = await subject.agent.start_session(subject.params)
+    async with subject.agent.session(subject.params) as session:
+        result = await session.run_turn(subject.failure, Heard())
 
-    result = await subject.agent.run_turn(session, subject.failure, Heard())
-
-    assert result.outcome is TurnOutcome.FAILED
-    assert result.error_kind is not None
-    assert result.message
+        assert result.outcome is TurnOutcome.FAILED
+        assert result.error_kind is not None
+        assert result.message
 
 
 async def test_notifications_are_bounded(subject: Subject) -> None:
     """No notification is empty or has more than 500 characters."""
     heard = Heard()
-    session = await subject.agent.start_session(subject.params)
+    async with subject.agent.session(subject.params) as session:
+        await session.run_turn(subject.long_line, heard)
 
-    await subject.agent.run_turn(session, subject.long_line, heard)
-
-    lengths = [len(e.message) for e in heard.events if isinstance(e, Notification)]
-    assert min(lengths) > 0
-    assert max(lengths) == NOTIFICATION_LIMIT
+        lengths = [len(e.message) for e in heard.events if isinstance(e, Notification)]
+        assert min(lengths) > 0
+        assert max(lengths) == NOTIFICATION_LIMIT
 
 
 async def test_turns_follow_one_another(subject: Subject) -> None:
     """A session goes on after a success and after a failure."""
-    session = await subject.agent.start_session(subject.params)
-    prompts = [subject.success, subject.failure, subject.success]
+    async with subject.agent.session(subject.params) as session:
+        prompts = [subject.success, subject.failure, subject.success]
 
-    results = [await subject.agent.run_turn(session, prompt, Heard()) for prompt in prompts]
+        results = [await session.run_turn(prompt, Heard()) for prompt in prompts]
 
-    assert [result.outcome for result in results] == [
-        TurnOutcome.COMPLETED,
-        TurnOutcome.FAILED,
-        TurnOutcome.COMPLETED,
-    ]
+        assert [result.outcome for result in results] == [
+            TurnOutcome.COMPLETED,
+            TurnOutcome.FAILED,
+            TurnOutcome.COMPLETED,
+        ]
 
 
 async def test_sessions_run_at_the_same_time(subject: Subject) -> None:
     """One adapter serves a turn that succeeds while another hangs."""
     hanging = Heard()
-    one = await subject.agent.start_session(subject.params)
-    other = await subject.agent.start_session(subject.params)
+    agent, params = subject.agent, subject.params
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(subject.agent.run_turn, one, subject.hang, hanging)
+    async with (
+        agent.session(params) as one,
+        agent.session(params) as other,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(one.run_turn, subject.hang, hanging)
         await hanging.launched.wait()
-        result = await subject.agent.run_turn(other, subject.success, Heard())
+        result = await other.run_turn(subject.success, Heard())
         nursery.cancel_scope.cancel()
 
     assert result.outcome is TurnOutcome.COMPLETED
@@ -134,35 +134,42 @@ async def test_sessions_run_at_the_same_time(subject: Subject) -> None:
 async def test_cancelling_leaves_no_process(subject: Subject) -> None:
     """A cancelled turn's process is gone before run_turn is left."""
     heard = Heard()
-    session = await subject.agent.start_session(subject.params)
+    async with subject.agent.session(subject.params) as session:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(session.run_turn, subject.hang, heard)
+            await heard.launched.wait()
+            nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(subject.agent.run_turn, session, subject.hang, heard)
-        await heard.launched.wait()
-        nursery.cancel_scope.cancel()
-
-    assert not is_alive(heard.pid)
+        assert not is_alive(heard.pid)
 
 
-async def test_stop_is_safe_at_any_time(subject: Subject) -> None:
+async def test_leaving_is_safe_at_any_time(subject: Subject) -> None:
     """Before, during and after a turn; a running one returns ``turn_cancelled``."""
-    agent, heard, kinds_seen = subject.agent, Heard(), list[ErrorKind | None]()
-    session = await agent.start_session(subject.params)
-    idle = await agent.start_session(subject.params)
+    heard, kinds = Heard(), list[ErrorKind | None]()
 
-    async def turn() -> None:
-        kinds_seen.append((await agent.run_turn(session, subject.hang, heard)).error_kind)
+    async def turn(prompt: str, heard: Heard) -> None:
+        kinds.append((await session.run_turn(prompt, heard)).error_kind)
 
-    await agent.stop_session(idle)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn)
+    await visit(subject.agent, subject.params)
+    async with trio.open_nursery() as nursery, subject.agent.session(subject.params) as session:
+        nursery.start_soon(turn, subject.hang, heard)
         await heard.launched.wait()
-        nursery.start_soon(agent.stop_session, session)
-        await agent.stop_session(session)
-    await agent.stop_session(session)
-
-    assert kinds_seen == [ErrorKind.TURN_CANCELLED]
     assert not is_alive(heard.pid)
+    await turn(subject.success, Heard())
+
+    assert kinds == [ErrorKind.TURN_CANCELLED, ErrorKind.TURN_CANCELLED]
+
+
+async def test_turns_are_serial(subject: Subject) -> None:
+    """A turn beside another of the same session is a mistake of the caller's."""
+    heard = Heard()
+
+    async with subject.agent.session(subject.params) as session, trio.open_nursery() as nursery:
+        nursery.start_soon(session.run_turn, subject.hang, heard)
+        await heard.launched.wait()
+        with pytest.raises(RuntimeError):
+            await session.run_turn(subject.success, Heard())
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("workspace", ["", "relative", "/no/such/directory", "a file"])
@@ -175,25 +182,6 @@ async def test_a_session_needs_a_workspace(
         Path(workspace).write_text("")
 
     with pytest.raises(AgentError) as caught:
-        await subject.agent.start_session(replace(subject.params, workspace=workspace))
+        await visit(subject.agent, replace(subject.params, workspace=workspace))
 
     assert caught.value.kind is ErrorKind.INVALID_WORKSPACE_CWD
-
-
-async def test_misuse_is_refused(subject: Subject) -> None:
-    """A missing on_event is a TypeError, a foreign session a ``response_error``."""
-    session = await subject.agent.start_session(subject.params)
-
-    with pytest.raises(TypeError):
-        await subject.agent.run_turn(session, subject.success, None)
-    with pytest.raises(AgentError) as caught:
-        await subject.agent.run_turn(Session("x", object()), subject.success, Heard())
-
-    assert caught.value.kind is ErrorKind.RESPONSE_ERROR
-
-
-async def test_the_event_stream_is_asked_for_without_harm(subject: Subject) -> None:
-    """It is None where events come through on_event."""
-    stream = subject.agent.event_stream()
-
-    assert stream is None or hasattr(stream, "__anext__")

@@ -14,7 +14,7 @@ from sortie.agents.kiro import ADAPTER
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, RunId, TurnOutcome
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Heard
+from tests.agents.kiro.simulated import Heard, visit
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("kiro-cli") is None, reason="kiro-cli is not on PATH"),
@@ -42,11 +42,11 @@ async def test_two_turns_of_one_conversation(tmp_path: Path) -> None:
     first, second = Heard(), Heard()
 
     with trio.fail_after(300):
-        session = await agent.start_session(params(tmp_path))
-        results = [
-            await agent.run_turn(session, "Remember the word PONG. Answer OK.", first),
-            await agent.run_turn(session, "Which word? Answer with it alone.", second),
-        ]
+        async with agent.session(params(tmp_path)) as session:
+            results = [
+                await session.run_turn("Remember the word PONG. Answer OK.", first),
+                await session.run_turn("Which word? Answer with it alone.", second),
+            ]
 
     assert [result.outcome for result in results] == [TurnOutcome.COMPLETED] * 2
     assert all(result.credits is not None for result in results)
@@ -60,6 +60,6 @@ async def test_a_bad_key_starts_no_session(tmp_path: Path) -> None:
     )
 
     with trio.fail_after(60), pytest.raises(AgentError) as caught:
-        await agent.start_session(params(tmp_path, KIRO_API_KEY="not-a-key"))
+        await visit(agent, params(tmp_path, KIRO_API_KEY="not-a-key"))
 
     assert caught.value.kind is ErrorKind.RESPONSE_ERROR

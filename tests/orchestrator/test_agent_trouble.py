@@ -16,14 +16,14 @@ from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
 
-@pytest.mark.parametrize("where", ["start_session", "run_turn", "stop_session"])
+@pytest.mark.parametrize("where", ["entering", "run_turn", "leaving"])
 async def test_an_agent_that_crashes_fails_one_run(clock: MockClock, where: str) -> None:
     """The run fails with an internal error, is retried, and other runs do not notice."""
     world = World(issue("a"), issue("b"), tracker=HANDOFF)
     world.agent.scripts["B"] = [Chats(every=1, times=60)]
     bug = LookupError("a bug")
     match where:
-        case "start_session":
+        case "entering":
             world.agent.refusals["A"].append(bug)
         case "run_turn":
             world.agent.scripts["A"] = [Raises(error=bug), Completes()]

@@ -164,7 +164,7 @@ class Rig:
 
     async def _stop_at(self, seconds: float) -> None:
         await trio.sleep(seconds)
-        self.scopes.stop.cancel()
+        self.scopes.stop()
 
     def _publish(self, fact: Fact) -> None:
         self.facts.append(fact)

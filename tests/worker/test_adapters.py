@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents import OnEvents, SessionParams
 from sortie.model import (
     AgentEvent,
     ErrorKind,
@@ -26,6 +28,7 @@ from sortie.model import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.session import SESSION_PATIENCE
+from tests.agents.fake import FakeSession
 from tests.worker.rig import HOOKS, USED, Rig
 
 LAUNCHED = Launched(process=ProcessIdentity(pid=1 << 24, started_at=0.0))
@@ -57,13 +60,13 @@ def assert_failed_alone(rig: Rig, report: RunReport) -> None:
 async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -> None:
     """What is no event is an error of the adapter, and never reaches scheduler or store."""
     rig = Rig(hooks=HOOKS)
-    healthy = rig.agent.run_turn
+    healthy = rig.agent.play
 
-    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> TurnResult:
+    async def play(session: FakeSession, prompt: str, on_event: OnEvents) -> TurnResult:
         on_event(batch)
         return await healthy(session, prompt, on_event)
 
-    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    setattr(rig.agent, "play", play)  # noqa: B010
     report = await rig.work()
 
     assert_failed_alone(rig, report)
@@ -90,13 +93,13 @@ async def test_a_result_that_nobody_could_record_fails_the_run(
 ) -> None:
     """It is neither a timeout nor a success, and costs no one else's record."""
     rig = Rig(hooks=HOOKS)
-    healthy = rig.agent.run_turn
+    healthy = rig.agent.play
 
-    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> object:
+    async def play(session: FakeSession, prompt: str, on_event: OnEvents) -> object:
         await healthy(session, prompt, on_event)
         return result
 
-    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    setattr(rig.agent, "play", play)  # noqa: B010
     report = await rig.work()
 
     assert_failed_alone(rig, report)
@@ -106,17 +109,17 @@ async def test_a_result_that_nobody_could_record_fails_the_run(
 async def test_events_after_the_turn_change_nothing(clock: MockClock) -> None:
     """An adapter that goes on talking after its turn, and after the run, harms neither."""
     rig = Rig(hooks=HOOKS, agent={"max_turns": 2})
-    healthy = rig.agent.run_turn
+    healthy = rig.agent.play
     kept: list[OnEvents] = []
 
-    async def run_turn(session: Session, prompt: str, on_event: OnEvents) -> TurnResult:
+    async def play(session: FakeSession, prompt: str, on_event: OnEvents) -> TurnResult:
         for earlier in kept:
             earlier([Notification(message="late")])
             earlier([])
         kept.append(on_event)
         return await healthy(session, prompt, on_event)
 
-    setattr(rig.agent, "run_turn", run_turn)  # noqa: B010
+    setattr(rig.agent, "play", play)  # noqa: B010
     report = await rig.work()
     events: list[AgentEvent] = [LAUNCHED, Notification(message="much later")]
     for each in kept:
@@ -130,11 +133,12 @@ async def test_a_session_that_is_none_fails_the_run(clock: MockClock) -> None:
     """An adapter that returns no session has no turn."""
     rig = Rig(hooks=HOOKS)
 
-    async def start_session(_params: SessionParams) -> object:
+    @asynccontextmanager
+    async def session(_params: SessionParams) -> AsyncIterator[object]:
         await trio.lowlevel.checkpoint()
-        return NONE
+        yield NONE
 
-    setattr(rig.agent, "start_session", start_session)  # noqa: B010
+    setattr(rig.agent, "session", session)  # noqa: B010
     report = await rig.work()
 
     assert_failed_alone(rig, report)

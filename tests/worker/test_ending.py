@@ -41,13 +41,13 @@ async def test_after_run_runs_whatever_the_end(clock: MockClock, ending: str) ->
     rig.assert_nothing_open()
 
 
-@pytest.mark.parametrize("where", ["start_session", "run_turn", "stop_session"])
+@pytest.mark.parametrize("where", ["entering", "run_turn", "leaving"])
 async def test_after_run_runs_when_the_agent_crashes(clock: MockClock, where: str) -> None:
     """An exception that no agent should raise ends the run as an internal error, in order."""
     rig = Rig(hooks=HOOKS)
     crash = LookupError("a bug")
     match where:
-        case "start_session":
+        case "entering":
             rig.agent.refusals["A"].append(crash)
         case "run_turn":
             rig.agent.scripts["A"] = [Raises(error=crash)]
@@ -82,7 +82,7 @@ async def test_a_crash_keeps_what_was_spent(clock: MockClock) -> None:
 
 
 async def test_a_session_that_does_not_stop_is_given_up(clock: MockClock) -> None:
-    """An adapter that hangs in stop_session holds the run for a bounded time."""
+    """An adapter that hangs in leaving a session holds the run for a bounded time."""
     rig = Rig(hooks=HOOKS)
     rig.agent.stop_hangs = True
 
@@ -142,7 +142,7 @@ async def test_the_stops_reach_every_phase(clock: MockClock) -> None:
 async def test_a_stop_that_came_first_starts_nothing(clock: MockClock) -> None:
     """A worker that is stopped before its first step does nothing."""
     rig = Rig(hooks=HOOKS, tracker={"in_progress_state": "Doing"})
-    rig.scopes.stop.cancel()
+    rig.scopes.stop()
 
     report = await rig.work()
 

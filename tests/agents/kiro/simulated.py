@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import trio
 
 import sortie
-from sortie.agents import Session, SessionParams
+from sortie.agents import Agent, Session, SessionParams
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentEvent, Launched, Notification, RunId, TurnResult
@@ -65,19 +66,25 @@ class Rig:
             stop_grace=0.5,
         )
 
-    async def start(self) -> tuple[KiroAgent, Session]:
-        agent = self.agent()
-        return agent, await agent.start_session(self.params())
+    def session(self) -> AbstractAsyncContextManager[Session]:
+        """Have a session of an agent of its own."""
+        return self.agent().session(self.params())
 
     async def turn(self, prompt: str) -> tuple[TurnResult, Heard]:
         """Run one turn in a session of its own."""
-        agent, session = await self.start()
         heard = Heard()
-        return await agent.run_turn(session, prompt, heard), heard
+        async with self.session() as session:
+            return await session.run_turn(prompt, heard), heard
+
+
+async def visit(agent: Agent, params: SessionParams) -> None:
+    """Enter a session and leave it."""
+    async with agent.session(params):
+        pass
 
 
 class Heard:
-    """What on_event got; ``spoke`` is set by the first notification."""
+    """What on_events got; ``spoke`` is set by the first notification."""
 
     def __init__(self) -> None:
         self.batches = 0

@@ -10,7 +10,7 @@ import trio
 from pydantic import BaseModel
 from trio.testing import MockClock
 
-from sortie.agents import AgentContext, Session, SessionParams
+from sortie.agents import AgentContext, SessionParams
 from sortie.agents.kiro import ADAPTER
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
@@ -63,7 +63,7 @@ def params(transport: FakeTransport) -> SessionParams:
 
 
 class Heard:
-    """Every batch that on_event got, and an event for the first."""
+    """Every batch that on_events got, and an event for the first."""
 
     def __init__(self) -> None:
         self.batches: list[list[AgentEvent]] = []
@@ -76,10 +76,10 @@ class Heard:
 
 async def run(transport: FakeTransport, prompt: str = "ping") -> tuple[TurnResult, Heard]:
     kiro, heard = agent(), Heard()
-    session = await kiro.start_session(params(transport))
-    result = await kiro.run_turn(session, prompt, heard)
-    assert transport.left_running == 0
-    return result, heard
+    async with kiro.session(params(transport)) as session:
+        result = await session.run_turn(prompt, heard)
+        assert transport.left_running == 0
+        return result, heard
 
 
 async def test_a_turn_that_completes(autojump_clock: MockClock) -> None:
@@ -129,14 +129,13 @@ async def test_resume_from_the_first_success_on(autojump_clock: MockClock) -> No
     good: list[Step] = [ANSWER, TRAILER, DONE]
     transport = FakeTransport(turns(failed, good, failed, good))
     kiro = agent()
-    session = await kiro.start_session(replace(params(transport), resume_session_id="older"))
+    async with kiro.session(replace(params(transport), resume_session_id="older")) as session:
+        for _ in range(4):
+            await session.run_turn("ping", Heard())
 
-    for _ in range(4):
-        await kiro.run_turn(session, "ping", Heard())
-
-    resumed = ["--resume" in c.argv for c in transport.commands if "chat" in c.argv]
-    assert resumed == [False, False, True, True]
-    assert session.id == "older"
+        resumed = ["--resume" in c.argv for c in transport.commands if "chat" in c.argv]
+        assert resumed == [False, False, True, True]
+        assert session.id == "older"
 
 
 async def test_a_new_session_does_not_resume(autojump_clock: MockClock) -> None:
@@ -145,8 +144,8 @@ async def test_a_new_session_does_not_resume(autojump_clock: MockClock) -> None:
     kiro = agent()
 
     for _ in range(2):
-        session = await kiro.start_session(params(transport))
-        await kiro.run_turn(session, "ping", Heard())
+        async with kiro.session(params(transport)) as session:
+            await session.run_turn("ping", Heard())
 
     assert all("--resume" not in command.argv for command in transport.commands)
 
@@ -198,33 +197,31 @@ async def test_a_success_stands_against_a_later_deadline(autojump_clock: MockClo
     script: list[Step] = [ANSWER, Ends(Exit(status=0)), Pause(3), TRAILER, Pause(1)]
     kiro, heard = agent(), Heard()
     transport = FakeTransport(turns(script))
-    session = await kiro.start_session(params(transport))
+    async with kiro.session(params(transport)) as session:
+        with trio.move_on_after(1) as scope:
+            result = await session.run_turn("ping", heard)
 
-    with trio.move_on_after(1) as scope:
-        result = await kiro.run_turn(session, "ping", heard)
-
-    assert result == COMPLETED
-    assert heard.batches[-1] == [Notification(message="> PONG")]
-    assert scope.cancel_called
-    assert transport.left_running == 0
+        assert result == COMPLETED
+        assert heard.batches[-1] == [Notification(message="> PONG")]
+        assert scope.cancel_called
+        assert transport.left_running == 0
 
 
 async def test_a_deadline_in_the_instant_of_the_exit(autojump_clock: MockClock) -> None:
     """A cancellation that comes when the exit is known, but not yet seen, loses no trailer."""
     script: list[Step] = [Ends(Exit(status=0)), Say(1, b"late\n"), Pause(1), TRAILER]
     kiro = agent()
-    session = await kiro.start_session(params(FakeTransport(turns(script))))
+    async with kiro.session(params(FakeTransport(turns(script)))) as session:
+        with trio.CancelScope() as scope:
 
-    with trio.CancelScope() as scope:
+            def cancel_at_a_line(events: Sequence[AgentEvent]) -> None:
+                if Notification(message="late") in events:
+                    scope.cancel()
 
-        def cancel_at_a_line(events: Sequence[AgentEvent]) -> None:
-            if Notification(message="late") in events:
-                scope.cancel()
+            result = await session.run_turn("ping", cancel_at_a_line)
 
-        result = await kiro.run_turn(session, "ping", cancel_at_a_line)
-
-    assert result == COMPLETED
-    assert scope.cancel_called
+        assert result == COMPLETED
+        assert scope.cancel_called
 
 
 async def test_finishing_is_bounded(autojump_clock: MockClock) -> None:
@@ -237,21 +234,19 @@ async def test_finishing_is_bounded(autojump_clock: MockClock) -> None:
     assert trio.current_time() < 20
 
 
-async def test_stop_ends_a_running_turn(autojump_clock: MockClock) -> None:
-    """The turn returns ``turn_cancelled``, and stop returns after the process is gone."""
+async def test_leaving_ends_a_running_turn(autojump_clock: MockClock) -> None:
+    """The turn returns ``turn_cancelled``, and the session is left after the process is gone."""
     kiro, heard, results = agent(), Heard(), list[TurnResult]()
     transport = FakeTransport(turns([ANSWER, Pause(1000)]))
-    session = await kiro.start_session(params(transport))
 
     async def turn() -> None:
-        results.append(await kiro.run_turn(session, "ping", heard))
+        results.append(await session.run_turn("ping", heard))
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(turn)
-        await heard.launched.wait()
-        await kiro.stop_session(session)
+        async with kiro.session(params(transport)) as session:
+            nursery.start_soon(turn)
+            await heard.launched.wait()
         left_running = transport.left_running
-        await kiro.stop_session(session)
 
     assert left_running == 0
     (result,) = results
@@ -261,32 +256,30 @@ async def test_stop_ends_a_running_turn(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_stop_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
-    """A success that was seen stands against a stop too, and its last line is heard."""
+async def test_leaving_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
+    """A success that was seen stands against the leaving too, and its last line is heard."""
     kiro, results, heard = agent(), list[TurnResult](), Heard()
     script: list[Step] = [Ends(Exit(status=0)), Pause(3), ANSWER, TRAILER]
-    session = await kiro.start_session(params(FakeTransport(turns(script))))
 
     async def turn() -> None:
-        results.append(await kiro.run_turn(session, "ping", heard))
+        results.append(await session.run_turn("ping", heard))
 
-    async with trio.open_nursery() as nursery:
+    wanted = params(FakeTransport(turns(script)))
+    async with trio.open_nursery() as nursery, kiro.session(wanted) as session:
         nursery.start_soon(turn)
         await trio.sleep(1)
-        await kiro.stop_session(session)
 
     assert results == [COMPLETED]
     assert heard.batches[-1] == [Notification(message="> PONG")]
 
 
-async def test_a_stopped_session_starts_nothing(autojump_clock: MockClock) -> None:
-    """A stop overtakes a turn that has not begun."""
-    kiro, heard = agent(), Heard()
-    transport = FakeTransport(turns())
-    session = await kiro.start_session(params(transport))
+async def test_a_session_that_was_left_starts_nothing(autojump_clock: MockClock) -> None:
+    """The leaving overtakes a turn that has not begun."""
+    heard, transport = Heard(), FakeTransport(turns())
 
-    await kiro.stop_session(session)
-    result = await kiro.run_turn(session, "ping", heard)
+    async with agent().session(params(transport)) as session:
+        pass
+    result = await session.run_turn("ping", heard)
 
     assert (result.outcome, result.error_kind) == (
         TurnOutcome.CANCELLED,
@@ -301,15 +294,15 @@ async def test_a_program_that_vanished(autojump_clock: MockClock) -> None:
     programs = {"kiro-cli": "/bin/kiro-cli"}
     transport = FakeTransport(turns(), programs=programs)
     kiro = agent()
-    session = await kiro.start_session(params(transport))
-    programs.clear()
+    async with kiro.session(params(transport)) as session:
+        programs.clear()
 
-    result = await kiro.run_turn(session, "ping", Heard())
+        result = await session.run_turn("ping", Heard())
 
-    assert (result.outcome, result.error_kind) == (
-        TurnOutcome.FAILED,
-        ErrorKind.AGENT_NOT_FOUND,
-    )
+        assert (result.outcome, result.error_kind) == (
+            TurnOutcome.FAILED,
+            ErrorKind.AGENT_NOT_FOUND,
+        )
 
 
 @pytest.mark.parametrize(
@@ -329,13 +322,12 @@ async def test_a_transport_that_fails(
     """A lost connection or a process that cannot be ended is ``port_exit``, never a success."""
     kiro = agent()
     transport = FakeTransport(turns(script), ending=ending, host="far")
-    session = await kiro.start_session(params(transport))
+    async with kiro.session(params(transport)) as session:
+        with trio.move_on_after(10):
+            result = await session.run_turn("ping", Heard())
 
-    with trio.move_on_after(10):
-        result = await kiro.run_turn(session, "ping", Heard())
-
-    assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
-    assert message in (result.message or "")
+        assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
+        assert message in (result.message or "")
 
 
 async def test_a_turn_that_left_processes_keeps_its_credits(autojump_clock: MockClock) -> None:
@@ -343,11 +335,10 @@ async def test_a_turn_that_left_processes_keeps_its_credits(autojump_clock: Mock
     kiro = agent()
     ending = TransportError("pid 7 stays")
     transport = FakeTransport(turns([TRAILER, DONE]), ending=ending, host="far")
-    session = await kiro.start_session(params(transport))
+    async with kiro.session(params(transport)) as session:
+        result = await session.run_turn("ping", Heard())
 
-    result = await kiro.run_turn(session, "ping", Heard())
-
-    assert result.credits == 0.07
+        assert result.credits == 0.07
 
 
 async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
@@ -359,25 +350,15 @@ async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockCl
     assert result == COMPLETED
 
 
-async def test_misuse_is_told(autojump_clock: MockClock) -> None:
-    """No on_event, a foreign session and two turns at once are refused, as the port says."""
-    kiro = agent()
+async def test_two_turns_at_once_are_refused(autojump_clock: MockClock) -> None:
+    """The second of them is a mistake of the caller's, and harms not the first."""
     transport = FakeTransport(turns([Pause(10), DONE]))
-    session = await kiro.start_session(params(transport))
-    foreign = Session("x", object())
 
-    with pytest.raises(TypeError, match="on_event"):
-        await kiro.run_turn(session, "ping", None)
-    with pytest.raises(AgentError) as caught:
-        await kiro.run_turn(foreign, "ping", Heard())
-    assert caught.value.kind is ErrorKind.RESPONSE_ERROR
-    with pytest.raises(AgentError):
-        await kiro.stop_session(foreign)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(kiro.run_turn, session, "ping", Heard())
+    async with agent().session(params(transport)) as session, trio.open_nursery() as nursery:
+        nursery.start_soon(session.run_turn, "ping", Heard())
         await trio.sleep(1)
         with pytest.raises(RuntimeError, match="still running"):
-            await kiro.run_turn(session, "ping", Heard())
+            await session.run_turn("ping", Heard())
 
 
 def test_settings_of_another_adapter_are_refused() -> None:
@@ -396,6 +377,5 @@ async def test_a_session_shows_no_key(autojump_clock: MockClock) -> None:
     """Neither the session nor what it was made from has the key in its repr."""
     wanted = params(FakeTransport(turns()))
 
-    session = await agent().start_session(wanted)
-
-    assert KEY not in repr((session, session.internal, wanted))
+    async with agent().session(wanted) as session:
+        assert KEY not in repr((session, wanted))

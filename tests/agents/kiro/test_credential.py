@@ -14,6 +14,7 @@ from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, RunId, TransportError
 from sortie.transports import Command, Exit
 from tests.agents.fake_transport import Breaks, Ends, FakeTransport, Pause, Say, Step
+from tests.agents.kiro.simulated import visit
 
 GOOD = (Pause(1), Say(1, b"Authenticated with API key\n"), Ends(Exit(status=0)))
 BAD = (Pause(1), Say(2, b"Authentication failed. Your API key may be"), Ends(Exit(status=0)))
@@ -45,7 +46,7 @@ async def test_the_canary(autojump_clock: MockClock) -> None:
     """It is ``whoami``, in the workspace, with the session's environment."""
     transport = answering(*GOOD)
 
-    await agent().start_session(params(transport))
+    await visit(agent(), params(transport))
 
     env = {"PATH": "/bin", "KIRO_API_KEY": "sk-1"}
     assert transport.commands == [
@@ -75,7 +76,7 @@ async def test_a_credential_that_is_not_confirmed(
     transport = answering(*steps)
 
     with pytest.raises(AgentError) as caught:
-        await agent().start_session(params(transport, key=key))
+        await visit(agent(), params(transport, key=key))
 
     assert caught.value.kind is ErrorKind.RESPONSE_ERROR
     assert message in str(caught.value)
@@ -90,7 +91,7 @@ async def test_the_checks_have_an_order(autojump_clock: MockClock) -> None:
     kinds = []
     for wanted in (params(nothing, key=None, workspace=""), params(nothing, key=None)):
         with pytest.raises(AgentError) as caught:
-            await agent().start_session(wanted)
+            await visit(agent(), wanted)
         kinds.append(caught.value.kind)
 
     assert kinds == [ErrorKind.INVALID_WORKSPACE_CWD, ErrorKind.AGENT_NOT_FOUND]
@@ -104,7 +105,7 @@ async def test_a_program_that_vanishes_before_the_canary(autojump_clock: MockClo
             return "/bin/other"
 
     with pytest.raises(AgentError) as caught:
-        await agent().start_session(params(Vanishing(lambda _: GOOD)))
+        await visit(agent(), params(Vanishing(lambda _: GOOD)))
 
     assert caught.value.kind is ErrorKind.AGENT_NOT_FOUND
 
@@ -113,9 +114,8 @@ async def test_no_preflight_on_another_host(autojump_clock: MockClock) -> None:
     """Elsewhere neither a missing key nor whoami is this machine's business."""
     transport = FakeTransport(lambda _: BAD, host="builder-1")
 
-    session = await agent().start_session(params(transport, key=None))
+    await visit(agent(), params(transport, key=None))
 
-    assert session.id == ""
     assert transport.commands == []
 
 
@@ -126,12 +126,12 @@ async def test_a_passing_canary_is_remembered_for_a_minute(autojump_clock: MockC
 
     for pause in (0.0, 57.0, 2.0):
         await trio.sleep(pause)
-        await kiro.start_session(params(transport))
+        await visit(kiro, params(transport))
         started.append(len(transport.commands))
 
     assert started == [1, 1, 1]
     await trio.sleep(2)
-    await kiro.start_session(params(transport))
+    await visit(kiro, params(transport))
     assert len(transport.commands) == 2
 
 
@@ -140,7 +140,7 @@ async def test_another_key_is_another_canary(autojump_clock: MockClock) -> None:
     transport, kiro = answering(*GOOD), agent()
 
     for key in ("sk-1", "sk-2", "sk-1"):
-        await kiro.start_session(params(transport, key=key))
+        await visit(kiro, params(transport, key=key))
 
     assert len(transport.commands) == 2
 
@@ -151,8 +151,8 @@ async def test_a_failing_canary_is_not_remembered(autojump_clock: MockClock) -> 
     transport, kiro = FakeTransport(lambda _: answers.pop(0)), agent()
 
     with pytest.raises(AgentError):
-        await kiro.start_session(params(transport))
-    await kiro.start_session(params(transport))
+        await visit(kiro, params(transport))
+    await visit(kiro, params(transport))
 
     assert answers == []
 
@@ -161,7 +161,7 @@ async def test_the_key_is_not_kept(autojump_clock: MockClock) -> None:
     """What is remembered holds no key."""
     kiro = agent()
 
-    await kiro.start_session(params(answering(*GOOD), key="sk-very-secret"))
+    await visit(kiro, params(answering(*GOOD), key="sk-very-secret"))
 
     assert "sk-very-secret" not in repr(vars(kiro._credential))
 
@@ -176,7 +176,7 @@ async def test_a_burst_shares_one_canary(
 
     async def start() -> None:
         try:
-            await kiro.start_session(params(transport))
+            await visit(kiro, params(transport))
             answers.append("passed")
         except AgentError as error:
             answers.append(error.kind)
@@ -196,10 +196,10 @@ async def test_cancelling_the_one_that_asks_fails_nobody_else(autojump_clock: Mo
 
     async def asks() -> None:
         with first:
-            await kiro.start_session(params(transport))
+            await visit(kiro, params(transport))
 
     async def shares(number: int) -> None:
-        await kiro.start_session(params(transport))
+        await visit(kiro, params(transport))
         passed.append(number)
 
     async with trio.open_nursery() as nursery:

@@ -13,7 +13,7 @@ import trio
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, TurnOutcome, TurnResult
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Heard, Rig, is_alive
+from tests.agents.kiro.simulated import Heard, Rig, is_alive, visit
 
 LIMIT = 60  # seconds; a busy machine is slow, a hang is endless
 
@@ -149,9 +149,9 @@ async def test_an_agent_that_does_not_read_stdin(bench: Rig) -> None:
 async def test_the_conversation_goes_on(bench: Rig) -> None:
     """The second turn of a session resumes: both prompts are one conversation."""
     with trio.fail_after(LIMIT):
-        agent, session = await bench.start()
-        for prompt in ("one\nsim: note=0", "two\nsim: note=0"):
-            await agent.run_turn(session, prompt, Heard())
+        async with bench.session() as session:
+            for prompt in ("one\nsim: note=0", "two\nsim: note=0"):
+                await session.run_turn(prompt, Heard())
 
     assert prompts(bench) == ["one\nsim: note=0", "two\nsim: note=0"]
 
@@ -161,10 +161,9 @@ async def test_cancelling_leaves_no_process(bench: Rig) -> None:
     heard = Heard()
 
     with trio.fail_after(LIMIT):
-        agent, session = await bench.start()
-        async with trio.open_nursery() as nursery:
+        async with bench.session() as session, trio.open_nursery() as nursery:
             prompt = "sim: ignore_sigterm=1 child=setsid delay=600"
-            nursery.start_soon(agent.run_turn, session, prompt, heard)
+            nursery.start_soon(session.run_turn, prompt, heard)
             await heard.launched.wait()
             await heard.times(4)
             nursery.cancel_scope.cancel()
@@ -174,20 +173,18 @@ async def test_cancelling_leaves_no_process(bench: Rig) -> None:
 
 
 async def test_stopping_a_hanging_turn(bench: Rig) -> None:
-    """stop_session ends the process; the turn returns ``turn_cancelled``."""
+    """Leaving the session ends the process; the turn returns ``turn_cancelled``."""
     heard, results = Heard(), list[TurnResult]()
 
     async def turn() -> None:
-        results.append(await agent.run_turn(session, "sim: hang=1", heard))
+        results.append(await session.run_turn("sim: hang=1", heard))
 
     with trio.fail_after(LIMIT):
-        agent, session = await bench.start()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(turn)
-            await heard.launched.wait()
-            await agent.stop_session(session)
+            async with bench.session() as session:
+                nursery.start_soon(turn)
+                await heard.launched.wait()
             alive = is_alive(heard.pid)
-            await agent.stop_session(session)
 
     assert not alive
     assert [ending(result) for result in results] == [
@@ -203,7 +200,7 @@ async def test_a_missing_or_bad_key(bench: Rig, key: str | None) -> None:
         bench.environment["KIRO_API_KEY"] = key
 
     with trio.fail_after(LIMIT), pytest.raises(AgentError, match="KIRO_API_KEY is") as caught:
-        await bench.start()
+        await visit(bench.agent(), bench.params())
 
     assert caught.value.kind is ErrorKind.RESPONSE_ERROR
     assert "bad-key" not in str(caught.value)
@@ -214,7 +211,7 @@ async def test_a_canary_that_takes_too_long(bench: Rig) -> None:
     bench.environment["KIRO_SIM_WHOAMI_DELAY"] = "600"
 
     with trio.fail_after(LIMIT), pytest.raises(AgentError, match="did not answer") as caught:
-        await bench.agent().start_session(bench.params(read_timeout=0.3))
+        await visit(bench.agent(), bench.params(read_timeout=0.3))
 
     assert caught.value.kind is ErrorKind.RESPONSE_ERROR
 
@@ -226,7 +223,7 @@ async def test_a_burst_of_sessions_asks_once(bench: Rig) -> None:
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
             for _ in range(50):
-                nursery.start_soon(agent.start_session, bench.params())
+                nursery.start_soon(visit, agent, bench.params())
 
     events = [json.loads(line)["event"] for line in bench.log.read_text().splitlines()]
     assert events == ["start", "stop"]
@@ -242,7 +239,7 @@ async def test_a_program_that_cannot_run(bench: Rig, trouble: str) -> None:
         bench.command.write_text("#!/bin/sh\n")
 
     with trio.fail_after(LIMIT), pytest.raises(AgentError, match=r"set agent\.command") as caught:
-        await bench.start()
+        await visit(bench.agent(), bench.params())
 
     assert caught.value.kind is ErrorKind.AGENT_NOT_FOUND
 
@@ -255,7 +252,7 @@ async def test_a_workspace_that_is_no_directory(bench: Rig, trouble: str) -> Non
         bench.workspace.write_text("")
 
     with trio.fail_after(LIMIT), pytest.raises(AgentError) as caught:
-        await bench.start()
+        await visit(bench.agent(), bench.params())
 
     assert caught.value.kind is ErrorKind.INVALID_WORKSPACE_CWD
 
@@ -265,8 +262,8 @@ async def test_a_named_agent_that_does_not_exist(bench: Rig) -> None:
     agent = bench.agent(KiroSettings(agent="nobody"))
 
     with trio.fail_after(LIMIT):
-        session = await agent.start_session(bench.params())
-        result = await agent.run_turn(session, "Hello", Heard())
+        async with agent.session(bench.params()) as session:
+            result = await session.run_turn("Hello", Heard())
 
     assert ending(result) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
     assert "the agent named by kiro.agent does not exist" in (result.message or "")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random
 
 import trio
 
-from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents import OnEvents, SessionParams
 from sortie.model import (
     AgentError,
     AgentEvent,
@@ -43,15 +44,6 @@ class Moods:
     clings: float = 0.0
 
 
-@dataclass(slots=True)
-class _Sitting:
-    params: SessionParams
-    stopped: bool = False
-    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
-    ended: trio.Event = field(default_factory=trio.Event)
-    busy: bool = False
-
-
 class SimAgent:
     """An Agent; ``draw`` and ``moods`` decide how it fares."""
 
@@ -60,12 +52,18 @@ class SimAgent:
         self._moods = moods
         self._plug = plug
 
-    def event_stream(self) -> AsyncIterator[AgentEvent] | None:
-        """Return None: events come through ``on_event``."""
-        return None
+    @asynccontextmanager
+    async def session(self, params: SessionParams) -> AsyncIterator[SimSession]:
+        """Have a session, or refuse it."""
+        await self._begin()
+        try:
+            yield SimSession(params, self._draw, self._moods)
+        finally:
+            if self._draw.random() < self._moods.clings:
+                await self._plug.through(trio.sleep_forever)
+            await trio.lowlevel.checkpoint()
 
-    async def start_session(self, params: SessionParams) -> Session:
-        """Begin a session, or refuse it."""
+    async def _begin(self) -> None:
         draw, moods = self._draw, self._moods
         refused, crashed = draw.random() < moods.refuses, draw.random() < moods.crashes
         kind = draw.choice(REFUSALS)
@@ -75,54 +73,39 @@ class SimAgent:
             raise AgentError(kind, "the agent refuses", timed_out=timed_out)
         if crashed:
             raise LookupError("a bug of the adapter's")
-        return Session("", _Sitting(params))
 
-    async def run_turn(
-        self, session: Session, prompt: str, on_event: OnEvents | None
-    ) -> TurnResult:
+
+class SimSession:
+    """A session; see Session."""
+
+    id = ""
+
+    def __init__(self, params: SessionParams, draw: Random, moods: Moods) -> None:
+        self._params = params
+        self._draw = draw
+        self._moods = moods
+
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
         """Start a process, listen to it until it is gone and say how that went."""
-        sitting = session.internal
-        assert isinstance(sitting, _Sitting)
-        assert on_event is not None
         crashes = self._draw.random() < self._moods.crashes
-        sitting.scope, sitting.ended, sitting.busy = trio.CancelScope(), trio.Event(), True
-        turn = _Turn(sitting, on_event, crashes)
         try:
-            with sitting.scope:
-                return await turn.run()
-            return _cancelled("the session was stopped")
+            return await _Turn(self._params, on_events, crashes).run()
         except TransportError as exc:
             return TurnResult(
                 outcome=TurnOutcome.FAILED, error_kind=ErrorKind.PORT_EXIT, message=str(exc)
             )
-        finally:
-            sitting.busy = False
-            sitting.ended.set()
-
-    async def stop_session(self, session: Session) -> None:
-        """End the session, and its turn where one runs."""
-        sitting = session.internal
-        assert isinstance(sitting, _Sitting)
-        clings = self._draw.random() < self._moods.clings
-        sitting.stopped = True
-        if sitting.busy:
-            sitting.scope.cancel()
-            await sitting.ended.wait()
-        if clings:
-            await self._plug.through(trio.sleep_forever)
-        await trio.lowlevel.checkpoint()
 
 
 class _Turn:
     """One turn; once the exit was seen, neither a stop nor a deadline changes the outcome."""
 
-    def __init__(self, sitting: _Sitting, on_event: OnEvents, crashes: bool) -> None:
-        self._sitting = sitting
+    def __init__(self, params: SessionParams, on_event: OnEvents, crashes: bool) -> None:
+        self._params = params
         self._on_event: Callable[[list[AgentEvent]], None] = on_event
         self._crashes = crashes
 
     async def run(self) -> TurnResult:
-        params = self._sitting.params
+        params = self._params
         command = Command(
             argv=("agent",), cwd=params.workspace, env=params.env, grace=params.stop_grace
         )
