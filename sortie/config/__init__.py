@@ -2,7 +2,7 @@
 
 from sortie.config.decode import SECTIONS, Decoded, decode
 from sortie.config.reload import keep_restart_only, needs_restart
-from sortie.config.schemas import BlockSchema, Override, Schemas, Surroundings
+from sortie.config.schemas import BlockSchema, Override, Schemas, Surroundings, TrackerSchema
 from sortie.config.settings import (
     AgentSettings,
     Block,
@@ -39,6 +39,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "Surroundings",
+    "TrackerSchema",
     "TrackerSettings",
     "WorkerSettings",
     "WorkspaceSettings",

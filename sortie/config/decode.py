@@ -17,12 +17,13 @@ from sortie.config.overrides import overlay
 from sortie.config.report import Report
 from sortie.config.rules import (
     Finding,
+    adapter_findings,
     agent_findings,
     server_findings,
     tracker_findings,
     worker_findings,
 )
-from sortie.config.schemas import BlockSchema, Schemas, Surroundings
+from sortie.config.schemas import BlockSchema, Schemas, Surroundings, TrackerSchema
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
 from sortie.config.tree import Node
 from sortie.config.values import HostPathText, PathText, Secret
@@ -97,7 +98,7 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
     blocks |= _blocks(report, schemas.agents, agent, around)
     db_path = _db_path(report, around)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], around)
-    for finding in _findings(parts):
+    for finding in _findings(parts, tracker):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
@@ -211,8 +212,10 @@ def _workspace(
     return WorkspaceSettings(root=str(state / below)), f"~/.local/state/{below}"
 
 
-def _findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
+def _findings(parts: Mapping[str, Any], schema: BlockSchema | None) -> Iterator[Finding]:
     if (tracker := parts["tracker"]) is not None:
+        if isinstance(schema, TrackerSchema):
+            yield from adapter_findings(tracker, schema)
         yield from tracker_findings(tracker)
         yield from agent_findings(parts["agent"], tracker)
         yield from limit_findings(parts["agent"], tracker)
@@ -222,6 +225,9 @@ def _findings(parts: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _tell(report: Report, finding: Finding) -> None:
     node, path = report.nearest(finding.path), report.document.as_written(finding.path)
+    if finding.because is not None:
+        asking = report.nearest(finding.because)
+        node = Node(value=None, place=asking.key or asking.place)
     if any(report.is_bad(concerned) for concerned in (path, *finding.needs)):
         return
     if finding.severity == "error":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from sortie.config.rules import TRACKER_KEYS
 from sortie.config.settings import Settings
 from sortie.config.values import Frozen
 
-_TRACKER = ("kind", "endpoint", "api_key", "project", "query_filter")
+_TRACKER = ("kind", *TRACKER_KEYS)
 _SECTIONS = ("workspace", "server", "logging")
 
 

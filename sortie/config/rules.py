@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sortie.config.schemas import TrackerSchema
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
 from sortie.config.tree import Path
 from sortie.model import LOCAL, state_key
@@ -13,18 +14,27 @@ from sortie.model.addresses import is_loopback
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on."""
+    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
+
+    ``because`` is the setting to point at instead, where ``path`` is missing and that one asks for
+    it.
+    """
 
     path: Path
     message: str
     severity: str = "error"
     needs: tuple[Path, ...] = ()
+    because: Path | None = None
 
 
 def _warning(path: Path, message: str, *needs: Path) -> Finding:
     return Finding(path=path, message=message, severity="warning", needs=needs)
 
 
+TRACKER_KEYS = ("endpoint", "api_key", "project", "query_filter")
+"""The keys of ``tracker`` that mean something to some trackers only."""
+
+_KIND: Path = ("tracker", "kind")
 _ACTIVE: Path = ("tracker", "active_states")
 _TERMINAL: Path = ("tracker", "terminal_states")
 _HANDOFF: Path = ("tracker", "handoff_state")
@@ -54,6 +64,20 @@ def tracker_findings(tracker: TrackerSettings) -> Iterator[Finding]:
     elif handoff is not None and state_key(handoff) in terminal:
         message = f'"{handoff}" is in terminal_states; its workspace would be removed unseen'
         yield Finding(path=_HANDOFF, message=message)
+
+
+def adapter_findings(tracker: TrackerSettings, schema: TrackerSchema) -> Iterator[Finding]:
+    """Yield what the chosen tracker lacks, and what means nothing to it."""
+    subject = f"the {tracker.kind} tracker"
+    for key in TRACKER_KEYS:
+        path, value = ("tracker", key), getattr(tracker, key)
+        if value is None and key in schema.required:
+            yield Finding(path=path, message=f"is required by {subject}", because=_KIND)
+        if value is not None and key not in schema.required | schema.known:
+            yield _warning(path, f"means nothing to {subject}, and is ignored")
+    if tracker.required_labels and not schema.has_labels:
+        message = f"would keep every issue from being worked on: {subject} has no labels"
+        yield Finding(path=("tracker", "required_labels"), message=message)
 
 
 def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:

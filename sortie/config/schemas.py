@@ -26,6 +26,18 @@ class BlockSchema:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerSchema(BlockSchema):
+    """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
+
+    Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be.
+    """
+
+    required: frozenset[str] = frozenset()
+    known: frozenset[str] = frozenset()
+    has_labels: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Schemas:
     """The blocks of all adapters, by kind.
 
@@ -34,7 +46,7 @@ class Schemas:
     """
 
     agents: Mapping[str, BlockSchema]
-    trackers: Mapping[str, BlockSchema]
+    trackers: Mapping[str, TrackerSchema]
     broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[BlockSchema]:

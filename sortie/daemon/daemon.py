@@ -33,7 +33,7 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import Tally
-from sortie.daemon.tracker import StoredSightings, make_tracker
+from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
 from sortie.daemon.tracker_view import TrackerWindow
 from sortie.daemon.transports import open_fleet
 from sortie.daemon.views import DaemonView
@@ -123,8 +123,7 @@ class Daemon:
         self._registry = CollectorRegistry()
         self._live_runs = LiveRuns(_now)
         self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._live_runs]
-        tracker = make_tracker(workflow, StoredSightings(store))
-        self._tracker = GuardedTracker(tracker, self._publish)
+        self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = shortages_told_to(self._publish)
         self._crashing: Callable[[], object] = lambda: None
@@ -137,7 +136,12 @@ class Daemon:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
         self._crashing = guard.watchdog.leave_within
-        async with open_fleet(self._publish, environ, mark) as fleet:
+        async with (
+            open_fleet(self._publish, environ, mark) as fleet,
+            open_tracker(
+                self._workflow, StoredSightings(self._store), self._publish
+            ) as self._tracker,
+        ):
             benches = RunContexts(self._workflow, self._tracker, fleet, environ, self._place)
             leaving = Shutdown(None, fleet, self._publish)
             async with trio.open_nursery() as services:
@@ -181,7 +185,7 @@ class Daemon:
             self._options,
             self._workflow,
             self._publish,
-            lambda w: _apply(w, benches, orchestrator),
+            lambda w: _apply(w, self._tracker, benches, orchestrator),
         )
         tracker = TrackerWindow(
             overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
@@ -293,6 +297,13 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _apply(workflow: Workflow, benches: RunContexts, orchestrator: Orchestrator) -> None:
-    benches.use(workflow)
+def _apply(
+    workflow: Workflow, tracker: GuardedTracker, benches: RunContexts, orchestrator: Orchestrator
+) -> None:
+    tracker.configure(states_of(workflow.settings.tracker))
+    try:
+        benches.use(workflow)
+    except SortieError:
+        tracker.configure(states_of(orchestrator.settings.tracker))
+        raise
     orchestrator.apply(workflow.settings, policy_of(workflow.settings))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
@@ -14,10 +14,12 @@ import trio
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
+from sortie.daemon.assembly import secrets_of
+from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, living_holder
 from sortie.daemon.options import RunOptions
 from sortie.daemon.preflight import obstacles
-from sortie.daemon.tracker import FreshSightings, make_tracker
+from sortie.daemon.tracker import FreshSightings, open_tracker
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import AgentError, Issue, SortieError
 from sortie.orchestrator.recovery import recall
@@ -27,7 +29,8 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
 from sortie.scheduler.rules import order_key
 from sortie.store.readonly import read_state
-from sortie.telemetry.log import configure
+from sortie.telemetry.facts import AdapterCrashed, Fact
+from sortie.telemetry.log import LogSink, configure
 from sortie.trackers import Tracker
 from sortie.transports.local import LocalTransport
 from sortie.workflow import Workflow
@@ -51,8 +54,8 @@ def survey(options: RunOptions) -> list[Surveyed]:
     """
     workflow = _load(options)
     settings = workflow.settings
-    tracker = make_tracker(workflow, FreshSightings())
-    issues = _run(lambda: tracker.fetch_candidates(settings.tracker.active_states))
+    states = settings.tracker.active_states
+    issues = _ask(workflow, lambda tracker: tracker.fetch_candidates(states))
     policy = policy_of(settings)
     faults = [f"{key}: {flaw}" for key, flaw in obstacles(settings) if key != "agent.command"]
     missing = _run(lambda: _missing_program(options, settings))
@@ -143,31 +146,39 @@ async def _missing_program(options: RunOptions, settings: Settings) -> str | Non
 
 def read_issue(options: RunOptions, identifier: str) -> Issue:
     """Return the issue of that identifier or id. Raises SortieError where there is none."""
-    workflow = _load(options)
-    tracker = make_tracker(workflow, FreshSightings())
-    settings = workflow.settings.tracker
-    states = (*settings.active_states, *settings.terminal_states)
-    if settings.handoff_state is not None:
-        states += (settings.handoff_state,)
-    return _run(lambda: _find(tracker, states, identifier))
+    issue = _ask(_load(options), lambda tracker: tracker.find(identifier))
+    if issue is None:
+        raise SortieError(f"the tracker has no issue {identifier}; look at its spelling")
+    return issue
 
 
 def _load(options: RunOptions) -> Workflow:
     """Read WORKFLOW.md, and have what the tracker logs go where the settings say."""
     workflow = load_workflow(options)
     settings = workflow.settings
-    configure(settings.logging.level, settings.logging.format, colours=options.colours)
+    configure(
+        settings.logging.level,
+        settings.logging.format,
+        colours=options.colours,
+        secrets=secrets_of(settings).values,
+    )
     return workflow
 
 
-async def _find(tracker: Tracker, states: tuple[str, ...], identifier: str) -> Issue:
-    for issue in await tracker.fetch_by_states(states):
-        if identifier in (issue.identifier, issue.id):
-            return issue
-    raise SortieError(
-        f"the tracker has no issue {identifier} in a state that WORKFLOW.md names; "
-        "look at its spelling and state"
-    )
+def _ask(workflow: Workflow, request: Callable[[Tracker], Awaitable[_T]]) -> _T:
+    """Make one request to the tracker, as the daemon would. Raises SortieError."""
+    sink = LogSink()
+
+    def publish(fact: Fact) -> None:
+        if isinstance(fact, AdapterCrashed):  # the answer tells the rest
+            sink(fact)
+
+    async def ask() -> _T:
+        async with open_tracker(workflow, FreshSightings(), publish) as tracker:
+            return await request(tracker)
+
+    with expected_failures():
+        return trio.run(ask)
 
 
 def _run(ask: Callable[[], Coroutine[Any, Any, _T]]) -> _T:

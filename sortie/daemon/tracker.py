@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+import traceback
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
+import trio
+
 from sortie import trackers
-from sortie.model import Sighting, StoreError
+from sortie.config import TrackerSettings
+from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
+from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
 from sortie.store import Store
-from sortie.trackers import Tracker
+from sortie.telemetry import Publish, facts
+from sortie.trackers import Tracker, TrackerAdapter, TrackerContext, TrackerStates
 from sortie.workflow import Workflow
+
+OPEN_LIMIT = 60.0
+"""Seconds that an adapter has to become ready, in which it asks the tracker nothing."""
 
 
 class StoredSightings:
@@ -36,19 +46,61 @@ class FreshSightings:
         return {issue_id: Sighting(first_seen=now, changed_at=now) for issue_id in digests}
 
 
-def make_tracker(workflow: Workflow, sightings: trackers.Sightings) -> Tracker:
-    """Make the tracker that the settings name."""
-    settings = workflow.settings
-    adapter = trackers.ADAPTERS.load(settings.tracker.kind)
-    api_key = settings.tracker.api_key
-    return adapter.create(
-        trackers.TrackerContext(
-            settings=settings.block(adapter.block_name),
-            directory=workflow.path.parent,
-            sightings=sightings,
-            endpoint=settings.tracker.endpoint,
-            api_key=api_key.reveal() if api_key is not None else None,
-            project=settings.tracker.project,
-            query_filter=settings.tracker.query_filter,
-        )
+def states_of(settings: TrackerSettings) -> TrackerStates:
+    """Return the states that the settings name."""
+    return TrackerStates(
+        active=settings.active_states,
+        terminal=settings.terminal_states,
+        in_progress=settings.in_progress_state,
+        handoff=settings.handoff_state,
+    )
+
+
+@asynccontextmanager
+async def open_tracker(
+    workflow: Workflow, sightings: trackers.Sightings, publish: Publish
+) -> AsyncIterator[GuardedTracker]:
+    """Hold the tracker open that the settings name. Raises TrackerError where it cannot be used."""
+    adapter = trackers.ADAPTERS.load(workflow.settings.tracker.kind)
+    context = _context(workflow, adapter, sightings)
+    async with AsyncExitStack() as stack:
+        # The scope stays around what the adapter opens, such as a nursery, until that is closed.
+        opening = stack.enter_context(trio.CancelScope())
+        opening.deadline = trio.current_time() + OPEN_LIMIT
+        tracker = await _entered(stack, adapter, context, publish)
+        opening.deadline = float("inf")
+        yield GuardedTracker(tracker, publish)
+        return
+    message = f"the {adapter.kind} tracker was not ready within {OPEN_LIMIT:g} s"
+    raise TrackerError(TrackerErrorKind.UNAVAILABLE, message)
+
+
+async def _entered(
+    stack: AsyncExitStack, adapter: TrackerAdapter, context: TrackerContext, publish: Publish
+) -> Tracker:
+    try:
+        return await stack.enter_async_context(adapter.open(context))
+    except SortieError:
+        raise
+    except Exception as exc:  # the edge: an adapter's bug
+        publish(facts.AdapterCrashed(where="open", traceback=traceback.format_exc()))
+        message = f"the {adapter.kind} tracker could not be opened: {type(exc).__name__}"
+        raise TrackerError(TrackerErrorKind.UNAVAILABLE, message) from exc
+
+
+def _context(
+    workflow: Workflow, adapter: TrackerAdapter, sightings: trackers.Sightings
+) -> TrackerContext:
+    settings = workflow.settings.tracker
+    api_key, defaults = settings.api_key, adapter.optional
+    return TrackerContext(
+        settings=workflow.settings.block(adapter.block_name),
+        directory=workflow.path.parent,
+        sightings=sightings,
+        states=states_of(settings),
+        progress=progress,
+        endpoint=settings.endpoint or defaults.get("endpoint"),
+        api_key=api_key.reveal() if api_key is not None else defaults.get("api_key"),
+        project=settings.project or defaults.get("project"),
+        query_filter=settings.query_filter or defaults.get("query_filter"),
     )

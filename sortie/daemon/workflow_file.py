@@ -7,9 +7,9 @@ from functools import cache
 from sortie import agents, trackers
 from sortie.adapters import BrokenAdapter
 from sortie.agents import AgentAdapter
-from sortie.config import SECTIONS, BlockSchema, Schemas
+from sortie.config import SECTIONS, BlockSchema, Schemas, TrackerSchema
 from sortie.daemon.options import RunOptions
-from sortie.trackers import TrackerAdapter
+from sortie.trackers import Capability, TrackerAdapter
 from sortie.workflow import Workflow, load
 
 
@@ -22,7 +22,8 @@ def schemas() -> Schemas:
         for section, port in ports
         for kind, adapter in port.found.items()
     ]
-    found: dict[str, dict[str, BlockSchema]] = {section: {} for section, _ in ports}
+    agent_blocks: dict[str, BlockSchema] = {}
+    tracker_blocks: dict[str, TrackerSchema] = {}
     broken: dict[tuple[str, str], str] = {}
     taken = {"db_path", *SECTIONS}
     for _, section, kind, adapter in sorted(every, key=lambda each: each[0]):  # built in first
@@ -32,14 +33,25 @@ def schemas() -> Schemas:
             broken[section, kind] = f"its block {adapter.block_name!r} is another's name"
         else:
             taken.add(adapter.block_name)
-            found[section][kind] = _block_of(adapter)
-    return Schemas(agents=found["agent"], trackers=found["tracker"], broken=broken)
+            if isinstance(adapter, TrackerAdapter):
+                tracker_blocks[kind] = _tracker_block(adapter)
+            else:
+                agent_blocks[kind] = _agent_block(adapter)
+    return Schemas(agents=agent_blocks, trackers=tracker_blocks, broken=broken)
 
 
-def _block_of(adapter: AgentAdapter | TrackerAdapter) -> BlockSchema:
-    if isinstance(adapter, TrackerAdapter):
-        return BlockSchema(block_name=adapter.block_name, model=adapter.block)
+def _agent_block(adapter: AgentAdapter) -> BlockSchema:
     return BlockSchema(block_name=adapter.block_name, model=adapter.block, warn=adapter.warn)
+
+
+def _tracker_block(adapter: TrackerAdapter) -> TrackerSchema:
+    return TrackerSchema(
+        block_name=adapter.block_name,
+        model=adapter.block,
+        required=adapter.required,
+        known=frozenset(adapter.optional),
+        has_labels=Capability.LABELS in adapter.capabilities,
+    )
 
 
 def load_workflow(options: RunOptions) -> Workflow:

@@ -1,72 +1,88 @@
-"""Asking the tracker: every request is bounded, timed, and answered, whatever it raises."""
+"""A tracker as the rest of the program asks it: bounded, timed, left alone when it wants to be.
+
+Rule 1: every request ends, with an answer that is what it is declared to be or with a TrackerError.
+Rule 2: no request is made before the time has passed for which the tracker asked to be left alone.
+"""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TypeVar
 
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
-from sortie.orchestrator.tracker_answers import Complain, sound_issues, sound_move, sound_read
+from sortie.orchestrator.tracker_answers import (
+    Complain,
+    sound_issue,
+    sound_issues,
+    sound_move,
+    sound_read,
+)
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
-from sortie.trackers import IssuesRead, Overview, Tracker
+from sortie.trackers import IssuesRead, Overview, Tracker, TrackerStates
+
+PATIENCE = 60.0
+"""Seconds without an answer or progress after which a request is given up."""
+
+LONGEST_REQUEST = 600.0
+"""Seconds after which a request is given up, whatever progress it makes."""
+
+LONGEST_REST = 3600.0
+"""Seconds for which a tracker is left alone at most, even if it asks for more."""
+
+CHANGES_PAUSE = 60.0
+"""Seconds after which a tracker that could not tell of changes is asked again to do so."""
 
 _TOLD_AT_MOST = 1000
 """Complaints that are remembered, so that a broken adapter fills neither log nor memory."""
 
-PATIENCE = 60.0
-"""Seconds after which a tracker that does not answer is taken to be unavailable."""
-
 _T = TypeVar("_T")
 
+_patience: ContextVar[trio.CancelScope | None] = ContextVar("_patience", default=None)
 
-async def ask(operation: str, request: Callable[[], Awaitable[_T]], publish: Publish) -> _T:
-    """Make one request. Raises TrackerError for every failure, a crash of the adapter included."""
-    began, error = trio.current_time(), "nobody waited for the answer any more"
-    try:
-        with trio.fail_after(PATIENCE):
-            answer = await request()
-        error = ""
-        return answer
-    except TrackerError as exc:
-        if (shortage := shortage_behind(exc)) is not None:
-            note(shortage)
-        error = str(exc)
-        raise
-    except trio.TooSlowError as exc:
-        error = f"the tracker did not answer within {PATIENCE:g} s ({operation})"
-        raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
-    except Exception as exc:  # the edge: an adapter's bug is one failed answer
-        shortage = shortage_behind(exc)
-        if shortage is not None:
-            note(shortage)
-            error = f"the tracker could not be asked ({operation}): {shortage}"
-            raise TrackerError(TrackerErrorKind.CLOSED, error) from exc
-        error = f"the tracker adapter crashed ({operation}): {type(exc).__name__}"
-        publish(facts.AdapterCrashed(where=operation, traceback=traceback.format_exc()))
-        raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
-    finally:
-        publish(
-            facts.TrackerAsked(
-                operation=operation,
-                result="error" if error else "success",
-                seconds=trio.current_time() - began,
-                error=error or None,
-            )
-        )
+
+def progress() -> None:
+    """Tell that the request to which this task belongs gets on: its patience begins anew."""
+    if (scope := _patience.get()) is not None:
+        scope.deadline = trio.current_time() + PATIENCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """A time in which the tracker wants to be left alone; ``until`` is in trio's time."""
+
+    until: float
+    error: str
 
 
 class GuardedTracker:
-    """A tracker whose every request goes through ``ask``, and whose answers are what they are
-    declared to be: an adapter's bug must not reach the scheduler."""
+    """A tracker whose bugs, silence and rate limits reach the rest of the program as TrackerError.
+
+    What an adapter raises as ``retry_after`` leaves here as a number of seconds, LONGEST_REST at
+    most, or None.
+    """
 
     def __init__(self, tracker: Tracker, publish: Publish) -> None:
         self._tracker = tracker
         self._publish = publish
         self._told: set[str] = set()
+        self._rest = Rest(until=float("-inf"), error="")
+        self._lists_under_way = 0
+
+    @property
+    def rest(self) -> Rest | None:
+        """Until when the tracker is left alone, None where it may be asked."""
+        return self._rest if self._rest.until > trio.current_time() else None
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether a request for candidates is under way."""
+        return self._lists_under_way > 0
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """See Tracker."""
@@ -75,7 +91,11 @@ class GuardedTracker:
             answer = await self._tracker.fetch_candidates(states)
             return sound_issues(answer, self._complaining("fetch_candidates"))
 
-        return await ask("fetch_candidates", request, self._publish)
+        self._lists_under_way += 1
+        try:
+            return await self._ask("fetch_candidates", request)
+        finally:
+            self._lists_under_way -= 1
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
         """See Tracker."""
@@ -84,16 +104,19 @@ class GuardedTracker:
             answer = await self._tracker.fetch_by_ids(ids)
             return sound_read(answer, ids, self._complaining("fetch_by_ids"))
 
-        return await ask("fetch_by_ids", request, self._publish)
+        answer = await self._ask("fetch_by_ids", request)
+        for error in answer.failed.values():
+            self._heed(error)
+        return answer
 
-    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
+    async def find(self, name: str) -> Issue | None:
         """See Tracker."""
 
-        async def request() -> Sequence[Issue]:
-            answer = await self._tracker.fetch_by_states(states)
-            return sound_issues(answer, self._complaining("fetch_by_states"))
+        async def request() -> Issue | None:
+            answer = await self._tracker.find(name)
+            return None if answer is None else sound_issue(answer)
 
-        return await ask("fetch_by_states", request, self._publish)
+        return await self._ask("find", request)
 
     async def transition(self, issue: Issue, state: str) -> Issue:
         """See Tracker."""
@@ -101,11 +124,34 @@ class GuardedTracker:
         async def request() -> Issue:
             return sound_move(await self._tracker.transition(issue, state), issue)
 
-        return await ask("transition", request, self._publish)
+        return await self._ask("transition", request)
 
     async def comment(self, issue: Issue, body: str) -> None:
         """See Tracker."""
-        await ask("comment", lambda: self._tracker.comment(issue, body), self._publish)
+        await self._ask("comment", lambda: self._tracker.comment(issue, body))
+
+    async def changed(self) -> None:
+        """See Tracker; returns only where issues may have changed, whatever fails meanwhile."""
+        while True:
+            await trio.sleep_until(self._rest.until)
+            try:
+                return await self._tracker.changed()
+            except TrackerError as exc:
+                self._heed(exc)
+            except Exception:  # the edge: as for every request
+                self._complaining("changed")(traceback.format_exc())
+            await trio.sleep(CHANGES_PAUSE)
+
+    def configure(self, states: TrackerStates) -> None:
+        """See Tracker; an adapter's bug refuses the reload."""
+        try:
+            self._tracker.configure(states)
+        except TrackerError:
+            raise
+        except Exception as exc:  # the edge: as for every request
+            self._publish(facts.AdapterCrashed(where="configure", traceback=traceback.format_exc()))
+            message = f"the tracker adapter crashed (configure): {type(exc).__name__}"
+            raise TrackerError(TrackerErrorKind.INVALID, message) from exc
 
     def overview(self) -> Overview:
         """See Tracker; an adapter's bug makes it an empty one."""
@@ -114,6 +160,57 @@ class GuardedTracker:
         except Exception:  # the edge: as for every request
             self._complaining("overview")(traceback.format_exc())
             return Overview()
+
+    async def _ask(self, operation: str, request: Callable[[], Awaitable[_T]]) -> _T:
+        """Make one request. Raises TrackerError for every failure, an adapter's crash included."""
+        if (rest := self.rest) is not None:
+            await trio.lowlevel.checkpoint()
+            left = rest.until - trio.current_time()
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, rest.error, retry_after=left)
+        began, error = trio.current_time(), "nobody waited for the answer any more"
+        try:
+            answer = await _bounded(request)
+            error = ""
+            return answer
+        except TrackerError as exc:
+            if (shortage := shortage_behind(exc)) is not None:
+                note(shortage)
+            self._heed(exc)
+            error = str(exc)
+            raise
+        except trio.TooSlowError as exc:
+            error = f"the tracker did not answer within {PATIENCE:g} s ({operation})"
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
+        except Exception as exc:  # the edge: an adapter's bug is one failed answer
+            shortage = shortage_behind(exc)
+            if shortage is not None:
+                note(shortage)
+                error = f"the tracker could not be asked ({operation}): {shortage}"
+                raise TrackerError(TrackerErrorKind.CLOSED, error) from exc
+            error = f"the tracker adapter crashed ({operation}): {type(exc).__name__}"
+            self._publish(facts.AdapterCrashed(where=operation, traceback=traceback.format_exc()))
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
+        finally:
+            self._publish(
+                facts.TrackerAsked(
+                    operation=operation,
+                    result="error" if error else "success",
+                    seconds=trio.current_time() - began,
+                    error=error or None,
+                )
+            )
+
+    def _heed(self, error: TrackerError) -> None:
+        """Leave the tracker alone for as long as it says, if it says so and within reason."""
+        asked = error.retry_after
+        if not isinstance(asked, int | float) or not asked > 0:
+            error.retry_after = None
+            return
+        seconds = error.retry_after = min(float(asked), LONGEST_REST)
+        until = trio.current_time() + seconds
+        if until <= self._rest.until:
+            return
+        self._rest = Rest(until=until, error=str(error))
 
     def _complaining(self, operation: str) -> Complain:
         """Return how to tell of what is wrong in an answer: each thing once."""
@@ -127,3 +224,13 @@ class GuardedTracker:
             self._publish(facts.AdapterCrashed(where=operation, traceback=flaw))
 
         return complain
+
+
+async def _bounded(request: Callable[[], Awaitable[_T]]) -> _T:
+    """Wait for an answer as long as ``progress`` is called in time. Raises TooSlowError."""
+    with trio.fail_after(LONGEST_REQUEST), trio.fail_after(PATIENCE) as scope:
+        token = _patience.set(scope)
+        try:
+            return await request()
+        finally:
+            _patience.reset(token)

@@ -52,14 +52,20 @@ def sound_read(answer: IssuesRead, ids: Collection[IssueId], complain: Complain)
     return IssuesRead(issues=tuple(found.values()), failed=failed)
 
 
-def sound_move(answer: object, issue: Issue) -> Issue:
-    """Return an issue after its transition. Raises TypeError for anything else."""
+def sound_issue(answer: object) -> Issue:
+    """Return an issue. Raises TypeError for anything else."""
     if (flaw := flaw_of(answer)) is not None:
         raise TypeError(flaw)
     assert isinstance(answer, Issue)
-    if answer.id != issue.id:
-        raise TypeError(f"issue {issue.id!r} was moved, and {answer.id!r} came back")
     return answer
+
+
+def sound_move(answer: object, issue: Issue) -> Issue:
+    """Return an issue after its transition. Raises TypeError for anything else."""
+    moved = sound_issue(answer)
+    if moved.id != issue.id:
+        raise TypeError(f"issue {issue.id!r} was moved, and {moved.id!r} came back")
+    return moved
 
 
 def flaw_of(item: object) -> str | None:

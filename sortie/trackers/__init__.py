@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+import trio
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
@@ -25,7 +28,7 @@ class IssuesRead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unreadable:
+class UnreadableIssue:
     """Something in the tracker that is meant as an issue and cannot be given as one.
 
     ``message`` begins with the place; ``names`` are those by which people may ask for it.
@@ -40,22 +43,58 @@ class Overview:
     """What the last answers told of issues, whatever their states; empty before the first."""
 
     issues: tuple[Issue, ...] = ()
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableIssue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackerStates:
+    """The states that the settings name, by what they mean; ``state_key`` compares them."""
+
+    active: tuple[str, ...] = ()
+    terminal: tuple[str, ...] = ()
+    in_progress: str | None = None
+    handoff: str | None = None
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All of them, in the order of a life of an issue, each spelling once."""
+        names = (*self.active, self.in_progress, self.handoff, *self.terminal)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+class Capability(StrEnum):
+    """What some trackers can do and others cannot; the contract suite asks for what is declared."""
+
+    LIST_COMMENTS = "list_comments"  # lists hold the issues' comments; a re-read always does
+    BLOCKERS = "blockers"
+    LABELS = "labels"
+    FREE_STATES = "free_states"  # an issue can be in, and be moved to, states that nobody named
+    COMPARE_AND_SET = "compare_and_set"  # of several moves out of one state only one is made
+    CHANGES = "changes"  # ``changed`` returns
+    RATE_LIMITS = "rate_limits"  # errors say how long the tracker wants to be left alone
 
 
 class Tracker(Protocol):
-    """An issue tracker. Every request raises TrackerError and nothing else that is expected."""
+    """An issue tracker. Every request raises TrackerError and nothing else that is expected.
+
+    The guard around it gives up a request that neither ends nor calls ``progress`` of its context
+    for a minute, and makes none while the tracker wants to be left alone: an adapter neither
+    sleeps nor tries again by itself. Requests are made at once, and may be cancelled.
+    """
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the issues in these states, with their blockers' states, in any order."""
         ...
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
-        """Read these issues again, whatever their states."""
+        """Read these issues again, whatever their states, with their comments."""
         ...
 
-    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return all issues in these states."""
+    async def find(self, name: str) -> Issue | None:
+        """Return the issue with that identifier or id and its comments; None: there is none.
+
+        Raises TrackerError (INVALID) where there is one that cannot be read.
+        """
         ...
 
     async def transition(self, issue: Issue, state: str) -> Issue:
@@ -69,12 +108,26 @@ class Tracker(Protocol):
         """Add a comment to an issue."""
         ...
 
+    async def changed(self) -> None:
+        """Return once issues may have changed since the last call, so that they are listed early.
+
+        A tracker that is not told of changes waits for ever, as this one does.
+        """
+        await trio.sleep_forever()
+
+    def configure(self, states: TrackerStates) -> None:
+        """Take over the states that a reload has changed; requests under way may use either.
+
+        Raises TrackerError where they cannot be told apart in this tracker: the reload is refused.
+        """
+        del states  # this one tells none apart
+
     def overview(self) -> Overview:
         """Return at once what is known of all issues, those included that no list gives.
 
         A tracker that is not told of them all knows those that it came across.
         """
-        ...
+        return Overview()
 
 
 class Sightings(Protocol):
@@ -90,12 +143,15 @@ class TrackerContext:
     """What an adapter is made from; relative paths in ``settings`` are already absolute.
 
     ``settings`` is the adapter's own block; ``endpoint``, ``api_key``, ``project`` and
-    ``query_filter`` come from ``tracker``.
+    ``query_filter`` come from ``tracker``, or are the adapter's defaults. ``progress`` is called
+    in a long request with each step of it, such as a page: its time limit begins anew.
     """
 
     settings: BaseModel
     directory: Path  # of WORKFLOW.md
     sightings: Sightings
+    states: TrackerStates
+    progress: Callable[[], object] = lambda: None
     endpoint: str | None = None
     api_key: str | None = field(default=None, repr=False)
     project: str | None = None
@@ -104,12 +160,21 @@ class TrackerContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerAdapter:
-    """What an adapter's folder offers; ``block`` is the schema of its block, ``block_name``."""
+    """What an adapter's folder offers; ``block`` is the schema of its block, ``block_name``.
+
+    ``open`` is entered once and left at the end; it makes no request, and raises TrackerError
+    where the settings cannot be used. Of ``endpoint``, ``api_key``, ``project`` and
+    ``query_filter`` of ``tracker`` those in ``required`` must be set, those in ``optional`` may be
+    and have these defaults, and the others mean nothing to this tracker.
+    """
 
     kind: str
     block_name: str
     block: type[BaseModel]
-    create: Callable[[TrackerContext], Tracker]
+    open: Callable[[TrackerContext], AbstractAsyncContextManager[Tracker]]
+    required: frozenset[str] = frozenset()
+    optional: Mapping[str, str | None] = field(default_factory=dict)
+    capabilities: frozenset[Capability] = frozenset()
 
 
 ADAPTERS = Adapters(__name__, TrackerAdapter)

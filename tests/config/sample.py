@@ -19,6 +19,7 @@ from sortie.config import (
     Secret,
     Settings,
     Surroundings,
+    TrackerSchema,
     decode,
 )
 from sortie.workflow.front_matter import split_workflow
@@ -69,8 +70,10 @@ def warn(robot: Robot) -> Sequence[tuple[str, str]]:
 SCHEMAS = Schemas(
     agents={"kiro": BlockSchema(block_name="robot", model=Robot, warn=warn)},
     trackers={
-        "file": BlockSchema(block_name="file", model=Files),
-        "board": BlockSchema(block_name="board", model=Board),
+        "file": TrackerSchema(
+            block_name="file", model=Files, known=frozenset({"endpoint", "api_key", "project"})
+        ),
+        "board": TrackerSchema(block_name="board", model=Board),
     },
 )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.config.sample import GOOD, around, decoded, findings
+from sortie.config import Schemas, TrackerSchema, decode
+from tests.config.sample import GOOD, SCHEMAS, Board, around, decoded, findings, tree
 
 STATES = """\
 tracker:
@@ -177,3 +178,72 @@ def test_limits_for_states_that_no_setting_names_are_told() -> None:
         'did you mean "Todo"?',
         f"W:9:69: warning: {key}.review: limits nothing: it is none of active_states; known: Todo",
     ]
+
+
+HUB = Schemas(
+    agents=SCHEMAS.agents,
+    trackers={
+        "hub": TrackerSchema(
+            block_name="hub",
+            model=Board,
+            required=frozenset({"project", "api_key"}),
+            known=frozenset({"endpoint"}),
+            has_labels=False,
+        )
+    },
+)
+HUB_WORKFLOW = """\
+robot: {{trust_all: true}}
+tracker:
+  kind: hub
+  active_states: [Todo]
+  handoff_state: Review
+{keys}"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("  project: p\n  api_key: $KEY\n  endpoint: https://example.org\n", []),
+        (
+            "  endpoint: https://example.org\n",
+            [
+                "W:3:3: tracker.api_key: is required by the hub tracker",
+                "W:3:3: tracker.project: is required by the hub tracker",
+            ],
+        ),
+        (
+            "  api_key: $KEY\n  project: $UNSET\n",
+            [
+                "W:3:3: tracker.project: is required by the hub tracker",
+                "W:7:12: warning: tracker.project: $UNSET is not set or empty, so the key counts "
+                "as missing",
+            ],
+        ),
+        (
+            "  api_key: $KEY\n  project: 7\n",
+            ["W:7:12: tracker.project: needs a text, not 7; put it in quotes"],
+        ),
+        (
+            "  project: p\n  api_key: $KEY\n  query_filter: is:open\n",
+            [
+                "W:8:17: warning: tracker.query_filter: means nothing to the hub tracker, "
+                "and is ignored"
+            ],
+        ),
+        (
+            "  project: p\n  api_key: $KEY\n  required_labels: [agent]\n",
+            [
+                "W:8:3: tracker.required_labels: would keep every issue from being worked on: "
+                "the hub tracker has no labels"
+            ],
+        ),
+    ],
+)
+def test_a_tracker_says_which_keys_it_needs_and_knows(keys: str, found: list[str]) -> None:
+    """What is missing is told where the block stands, once; what means nothing is a warning."""
+    result = decode(
+        tree(HUB_WORKFLOW.format(keys=keys)), schemas=HUB, around=around({"KEY": "hunter2hunter2"})
+    )
+
+    assert [str(problem) for problem in result.problems] == found

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Collection, Sequence
 
 import pytest
 import trio
 
-from sortie.model import TrackerError, TrackerErrorKind
-from sortie.orchestrator.guarded_tracker import ask
+from sortie.model import Issue, TrackerError, TrackerErrorKind
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.resources import Shortages, keep_account
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
+from tests.trackers.fake import FakeTracker
+
+
+class Raising(FakeTracker):
+    """A tracker whose lists fail with an error."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self._raised = error
+
+    async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
+        await trio.lowlevel.checkpoint()
+        raise self._raised
 
 
 def translated() -> TrackerError:
@@ -28,12 +42,8 @@ async def test_a_shortage_that_a_request_meets_is_on_the_account(error: Exceptio
     shortages = Shortages()
     keep_account(shortages)
 
-    async def request() -> None:
-        await trio.lowlevel.checkpoint()
-        raise error
-
     with pytest.raises(TrackerError):
-        await ask("fetch_candidates", request, told.append)
+        await GuardedTracker(Raising(error), told.append).fetch_candidates(["todo"])
 
     assert ["limit of open files" in sentence for sentence in shortages.shortages] == [True]
     assert [type(fact) for fact in told] == [facts.TrackerAsked]
@@ -44,12 +54,10 @@ async def test_a_bug_of_an_adapter_is_one_failed_answer() -> None:
     secret; the traceback is told of as a fact."""
     told: list[Fact] = []
 
-    async def request() -> None:
-        await trio.lowlevel.checkpoint()
-        raise KeyError("a secret")
+    guarded = GuardedTracker(Raising(KeyError("a secret")), told.append)
 
     with pytest.raises(TrackerError) as caught:
-        await ask("fetch_candidates", request, told.append)
+        await guarded.fetch_candidates(["todo"])
 
     sentence = "the tracker adapter crashed (fetch_candidates): KeyError"
     assert (caught.value.kind, str(caught.value)) == (TrackerErrorKind.UNAVAILABLE, sentence)

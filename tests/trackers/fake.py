@@ -19,7 +19,7 @@ from sortie.model import (
     same_state,
     state_key,
 )
-from sortie.trackers import IssuesRead, Overview, Unreadable
+from sortie.trackers import IssuesRead, Overview, Tracker, UnreadableIssue
 
 AUTHOR = "sortie"
 
@@ -35,7 +35,7 @@ class Moved:
     after: str
 
 
-class FakeTracker:
+class FakeTracker(Tracker):
     """Issues in memory, and what the world does to them.
 
     Rule 1: a read answers with the world as it was when it was asked, however slow it is.
@@ -59,6 +59,8 @@ class FakeTracker:
         self._issues: dict[IssueId, Issue] = {}
         self._lost: dict[IssueId, Issue] = {}
         self._journeys: dict[IssueId, list[str]] = {}
+        self._change = trio.Event()
+        self._changes = self._changes_told = 0
         for issue in issues:
             self.put(issue)
 
@@ -67,6 +69,8 @@ class FakeTracker:
     def put(self, issue: Issue) -> Issue:
         """Add an issue, or put it in another's place."""
         self._issues[issue.id] = issue
+        self._changes += 1
+        self._change.set()
         journey = self._journeys.setdefault(issue.id, [])
         if not journey or not same_state(journey[-1], issue.state):
             journey.append(issue.state)
@@ -88,10 +92,6 @@ class FakeTracker:
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the readable issues in these states."""
-        return await self.fetch_by_states(states)
-
-    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return the readable issues in these states."""
         wanted = {state_key(state) for state in states}
         chosen = [
             self._with_blockers(issue)
@@ -109,6 +109,16 @@ class FakeTracker:
         await self._answer()
         return IssuesRead(issues=issues, failed=failed)
 
+    async def find(self, name: str) -> Issue | None:
+        """Return the issue of that identifier or id."""
+        found = [i for i in self._issues.values() if name in (i.identifier, i.id)]
+        await self._answer()
+        if not found:
+            return None
+        if (kind := self.unreadable.get(found[0].id)) is not None:
+            raise self._error(kind)
+        return self._with_blockers(found[0])
+
     async def transition(self, issue: Issue, state: str) -> Issue:
         """Move an issue, if it is where the caller believes it to be."""
         await self._answer()
@@ -125,12 +135,20 @@ class FakeTracker:
         remark = Comment(author=AUTHOR, body=body, created_at=EPOCH)
         self.put(replace(present, comments=(*present.comments, remark)))
 
+    async def changed(self) -> None:
+        """Return once an issue was put since the last call."""
+        while self._changes == self._changes_told:
+            self._change = trio.Event()
+            await self._change.wait()
+        await trio.lowlevel.checkpoint()
+        self._changes_told = self._changes
+
     def overview(self) -> Overview:
         """Return the issues as they are; the unreadable ones by their ids."""
         return Overview(
             issues=tuple(i for i in self._issues.values() if i.id not in self.unreadable),
             unreadable=tuple(
-                Unreadable(message=f"{i}: it is {kind}", names=frozenset({i}))
+                UnreadableIssue(message=f"{i}: it is {kind}", names=frozenset({i}))
                 for i, kind in self.unreadable.items()
             ),
         )

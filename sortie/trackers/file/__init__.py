@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from sortie.config import PathText
-from sortie.trackers import TrackerAdapter, TrackerContext
+from sortie.trackers import Capability, TrackerAdapter, TrackerContext
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.tracker import FileTracker
 
@@ -21,13 +23,27 @@ class FileSettings(BaseModel):
     path: PathText
 
 
-def create(context: TrackerContext) -> FileTracker:
-    """Make the tracker of a ``file`` block."""
+@asynccontextmanager
+async def open_tracker(context: TrackerContext) -> AsyncIterator[FileTracker]:
+    """Make the tracker of a ``file`` block; it holds nothing open."""
     settings = context.settings
     assert isinstance(settings, FileSettings)
-    return FileTracker(
-        IssueFiles(Path(settings.path)), context.sightings, lambda: datetime.now(UTC)
-    )
+    files = IssueFiles(Path(settings.path))
+    yield FileTracker(files, context.sightings, lambda: datetime.now(UTC))
 
 
-ADAPTER = TrackerAdapter(kind="file", block_name="file", block=FileSettings, create=create)
+ADAPTER = TrackerAdapter(
+    kind="file",
+    block_name="file",
+    block=FileSettings,
+    open=open_tracker,
+    capabilities=frozenset(
+        {
+            Capability.LIST_COMMENTS,
+            Capability.BLOCKERS,
+            Capability.LABELS,
+            Capability.FREE_STATES,
+            Capability.COMPARE_AND_SET,
+        }
+    ),
+)

@@ -37,7 +37,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gone:
+class GoneIssue:
     """An issue that no file holds any more: its ids, the last one last, and how to know it."""
 
     ids: tuple[IssueId, ...]
@@ -60,7 +60,7 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class ReadFailure:
     """Why an issue that exists cannot be given."""
 
     kind: TrackerErrorKind
@@ -82,25 +82,25 @@ class Reading:
     found: Mapping[IssueId, Found] = field(default_factory=dict)
     files: Mapping[IssueId, str] = field(default_factory=dict)  # names of those found
     identifiers: Mapping[str, Found] = field(default_factory=dict)
-    troubles: Mapping[IssueId, Trouble] = field(default_factory=dict)
+    troubles: Mapping[IssueId, ReadFailure] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
     ignored: tuple[Complaint, ...] = ()
-    gone: tuple[Gone, ...] = ()
+    gone: tuple[GoneIssue, ...] = ()
 
 
-def index(documents: Mapping[str, Document], gone: tuple[Gone, ...] = ()) -> Reading:
+def index(documents: Mapping[str, Document], gone: tuple[GoneIssue, ...] = ()) -> Reading:
     """Put documents together: what two of them claim belongs to neither."""
     holders = [(doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, Found)]
     found = {entry.issue.id: entry for _, entry in holders}
     files = {entry.issue.id: doc.name for doc, entry in holders}
     identifiers = {entry.issue.identifier: entry for entry in found.values()}
     complaints: list[Complaint] = []
-    troubles: dict[IssueId, Trouble] = {}
+    troubles: dict[IssueId, ReadFailure] = {}
     if len(found) < len(holders) or len(identifiers) < len(found):
         for complaint, ids in _clashes(entry for _, entry in holders):
             complaints.append(complaint)
             for issue_id in ids:
-                trouble = Trouble(kind=TrackerErrorKind.INVALID, message=complaint.message)
+                trouble = ReadFailure(kind=TrackerErrorKind.INVALID, message=complaint.message)
                 troubles.setdefault(issue_id, trouble)
         found = {i: entry for i, entry in found.items() if i not in troubles}
         identifiers = {entry.issue.identifier: entry for entry in found.values()}
@@ -119,7 +119,7 @@ def index(documents: Mapping[str, Document], gone: tuple[Gone, ...] = ()) -> Rea
                     )
                 )
                 if entry.id is not None and entry.id not in found:
-                    trouble = Trouble(kind=entry.kind, message=entry.message)
+                    trouble = ReadFailure(kind=entry.kind, message=entry.message)
                     troubles.setdefault(entry.id, trouble)
     return Reading(
         documents=documents,

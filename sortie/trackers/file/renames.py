@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sortie.trackers.file.documents import Found
-from sortie.trackers.file.issue_index import Document, Gone
+from sortie.trackers.file.issue_index import Document, GoneIssue
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""
@@ -26,8 +26,8 @@ has been all before it."""
 
 
 def traced(
-    documents: Mapping[str, Document], known: Mapping[str, Document], gone: tuple[Gone, ...]
-) -> tuple[Mapping[str, Document], tuple[Gone, ...]]:
+    documents: Mapping[str, Document], known: Mapping[str, Document], gone: tuple[GoneIssue, ...]
+) -> tuple[Mapping[str, Document], tuple[GoneIssue, ...]]:
     """Give documents the ids that their issues had, and return what is gone by now."""
     present = {document.known_id() for document in documents.values()}
     vanished = [
@@ -45,10 +45,10 @@ def traced(
     return traced_ones, gone
 
 
-def _gone(document: Document) -> Gone:
+def _gone(document: Document) -> GoneIssue:
     issue_id = document.known_id()
     assert issue_id is not None
-    return Gone(
+    return GoneIssue(
         ids=(*document.formerly, issue_id),
         file=document.file,
         digest=document.digest,
@@ -56,7 +56,7 @@ def _gone(document: Document) -> Gone:
     )
 
 
-def _with_former(document: Document, old: Document | None, gone: tuple[Gone, ...]) -> Document:
+def _with_former(document: Document, old: Document | None, gone: tuple[GoneIssue, ...]) -> Document:
     own = document.known_id()
     if own is None:
         return document
@@ -76,7 +76,7 @@ def _with_former(document: Document, old: Document | None, gone: tuple[Gone, ...
     return replace(document, formerly=former, entries=entries)
 
 
-def _may_be(gone: Gone, document: Document) -> bool:
+def _may_be(gone: GoneIssue, document: Document) -> bool:
     """Tell whether what is gone and what is new are the same file, text or title."""
     same_file = gone.file is not None and gone.file == document.file
     same_title = gone.title is not None and gone.title == _title(document)

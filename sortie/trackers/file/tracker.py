@@ -20,7 +20,7 @@ from sortie.model import (
     state_key,
 )
 from sortie.resources import run_in_thread
-from sortie.trackers import IssuesRead, Overview, Sightings, Unreadable
+from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.documents import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
@@ -37,7 +37,7 @@ _ISSUES_AT_ONCE = 100  # some milliseconds of work, after which other tasks have
 log = structlog.get_logger()
 
 
-class FileTracker:
+class FileTracker(Tracker):
     """A directory of Markdown issues or a JSON list of them, as a tracker.
 
     Rule 1: every answer is from a look at the files that began after the question.
@@ -60,10 +60,6 @@ class FileTracker:
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """Return the issues in these states, with their blockers' states, in any order."""
-        return await self.fetch_by_states(states)
-
-    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return all issues in these states, with their blockers' states."""
         wanted = {state_key(state) for state in states}
         reading = await self._look()
         chosen = [found for found in reading.found.values() if found.state_key in wanted]
@@ -76,6 +72,17 @@ class FileTracker:
         chosen = [reading.found[i] for i in wanted if i in reading.found]
         failed = {i: reading.troubles[i].error() for i in wanted if i in reading.troubles}
         return IssuesRead(issues=tuple(await self._issues(reading, chosen)), failed=failed)
+
+    async def find(self, name: str) -> Issue | None:
+        """Return the issue of that identifier, or else of that id."""
+        reading = await self._look()
+        found = reading.identifiers.get(name) or reading.found.get(IssueId(name))
+        if found is not None:
+            return (await self._issues(reading, [found]))[0]
+        for complaint in reading.complaints:
+            if name in complaint.names:
+                raise TrackerError(TrackerErrorKind.INVALID, complaint.message)
+        return None
 
     async def transition(self, issue: Issue, state: str) -> Issue:
         """Write a state into an issue's file and return the issue as it stands then."""
@@ -100,7 +107,7 @@ class FileTracker:
         return Overview(
             issues=tuple(found.issue for found in reading.found.values()),
             unreadable=tuple(
-                Unreadable(message=c.message, names=c.names) for c in reading.complaints
+                UnreadableIssue(message=c.message, names=c.names) for c in reading.complaints
             ),
         )
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers import IssuesRead, Overview
+from sortie.trackers import IssuesRead, Overview, Tracker
 from tests.sim.system.plug import Plug
 from tests.sim.system.trace import Trace
 from tests.trackers.fake import FakeTracker
@@ -62,7 +62,7 @@ class Tracked:
         self.past = tuple(self.truth._issues.values())
 
 
-class SimTracker:
+class SimTracker(Tracker):
     """A Tracker of one life."""
 
     def __init__(self, tracked: Tracked, plug: Plug) -> None:
@@ -73,9 +73,9 @@ class SimTracker:
         """See Tracker; a list may lag behind."""
         return await self._ask(lambda: self._list(states))
 
-    async def fetch_by_states(self, states: Collection[str]) -> Sequence[Issue]:
+    async def find(self, name: str) -> Issue | None:
         """See Tracker."""
-        return await self._ask(lambda: self._list(states))
+        return await self._ask(lambda: self._tracked.truth.find(name))
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
         """See Tracker; an issue may be missed that is there."""
@@ -105,9 +105,9 @@ class SimTracker:
     async def _list(self, states: Collection[str]) -> Sequence[Issue]:
         tracked = self._tracked
         if not self._happens(tracked.line.lagging):
-            return await tracked.truth.fetch_by_states(states)
+            return await tracked.truth.fetch_candidates(states)
         tracked.trace.note("tracker", "lists what was")
-        return await FakeTracker(tracked.past).fetch_by_states(states)
+        return await FakeTracker(tracked.past).fetch_candidates(states)
 
     async def _transition(self, issue: Issue, state: str) -> Issue:
         self._refuse()
