@@ -287,3 +287,12 @@ def test_each_end_is_commented_on_as_what_it_was(end: RunEnd, told: list[str]) -
     comments = only(driver.end(run.run_id, end), do.PostComment)
 
     assert [c.lifecycle for c in comments if isinstance(c, do.PostComment)] == told
+
+
+@pytest.mark.parametrize("end", [PORT_EXIT, Finished(finish=Finish.TURNS_USED)])
+def test_nothing_is_commented_on_unasked(end: RunEnd) -> None:
+    """A policy that says nothing of comments wants none."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+
+    assert only(driver.end(run.run_id, end), do.PostComment) == []

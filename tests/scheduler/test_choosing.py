@@ -9,6 +9,8 @@ import pytest
 
 from sortie.model import (
     Blocker,
+    ErrorKind,
+    Failed,
     Finish,
     Finished,
     HoldReason,
@@ -209,6 +211,24 @@ def test_a_missing_program_is_probed_once_and_stops_the_rest() -> None:
 
     assert names(starts(decisions)) == ["a"]
     assert starts(again) == []
+
+
+def test_a_missing_program_that_a_hold_tells_of_is_not_probed_again() -> None:
+    """Once the fault is on record with one issue, no other one is tried in vain."""
+    driver = Driver()
+    missing = "kiro-cli was not found"
+    driver.put(issue("a"), issue("b"))
+    driver.tell(ev.TimePassed())
+    (run,) = starts(
+        driver.settle(driver.tell(ev.CandidatesFetched((issue("a"), issue("b")), missing)))
+    )
+    driver.end(run.run_id, Failed(kind=ErrorKind.AGENT_NOT_FOUND, message=missing))
+
+    again = driver.settle(driver.tell(ev.CandidatesFetched((issue("a"), issue("b")), missing)))
+    why = driver.scheduler.explain(issue("b"), driver.now)
+
+    assert starts(again) == []
+    assert Verdict("agent", missing) in why
 
 
 def test_a_skipped_poll_dispatches_nothing_even_from_the_last_fetch() -> None:
