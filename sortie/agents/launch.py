@@ -43,7 +43,7 @@ async def check_workspace(transport: Transport, workspace: str) -> None:
     if "\0" in workspace or not PurePosixPath(workspace).is_absolute():
         raise _invalid(f"the session's workspace {workspace!r} is not an absolute path")
     try:
-        usable = await transport.contained("/", workspace)
+        usable = await transport.files.contained("/", workspace)
     except TransportError as error:
         raise AgentError(
             ErrorKind.RESPONSE_ERROR,

@@ -109,22 +109,8 @@ class Process(Protocol):
         ...
 
 
-class Transport(Protocol):
-    """One host's directories and processes; ``host`` is its name, ``local`` for this machine."""
-
-    @property
-    def host(self) -> str: ...
-
-    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        """Start a program; leaving the block, for whatever reason, ends its whole tree.
-
-        Raises ProgramNotFound, or TransportError where it could not be started.
-        """
-        ...
-
-    async def resolve_program(self, name: str, path: str | None = None) -> str:
-        """Return the absolute path of an executable; raise ProgramNotFound."""
-        ...
+class Files(Protocol):
+    """One host's directories and small files."""
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name`` (mode 0700) inside the real root; return its real path and whether
@@ -160,6 +146,26 @@ class Transport(Protocol):
 
     async def remove_file(self, directory: str, name: str) -> None:
         """Remove a file (a link or FIFO too, never what it points to) below a directory, if any."""
+        ...
+
+
+class Transport(Protocol):
+    """One host's files and processes; ``host`` is its name, ``local`` for this machine."""
+
+    @property
+    def host(self) -> str: ...
+    @property
+    def files(self) -> Files: ...
+
+    def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
+        """Start a program; leaving the block, for whatever reason, ends its whole tree.
+
+        Raises ProgramNotFound, or TransportError where it could not be started.
+        """
+        ...
+
+    async def resolve_program(self, name: str, path: str | None = None) -> str:
+        """Return the absolute path of an executable; raise ProgramNotFound."""
         ...
 
     async def sweep(

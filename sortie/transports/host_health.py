@@ -7,10 +7,18 @@ else happens on the host; while some of them stay, the host is in trouble.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
 
@@ -23,11 +31,12 @@ from sortie.model import (
     TransportError,
 )
 from sortie.resources import note, shortage_behind
-from sortie.transports import Command, Process, Transport
+from sortie.transports import Command, Files, Process, Transport
 
 COOKIE = "SORTIE_RUN_ID"
 _OWED_GRACE = 5.0
-_T = TypeVar("_T")
+T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +62,9 @@ class MonitoredTransport:
         owed: set[RunId] | None = None,
         hold: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
+        self.files = MonitoredFiles(self, transport.files, hold)
         self._transport = transport
         self._watch = watch
-        self._hold = hold
         self._owed = set() if owed is None else owed
         self._paying = trio.Lock()
         self._well = False
@@ -76,7 +85,7 @@ class MonitoredTransport:
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[Process]:
-        await self._pay()
+        await self.settle()
         started = False
         try:
             async with self._transport.process(command) as process:
@@ -101,12 +110,12 @@ class MonitoredTransport:
     ) -> int:
         """See the port. Where the host cannot be asked now, it is before its next use."""
         try:
-            return await self._ask(self._transport.sweep(run_ids, grace=grace, roots=roots))
+            return await self.ask(self._transport.sweep(run_ids, grace=grace, roots=roots))
         except HostError:
             self._owed |= set(run_ids)
             raise
 
-    async def _pay(self) -> None:
+    async def settle(self) -> None:
         """End what may be left of earlier runs. Raises HostError where that cannot be done now."""
         if not self._owed:
             return
@@ -119,7 +128,7 @@ class MonitoredTransport:
             if not owed:
                 return
             try:
-                count = await self._ask(self._transport.sweep(owed, grace=_OWED_GRACE))
+                count = await self.ask(self._transport.sweep(owed, grace=_OWED_GRACE))
             except ProcessesLeft as exc:
                 trouble = HostError(HostTrouble.OCCUPIED, f"{exc} (on host {self.host})")
                 self._is_troubled(trouble)
@@ -134,48 +143,19 @@ class MonitoredTransport:
 
     async def clear(self, path: str, *, grace: float) -> int:
         """See the port."""
-        await self._pay()
-        return await self._ask(self._transport.clear(path, grace=grace))
+        await self.settle()
+        return await self.ask(self._transport.clear(path, grace=grace))
 
     async def occupied(self, path: str) -> Sequence[int]:
         """See the port."""
-        return await self._ask(self._transport.occupied(path))
+        return await self.ask(self._transport.occupied(path))
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """See the port."""
-        return await self._ask(self._transport.resolve_program(name, path))
+        return await self.ask(self._transport.resolve_program(name, path))
 
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        """See the port."""
-        await self._pay()
-        if self._hold is not None:
-            await self._ask(self._hold(root))
-        return await self._ask(self._transport.make_directory(root, name))
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        """See the port."""
-        await self._pay()
-        if self._hold is not None:
-            await self._ask(self._hold(root))
-        return await self._ask(self._transport.remove_directory(root, name))
-
-    async def contained(self, root: str, path: str) -> bool:
-        """See the port."""
-        return await self._ask(self._transport.contained(root, path))
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        """See the port."""
-        return await self._ask(self._transport.read_file(directory, name, limit))
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        """See the port."""
-        await self._ask(self._transport.write_file(directory, name, content))
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        """See the port."""
-        await self._ask(self._transport.remove_file(directory, name))
-
-    async def _ask(self, request: Awaitable[_T]) -> _T:
+    async def ask(self, request: Awaitable[T]) -> T:
+        """Await a request to the host, and note how that went."""
         try:
             answer = await request
         except HostError as exc:
@@ -197,3 +177,50 @@ class MonitoredTransport:
             return
         self._well = False
         self._watch.troubled(self.host, error)
+
+
+def _asked(
+    method: Callable[Concatenate[Files, P], Awaitable[T]],
+) -> Callable[Concatenate[MonitoredFiles, P], Coroutine[Any, Any, T]]:
+    """Return an operation that is passed on, and noted."""
+
+    async def ask(self: MonitoredFiles, /, *args: P.args, **options: P.kwargs) -> T:
+        operation = getattr(self.files, method.__name__)
+        return await self.monitored.ask(operation(*args, **options))
+
+    return ask
+
+
+class MonitoredFiles:
+    """Passes everything on to the files of a monitored host."""
+
+    contained = _asked(Files.contained)
+    read_file = _asked(Files.read_file)
+    write_file = _asked(Files.write_file)
+    remove_file = _asked(Files.remove_file)
+
+    def __init__(
+        self,
+        monitored: MonitoredTransport,
+        files: Files,
+        hold: Callable[[str], Awaitable[None]] | None,
+    ) -> None:
+        self.monitored = monitored
+        self.files = files
+        self._hold = hold
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """See the port."""
+        await self._prepare(root)
+        return await self.monitored.ask(self.files.make_directory(root, name))
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """See the port."""
+        await self._prepare(root)
+        return await self.monitored.ask(self.files.remove_directory(root, name))
+
+    async def _prepare(self, root: str) -> None:
+        """End what earlier runs left on the host, and make the root ours."""
+        await self.monitored.settle()
+        if self._hold is not None:
+            await self.monitored.ask(self._hold(root))

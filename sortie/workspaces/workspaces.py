@@ -70,14 +70,14 @@ class Workspaces:
     async def reach(self) -> None:
         """Prove that the host can be asked."""
         with _workspace_errors():
-            await self._transport.contained(self._root, self._root)
+            await self._transport.files.contained(self._root, self._root)
 
     async def check(self) -> None:
         """Make the root if need be, and prove that something can be made in it."""
         with _workspace_errors():
             await self._have_root()
-            await self._transport.write_file(self._root, _PROBE, b"")
-            await self._transport.remove_file(self._root, _PROBE)
+            await self._transport.files.write_file(self._root, _PROBE, b"")
+            await self._transport.files.remove_file(self._root, _PROBE)
 
     async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
         """Return an issue's workspace, made or reused, in which nobody lives.
@@ -99,7 +99,7 @@ class Workspaces:
             if not created:  # nobody can live yet in what is new
                 reaped += await self._clear(made, grace)
             if created:
-                await self._transport.write_file(made, _IGNORE_FILE, _IGNORE_ALL)
+                await self._transport.files.write_file(made, _IGNORE_FILE, _IGNORE_ALL)
             else:
                 await self._keep_ignored(made)
         host = self._transport.host
@@ -108,7 +108,7 @@ class Workspaces:
     async def complete(self, workspace: Workspace) -> None:
         """Note that all that makes a new workspace usable was done."""
         with _workspace_errors():
-            await self._transport.remove_file(self._root, _marker(workspace.key))
+            await self._transport.files.remove_file(self._root, _marker(workspace.key))
 
     async def verify(self, path: str) -> None:
         """Check that a workspace is still where it has to be; call it before each launch.
@@ -116,7 +116,7 @@ class Workspaces:
         Raises NotInRootError where it is not, and WorkspaceError where that cannot be told.
         """
         with _workspace_errors():
-            if not await self._transport.contained(self._root, path):
+            if not await self._transport.files.contained(self._root, path):
                 await self.recognise()  # a root that is away is nothing that this issue did
                 raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
@@ -138,46 +138,46 @@ class Workspaces:
         """
         with _workspace_errors():
             try:
-                content = await self._transport.read_file(path, STATUS_FILE, STATUS_LIMIT)
+                content = await self._transport.files.read_file(path, STATUS_FILE, STATUS_LIMIT)
             except TransportError:
-                await self._transport.remove_file(path, STATUS_FILE)
+                await self._transport.files.remove_file(path, STATUS_FILE)
                 raise
             if content is None:
                 return None
-            await self._transport.remove_file(path, STATUS_FILE)
+            await self._transport.files.remove_file(path, STATUS_FILE)
         lines = content.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in lines if line.strip()), "")
 
     async def clear_status(self, path: str) -> None:
         """Delete a status file that an earlier run left."""
         with _workspace_errors():
-            await self._transport.remove_file(path, STATUS_FILE)
+            await self._transport.files.remove_file(path, STATUS_FILE)
 
     async def _have_root(self) -> None:
         """Make the root, and in it the directory for the markers, unless it is known."""
         if not await self.recognise():
-            await self._transport.make_directory(self._root, _INCOMPLETE)
+            await self._transport.files.make_directory(self._root, _INCOMPLETE)
 
     async def _make(self, key: str) -> tuple[str, bool]:
         """Make a workspace, marked as incomplete from before it exists; or take what is there."""
         path = os.path.join(self._root, key)
-        if await self._transport.contained(self._root, path):
-            return await self._transport.make_directory(self._root, key)
-        await self._transport.write_file(self._root, _marker(key), b"")
+        if await self._transport.files.contained(self._root, path):
+            return await self._transport.files.make_directory(self._root, key)
+        await self._transport.files.write_file(self._root, _marker(key), b"")
         try:
-            made, created = await self._transport.make_directory(self._root, key)
+            made, created = await self._transport.files.make_directory(self._root, key)
         except TransportError:
-            if not await self._transport.contained(self._root, path):
-                await self._transport.remove_file(self._root, _marker(key))
+            if not await self._transport.files.contained(self._root, path):
+                await self._transport.files.remove_file(self._root, _marker(key))
             raise
         if not created:
             # Somebody else made it in between; it must not be taken for incomplete.
             with trio.CancelScope(shield=True):
-                await self._transport.remove_file(self._root, _marker(key))
+                await self._transport.files.remove_file(self._root, _marker(key))
         return made, created
 
     async def _is_incomplete(self, key: str) -> bool:
-        return await self._transport.read_file(self._root, _marker(key), 1) is not None
+        return await self._transport.files.read_file(self._root, _marker(key), 1) is not None
 
     async def _clear(self, path: str, grace: float) -> int:
         try:
@@ -193,18 +193,20 @@ class Workspaces:
                 f"could not remove {path}: these processes live in it:"
                 f" {', '.join(str(pid) for pid in sorted(pids))}; end them first"
             )
-        removed = await self._transport.remove_directory(self._root, key)
-        await self._transport.remove_file(self._root, _marker(key))
+        removed = await self._transport.files.remove_directory(self._root, key)
+        await self._transport.files.remove_file(self._root, _marker(key))
         return removed
 
     async def _keep_ignored(self, path: str) -> None:
         """Keep git from seeing what is in the workspace's own ``.sortie`` directory."""
         try:
-            content = await self._transport.read_file(path, _IGNORE_FILE, len(_IGNORE_ALL) + 1)
+            content = await self._transport.files.read_file(
+                path, _IGNORE_FILE, len(_IGNORE_ALL) + 1
+            )
         except TransportError:
             content = None  # a link or the like: replaced, not written through
         if content != _IGNORE_ALL:
-            await self._transport.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
+            await self._transport.files.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
 
 
 def _marker(key: str) -> str:

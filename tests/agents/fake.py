@@ -158,7 +158,7 @@ class FakeAgent:
         await trio.sleep(self.start_seconds)
         if self.refusals[identifier]:
             raise self.refusals[identifier].pop(0)
-        if not params.workspace.startswith("/") or not await params.transport.contained(
+        if not params.workspace.startswith("/") or not await params.transport.files.contained(
             "/", params.workspace
         ):
             raise AgentError(ErrorKind.INVALID_WORKSPACE_CWD, f"no directory {params.workspace!r}")
@@ -275,7 +275,7 @@ async def _complete(step: Completes, handle: FakeSession, on_event: OnEvents) ->
 async def _leave_status(status: str | None, handle: FakeSession) -> None:
     if status is not None:
         params = handle.params
-        await params.transport.write_file(params.workspace, ".sortie/status", status.encode())
+        await params.transport.files.write_file(params.workspace, ".sortie/status", status.encode())
 
 
 async def _mutter(on_event: OnEvents) -> None:

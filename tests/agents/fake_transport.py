@@ -14,6 +14,7 @@ import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
+from tests.transports.fake_files import FakeFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +109,11 @@ class FakeTransport:
     ) -> None:
         self._script = script
         self._programs = {"kiro-cli": "/bin/kiro-cli"} if programs is None else programs
-        self._directories = directories
         self._ending = ending
         self._asking = asking
+        self.files = FakeFiles(directories)
+        if asking:
+            self.files.faults["contained"] = asking
         self._host = host
         self.commands: list[Command] = []
         self.left_running = 0
@@ -148,27 +151,6 @@ class FakeTransport:
         if name not in self._programs:
             raise ProgramNotFound(f"{name} was not found on {path}")
         return self._programs[name]
-
-    async def contained(self, root: str, path: str) -> bool:
-        await trio.lowlevel.checkpoint()
-        if self._asking:
-            raise self._asking
-        return root == "/" and path in self._directories
-
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        raise NotImplementedError
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        raise NotImplementedError
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        raise NotImplementedError
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        raise NotImplementedError
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        raise NotImplementedError
 
     async def clear(self, path: str, *, grace: float) -> int:
         raise NotImplementedError

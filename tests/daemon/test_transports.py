@@ -34,7 +34,7 @@ def _nobody(_: object) -> None:
 
 async def trouble(fleet: TransportPool) -> str:
     with pytest.raises(HostError) as caught:
-        await fleet.transport(NOWHERE, settings()).contained("/", "/tmp")
+        await fleet.transport(NOWHERE, settings()).files.contained("/", "/tmp")
     return str(caught.value)
 
 
@@ -76,8 +76,8 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
             await remote.sweep([RunId("run-1")], grace=0.0)
         inner.faults.clear()
         monkeypatch.setattr(inner, "sweep", end_two)
-        await remote.make_directory("/w", "a")
-        await remote.make_directory("/w", "b")
+        await remote.files.make_directory("/w", "a")
+        await remote.files.make_directory("/w", "b")
 
     assert told == [facts.OrphansReaped(where="host", count=2)]
 

@@ -28,7 +28,7 @@ async def test_a_finished_issues_workspace_is_removed(clock: MockClock) -> None:
     (hook,) = world.transport.ran
     assert (hook.script, hook.cwd) == ("before_remove", f"{ROOT}/A")
     assert hook.env["SORTIE_ISSUE_IDENTIFIER"] == "A"
-    assert f"{ROOT}/A" not in world.transport.directories
+    assert f"{ROOT}/A" not in world.transport.files.directories
     assert (await world.store.recover()).workspaces == ()
 
 
@@ -43,7 +43,7 @@ async def test_a_failing_before_remove_removes_all_the_same(clock: MockClock, ho
 
     (told,) = world.of(facts.HookCompleted)
     assert told.result in ("failed", "timeout")
-    assert f"{ROOT}/A" not in world.transport.directories
+    assert f"{ROOT}/A" not in world.transport.files.directories
 
 
 async def test_a_failing_removal_is_retried(clock: MockClock) -> None:
@@ -86,7 +86,7 @@ async def test_no_workspace_is_removed_under_a_process(clock: MockClock) -> None
 
     async with world.life():
         failed = await world.until(facts.WorkspaceRemoved)
-        there = f"{ROOT}/A" in world.transport.directories
+        there = f"{ROOT}/A" in world.transport.files.directories
         world.transport.squatters.clear()
         await world.until(facts.WorkspaceRemoved, 2)
 
@@ -105,7 +105,7 @@ async def test_a_start_removes_what_was_finished_meanwhile(clock: MockClock) -> 
     async with world.life():
         await world.until(facts.WorkspaceRemoved)
 
-    assert f"{ROOT}/A" not in world.transport.directories
+    assert f"{ROOT}/A" not in world.transport.files.directories
     assert (await world.store.recover()).holds == ()
 
 
@@ -120,4 +120,4 @@ async def test_a_stop_while_a_workspace_is_made_leaves_none_behind(clock: MockCl
         await world.until(facts.WorkspaceRemoved)
 
     assert world.agent.begun == []
-    assert f"{ROOT}/A" not in world.transport.directories
+    assert f"{ROOT}/A" not in world.transport.files.directories

@@ -39,14 +39,14 @@ async def test_a_root_that_goes_between_two_turns_holds_its_runs(clock: MockCloc
 
     async with world.life() as orchestrator:
         await world.until(facts.AgentLaunched)
-        before = set(world.transport.directories)
-        world.transport.directories = {d for d in before if not d.startswith(ROOT)}
+        before = set(world.transport.files.directories)
+        world.transport.files.directories = {d for d in before if not d.startswith(ROOT)}
         world.readiness = Readiness(fault="the root is gone")
         world.tracker.put(issue("b"))
         held = await world.until(facts.IssueHeld)
         await trio.sleep(600)
         launched = len(world.agent.launched_at)
-        world.transport.directories, world.readiness = before, Readiness()
+        world.transport.files.directories, world.readiness = before, Readiness()
         orchestrator.apply(world.settings, policy_of(world.settings))
         await world.until(facts.TransitionCompleted, 2)
 

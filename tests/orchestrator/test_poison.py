@@ -162,7 +162,7 @@ async def test_a_workspace_that_cannot_be_removed_takes_no_slot(clock: MockClock
 
     assert done_at < 10
     assert cleaning.error == "busy"
-    assert f"{ROOT}/A" not in world.transport.directories
+    assert f"{ROOT}/A" not in world.transport.files.directories
 
 
 async def test_an_issue_that_can_never_be_reread_does_not_keep_its_slot(clock: MockClock) -> None:

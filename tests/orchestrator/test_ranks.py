@@ -16,15 +16,15 @@ from tests.worker.rig import issue
 
 
 def watch(world: World, method: str) -> dict[str, list[int]]:
-    """Return the ranks with which a method of the transport is called, by the path's last name."""
+    """Return the ranks with which a method of the files is called, by the path's last name."""
     seen: dict[str, list[int]] = defaultdict(list)
-    original: Callable[..., Awaitable[object]] = getattr(world.transport, method)
+    original: Callable[..., Awaitable[object]] = getattr(world.transport.files, method)
 
     async def watched(root: str, path: str) -> object:
         seen[os.path.basename(path)].append(rank())
         return await original(root, path)
 
-    setattr(world.transport, method, watched)
+    setattr(world.transport.files, method, watched)
     return seen
 
 

@@ -125,7 +125,7 @@ async def test_an_issue_that_became_inactive_is_stopped(clock: MockClock) -> Non
         assert dict(orchestrator.snapshot().claims) == {}
 
     assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.INACTIVE]
-    assert f"{ROOT}/A" in world.transport.directories
+    assert f"{ROOT}/A" in world.transport.files.directories
     assert world.of(facts.RetryScheduled) == []
 
 

@@ -1,4 +1,4 @@
-"""A transport in memory: directories and files as sets and dicts, shell scripts by table.
+"""A transport in memory: FakeFiles, and shell scripts by table.
 
 It has no real processes, links, modes or real paths, so it cannot stand in for a real transport
 where those are what matters; ``test_fake`` says what it keeps of the port.
@@ -8,7 +8,6 @@ Its verdicts are ``alive`` (processes that outlived their block) and ``ran``.
 from __future__ import annotations
 
 import math
-import posixpath
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,9 +24,9 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Exit, Stdin
+from tests.transports.fake_files import FakeFiles
 
 FIRST_PID = 1 << 25
-NAME_LIMIT = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +154,8 @@ class FakeTransport:
 
     ``scripts`` maps the text of ``sh -c`` to what it does; an unknown one exits with 127. Switches:
     ``faults`` maps a method's name to what it raises, ``pauses`` to the seconds that it takes
-    first; ``odd`` holds paths of files that are links, FIFOs or the like; ``squatters`` maps a
-    directory to pids of strangers that live in it, ``leftovers`` to those that runs left there.
-    ``note`` is told of each process.
+    first, those of ``files`` too; ``squatters`` maps a directory to pids of strangers that live in
+    it, ``leftovers`` to those that runs left there. ``note`` is told of each process.
     """
 
     def __init__(
@@ -170,11 +168,9 @@ class FakeTransport:
     ) -> None:
         self.scripts = dict(scripts or {})
         self.programs: dict[str, str] = {}
-        self.directories = {"/", *directories}
-        self.files: dict[str, bytes] = {}
-        self.odd: set[str] = set()
-        self.faults: dict[str, Exception] = {}
-        self.pauses: dict[str, float] = {}
+        self.files = FakeFiles(directories)
+        self.faults = self.files.faults
+        self.pauses = self.files.pauses
         self.squatters: dict[str, list[int]] = {}
         self.leftovers: dict[str, list[int]] = {}
         self.alive: list[FakeProcess] = []
@@ -199,15 +195,15 @@ class FakeTransport:
     @asynccontextmanager
     async def process(self, command: Command) -> AsyncIterator[FakeProcess]:
         """Start a script; leaving the block ends it."""
-        await self._turn_up("process")
+        await self.files.begin("process")
         if command.argv[0] not in ("/bin/sh", "sh"):
             raise ProgramNotFound(f"could not start {command.argv[0]}: there is no such program")
-        if command.cwd not in self.directories:
+        if command.cwd not in self.files.directories:
             raise TransportError(f"could not start {command.argv[0]}: no directory {command.cwd}")
         script = command.argv[2]
         does = self.scripts.get(script, Does(status=127, output=b"not found\n"))
         for name, content in does.leaves.items():
-            await self.write_file(command.cwd, name, content)
+            await self.files.write_file(command.cwd, name, content)
         self._pid += 1
         process = FakeProcess(self._pid, command, does, lambda: self.hurried)
         self.alive.append(process)
@@ -225,7 +221,7 @@ class FakeTransport:
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the path of a program of ``programs``."""
-        await self._turn_up("resolve_program")
+        await self.files.begin("resolve_program")
         if name not in self.programs:
             raise ProgramNotFound(f"no program {name!r} on {path}")
         return self.programs[name]
@@ -238,7 +234,7 @@ class FakeTransport:
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
         """End the processes of these runs."""
-        await self._turn_up("sweep")
+        await self.files.begin("sweep")
         recorded = roots or {}
         wanted = frozenset(run_ids) | recorded.keys()
         self.swept.append(wanted)
@@ -250,7 +246,7 @@ class FakeTransport:
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End the left-overs that live in a directory; name the squatters."""
-        await self._turn_up("clear")
+        await self.files.begin("clear")
         inside = [home for home in self.leftovers if _lies_in(home, path)]
         ended = sum(len(self.leftovers.pop(home)) for home in inside)
         pids = await self.occupied(path)
@@ -262,7 +258,7 @@ class FakeTransport:
 
     async def occupied(self, path: str) -> list[int]:
         """Return who lives in a directory."""
-        await self._turn_up("occupied")
+        await self.files.begin("occupied")
         homes = [(p.command.cwd, p.identity.pid) for p in self.alive]
         for others in (self.squatters, self.leftovers):
             homes += [(home, pid) for home, pids in others.items() for pid in pids]
@@ -274,76 +270,6 @@ class FakeTransport:
         for process in self.alive:
             process.hurry()
 
-    # WorkspaceIndex and files
-
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        """Make ``root/name``."""
-        await self._turn_up("make_directory")
-        path = _inside(root, name)
-        if path in self.files or path in self.odd:
-            raise TransportError(f"could not make {path}: it exists and is no directory")
-        is_new = path not in self.directories
-        self._make(path)
-        return path, is_new
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        """Remove ``root/name`` with all it holds."""
-        await self._turn_up("remove_directory")
-        path = _inside(root, name)
-        if path in self.files or path in self.odd:
-            raise TransportError(f"could not remove {path}: it is no directory")
-        was_there = path in self.directories
-        below = f"{path}/"
-        self.directories = {d for d in self.directories if d != path and not d.startswith(below)}
-        self.files = {f: c for f, c in self.files.items() if not f.startswith(below)}
-        self.odd = {f for f in self.odd if not f.startswith(below)}
-        return was_there
-
-    async def contained(self, root: str, path: str) -> bool:
-        """Tell whether ``path`` is a directory inside ``root``."""
-        await self._turn_up("contained")
-        real = posixpath.normpath(path)
-        below = posixpath.normpath(root).rstrip("/") + "/"
-        return real in self.directories and real != "/" and real.startswith(below)
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        """Return the beginning of a file."""
-        await self._turn_up("read_file")
-        path = _below(directory, name)
-        if path in self.odd or path in self.directories:
-            raise TransportError(f"could not read {path}: it is no regular file")
-        content = self.files.get(path)
-        return None if content is None else content[:limit]
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        """Write a file, in the place of what is odd."""
-        await self._turn_up("write_file")
-        path = _below(directory, name)
-        if directory not in self.directories or path in self.directories:
-            raise TransportError(f"could not write {path}")
-        self._make(posixpath.dirname(path))
-        self.odd.discard(path)
-        self.files[path] = content
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        """Remove a file, if any."""
-        await self._turn_up("remove_file")
-        path = _below(directory, name)
-        if path in self.directories:
-            raise TransportError(f"could not remove {path}: it is a directory")
-        self.odd.discard(path)
-        self.files.pop(path, None)
-
-    def _make(self, path: str) -> None:
-        while path not in self.directories:
-            self.directories.add(path)
-            path = posixpath.dirname(path)
-
-    async def _turn_up(self, method: str) -> None:
-        await trio.sleep(self.pauses.get(method, 0.0))
-        if method in self.faults:
-            raise self.faults[method]
-
 
 def _run_of(process: FakeProcess) -> str | None:
     return process.command.env.get("SORTIE_RUN_ID")
@@ -351,19 +277,6 @@ def _run_of(process: FakeProcess) -> str | None:
 
 def _lies_in(home: str, path: str) -> bool:
     return home == path or home.startswith(f"{path}/")
-
-
-def _inside(root: str, name: str) -> str:
-    if name in ("", ".", "..") or "/" in name or "\0" in name or len(name) > NAME_LIMIT:
-        raise TransportError(f"{name!r} is no name of a directory")
-    return posixpath.join(posixpath.normpath(root), name)
-
-
-def _below(directory: str, name: str) -> str:
-    parts = name.split("/")
-    if any(p in ("", ".", "..") or "\0" in p or len(p) > NAME_LIMIT for p in parts):
-        raise TransportError(f"{name!r} is no name of a file below a directory")
-    return posixpath.join(directory, name)
 
 
 NEVER = Does(seconds=math.inf)

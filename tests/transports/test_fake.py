@@ -35,16 +35,16 @@ async def test_directories_come_and_go(transport: Transport, tmp_path: Path) -> 
     root = f"{tmp_path}/root"
 
     answers = [
-        await transport.contained(root, f"{root}/A"),
-        await transport.make_directory(root, "A"),
-        await transport.make_directory(root, "A"),
-        await transport.contained(root, f"{root}/A"),
-        await transport.contained(root, f"{root}/A/.."),
-        await transport.contained("/", f"{root}/A"),
-        await transport.contained(f"{root}/A", f"{root}/A"),
-        await transport.remove_directory(root, "A"),
-        await transport.remove_directory(root, "A"),
-        await transport.contained(root, f"{root}/A"),
+        await transport.files.contained(root, f"{root}/A"),
+        await transport.files.make_directory(root, "A"),
+        await transport.files.make_directory(root, "A"),
+        await transport.files.contained(root, f"{root}/A"),
+        await transport.files.contained(root, f"{root}/A/.."),
+        await transport.files.contained("/", f"{root}/A"),
+        await transport.files.contained(f"{root}/A", f"{root}/A"),
+        await transport.files.remove_directory(root, "A"),
+        await transport.files.remove_directory(root, "A"),
+        await transport.files.contained(root, f"{root}/A"),
     ]
 
     path = f"{root}/A"
@@ -65,19 +65,19 @@ async def test_directories_come_and_go(transport: Transport, tmp_path: Path) -> 
 async def test_files_come_and_go(transport: Transport, tmp_path: Path) -> None:
     """Written with their directories, read to a limit, removed with the workspace."""
     root = f"{tmp_path}/root"
-    path, _ = await transport.make_directory(root, "A")
+    path, _ = await transport.files.make_directory(root, "A")
 
-    absent = await transport.read_file(path, ".sortie/status", 10)
-    await transport.write_file(path, ".sortie/status", b"one")
-    await transport.write_file(path, ".sortie/status", b"two words")
-    beginning = await transport.read_file(path, ".sortie/status", 3)
-    await transport.remove_file(path, ".sortie/status")
-    await transport.remove_file(path, ".sortie/status")
-    removed = await transport.read_file(path, ".sortie/status", 10)
-    await transport.write_file(path, "a/b/c", b"deep")
-    await transport.remove_directory(root, "A")
-    made_anew = await transport.make_directory(root, "A")
-    lost = await transport.read_file(path, "a/b/c", 10)
+    absent = await transport.files.read_file(path, ".sortie/status", 10)
+    await transport.files.write_file(path, ".sortie/status", b"one")
+    await transport.files.write_file(path, ".sortie/status", b"two words")
+    beginning = await transport.files.read_file(path, ".sortie/status", 3)
+    await transport.files.remove_file(path, ".sortie/status")
+    await transport.files.remove_file(path, ".sortie/status")
+    removed = await transport.files.read_file(path, ".sortie/status", 10)
+    await transport.files.write_file(path, "a/b/c", b"deep")
+    await transport.files.remove_directory(root, "A")
+    made_anew = await transport.files.make_directory(root, "A")
+    lost = await transport.files.read_file(path, "a/b/c", 10)
 
     assert (absent, beginning, removed, made_anew, lost) == (None, b"two", None, (path, True), None)
 
@@ -90,10 +90,10 @@ async def test_a_name_that_could_escape_is_refused(
     place = str(tmp_path)
 
     for refused in (
-        transport.make_directory(place, name),
-        transport.remove_directory(place, name),
-        transport.write_file(place, name, b"x"),
-        transport.remove_file(place, name),
+        transport.files.make_directory(place, name),
+        transport.files.remove_directory(place, name),
+        transport.files.write_file(place, name, b"x"),
+        transport.files.remove_file(place, name),
     ):
         with pytest.raises(TransportError):
             await refused
@@ -104,20 +104,20 @@ async def test_a_directory_is_no_file_and_a_file_no_directory(
 ) -> None:
     """What is in the way is an error and stays."""
     place = str(tmp_path)
-    await transport.make_directory(place, "folder")
-    await transport.write_file(place, "file", b"x")
+    await transport.files.make_directory(place, "folder")
+    await transport.files.write_file(place, "file", b"x")
 
     for refused in (
-        transport.make_directory(place, "file"),
-        transport.remove_directory(place, "file"),
-        transport.read_file(place, "folder", 10),
-        transport.write_file(place, "folder", b"x"),
-        transport.remove_file(place, "folder"),
+        transport.files.make_directory(place, "file"),
+        transport.files.remove_directory(place, "file"),
+        transport.files.read_file(place, "folder", 10),
+        transport.files.write_file(place, "folder", b"x"),
+        transport.files.remove_file(place, "folder"),
     ):
         with pytest.raises(TransportError):
             await refused
-    assert await transport.read_file(place, "file", 10) == b"x"
-    assert await transport.contained(place, f"{place}/folder")
+    assert await transport.files.read_file(place, "file", 10) == b"x"
+    assert await transport.files.contained(place, f"{place}/folder")
 
 
 def command(script: str, grace: float = 5.0, run: str = "run-1") -> Command:

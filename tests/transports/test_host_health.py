@@ -44,14 +44,14 @@ async def test_trouble_is_told_and_its_end_once(
     told = Told()
     watched = MonitoredTransport(inner, told.watch)
 
-    await watched.contained("/", "/w")
-    await watched.contained("/", "/w")
+    await watched.files.contained("/", "/w")
+    await watched.files.contained("/", "/w")
     inner.faults["contained"] = DOWN
     for _ in range(2):
         with pytest.raises(HostError):
-            await watched.contained("/", "/w")
+            await watched.files.contained("/", "/w")
     inner.faults.clear()
-    await watched.contained("/", "/w")
+    await watched.files.contained("/", "/w")
 
     assert told.all == [
         ("reached", None),
@@ -71,8 +71,8 @@ async def test_a_run_whose_link_was_lost_is_looked_for_before_the_next_use(
         async with watched.process(command()):
             raise LOST
 
-    await watched.make_directory("/w", "a")
-    await watched.make_directory("/w", "b")
+    await watched.files.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "b")
 
     assert inner.swept == [{RUN}]
     assert ("reaped", 0) in told.all
@@ -93,8 +93,8 @@ async def test_what_was_ended_is_told_once(autojump_clock: MockClock, inner: Fak
     with pytest.raises(HostError):
         async with watched.process(command()):
             raise LOST
-    await watched.make_directory("/w", "a")
-    await watched.make_directory("/w", "b")
+    await watched.files.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "b")
 
     assert asked == 3
     assert before == [("reached", None)]
@@ -111,8 +111,8 @@ async def test_a_host_that_stays_away_goes_on_owing(
     with pytest.raises(HostError):
         await watched.sweep([RUN], grace=1.0)
     with pytest.raises(HostError):
-        await watched.make_directory("/w", "a")
-    made_before = "/w/a" in inner.directories
+        await watched.files.make_directory("/w", "a")
+    made_before = "/w/a" in inner.files.directories
     inner.faults.clear()
 
     async with watched.process(command()) as process, trio.open_nursery() as nursery:
@@ -132,7 +132,7 @@ async def test_a_run_that_never_reached_its_host_owes_nothing(
         async with watched.process(command()):
             pass
 
-    await watched.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "a")
 
     assert inner.swept == []
 
@@ -146,7 +146,7 @@ async def test_a_program_that_could_not_be_ended_is_looked_for(
         async with watched.process(command()):
             raise TransportError("could not end process 7")
 
-    await watched.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "a")
 
     assert inner.swept == [{RUN}]
 
@@ -161,7 +161,7 @@ async def test_a_start_that_was_broken_off_and_left_somebody_is_looked_for(
         async with watched.process(command()):
             pass
 
-    await watched.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "a")
 
     assert inner.swept == [{RUN}]
 
@@ -176,10 +176,10 @@ async def test_what_stays_on_a_host_is_the_hosts_trouble(
 
     for _ in range(2):
         with pytest.raises(HostError, match="77") as caught:
-            await watched.make_directory("/w", "a")
+            await watched.files.make_directory("/w", "a")
         assert caught.value.trouble is HostTrouble.OCCUPIED
     inner.faults.clear()
-    await watched.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "a")
 
     assert [name for name, _ in told.all] == ["troubled", "troubled", "reached", "reaped"]
 
@@ -191,9 +191,9 @@ async def test_a_host_that_shows_no_processes_owes_nothing_for_ever(
     watched = MonitoredTransport(inner, Told().watch, {RUN})
     inner.faults["sweep"] = TransportError("it has no /proc")
 
-    await watched.make_directory("/w", "a")
+    await watched.files.make_directory("/w", "a")
     inner.faults.clear()
-    await watched.make_directory("/w", "b")
+    await watched.files.make_directory("/w", "b")
 
     assert inner.swept == []
 
@@ -208,7 +208,7 @@ async def test_those_who_wait_for_a_search_fail_with_it(
 
     async def use(name: str) -> None:
         with pytest.raises(HostError, match="refused"):
-            await watched.make_directory("/w", name)
+            await watched.files.make_directory("/w", name)
         failed.append(name)
 
     async with trio.open_nursery() as nursery:

@@ -27,14 +27,14 @@ async def test_a_workspace_goes_with_all_it_holds(clock: MockClock) -> None:
     """before_remove sees what is there; then nothing is."""
     rig = Rig(hooks={"before_remove": Does()})
     await rig.work()
-    await rig.transport.write_file(f"{ROOT}/A", "notes/one", b"1")
+    await rig.transport.files.write_file(f"{ROOT}/A", "notes/one", b"1")
 
     await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
 
     (hook,) = rig.transport.ran
     assert (hook.cwd, hook.env["SORTIE_WORKSPACE"]) == (f"{ROOT}/A", f"{ROOT}/A")
-    assert [path for path in rig.transport.files if path.startswith(f"{ROOT}/A/")] == []
-    assert f"{ROOT}/A" not in rig.transport.directories
+    assert [path for path in rig.transport.files.contents if path.startswith(f"{ROOT}/A/")] == []
+    assert f"{ROOT}/A" not in rig.transport.files.directories
 
 
 async def test_a_workspace_that_is_gone_is_fine(clock: MockClock) -> None:
@@ -50,12 +50,12 @@ async def test_a_workspace_below_an_earlier_root_is_removed_there(clock: MockClo
     """The recorded path counts, not the root of today's settings."""
     rig = Rig()
     await rig.work()
-    await rig.transport.make_directory("/old", "A")
+    await rig.transport.files.make_directory("/old", "A")
 
     await remove_workspace(rig.bench(), rig.issue, known(rig, "/old"), rig.facts.append)
 
-    assert "/old/A" not in rig.transport.directories
-    assert f"{ROOT}/A" in rig.transport.directories
+    assert "/old/A" not in rig.transport.files.directories
+    assert f"{ROOT}/A" in rig.transport.files.directories
 
 
 async def test_what_stays_is_an_error(clock: MockClock) -> None:
@@ -81,4 +81,4 @@ async def test_a_host_that_cannot_be_asked_keeps_its_workspace(clock: MockClock)
         await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
 
     assert rig.transport.ran == []
-    assert f"{ROOT}/A" in rig.transport.directories
+    assert f"{ROOT}/A" in rig.transport.files.directories

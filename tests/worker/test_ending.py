@@ -107,7 +107,7 @@ async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after:
         agent={"max_turns": 2},
     )
     rig.tracker.delay = rig.agent.start_seconds = 1.0
-    rig.transport.pauses = {"contained": 1.0, "read_file": 1.0}
+    rig.transport.pauses.update({"contained": 1.0, "read_file": 1.0})
 
     report = await rig.work_stopped_at(after)
 
@@ -117,7 +117,7 @@ async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after:
     rig.assert_nothing_open()
     entered = "runs before_run" in rig.journal
     assert ("runs after_run" in rig.journal) is entered
-    made = f"{ROOT}/A" in rig.transport.directories
+    made = f"{ROOT}/A" in rig.transport.files.directories
     known = [event for event in rig.told if isinstance(event, ev.WorkspaceMade)]
     assert len(known) == made
 
@@ -130,7 +130,7 @@ async def test_the_stops_reach_every_phase(clock: MockClock) -> None:
         agent={"max_turns": 2},
     )
     rig.tracker.delay = rig.agent.start_seconds = 1.0
-    rig.transport.pauses = {"contained": 1.0, "read_file": 1.0}
+    rig.transport.pauses.update({"contained": 1.0, "read_file": 1.0})
 
     report = await rig.work()
 
@@ -191,7 +191,7 @@ async def test_a_cut_at_any_moment_leaves_nothing_open(clock: MockClock, after: 
         agent={"max_turns": 2},
     )
     rig.tracker.delay = rig.agent.start_seconds = 1.0
-    rig.transport.pauses = {"contained": 1.0, "read_file": 1.0}
+    rig.transport.pauses.update({"contained": 1.0, "read_file": 1.0})
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(rig.work)

@@ -21,7 +21,7 @@ async def test_a_failing_after_create_takes_the_directory_with_it(clock: MockClo
     assert report.end == Failed(
         kind=ErrorKind.HOOK_FAILED, message="hook after_create: exit 3: no network"
     )
-    assert f"{ROOT}/A" not in rig.transport.directories
+    assert f"{ROOT}/A" not in rig.transport.files.directories
     assert [ran.script for ran in rig.transport.ran] == ["after_create"]
     assert [fact.error for fact in rig.of(facts.WorkspaceRemoved)] == [None]
     rig.assert_nothing_open()
@@ -37,7 +37,7 @@ async def test_an_after_create_that_was_stopped_is_done_anew(clock: MockClock) -
 
     assert (stopped.end, report.end) == (Stopped(), USED)
     assert len(rig.transport.processes_of("after_create")) == 2
-    assert f"{ROOT}/A/half" not in rig.transport.files
+    assert f"{ROOT}/A/half" not in rig.transport.files.contents
 
 
 async def test_a_failing_before_run_fails_the_run(clock: MockClock) -> None:
@@ -51,7 +51,7 @@ async def test_a_failing_before_run_fails_the_run(clock: MockClock) -> None:
     )
     assert [ran.script for ran in rig.transport.ran] == ["after_create", "before_run", "after_run"]
     assert rig.agent.begun == []
-    assert f"{ROOT}/A" in rig.transport.directories
+    assert f"{ROOT}/A" in rig.transport.files.directories
 
 
 async def test_a_hook_out_of_time_is_ended(clock: MockClock) -> None:

@@ -186,7 +186,7 @@ async def test_a_workspace_that_moved_away_is_not_used(clock: MockClock) -> None
     rig = Rig(agent={"max_turns": 5})
     rig.agent.scripts["A"] = [
         Completes(),
-        Completes(does=lambda: rig.transport.directories.discard(f"{ROOT}/A")),
+        Completes(does=lambda: rig.transport.files.directories.discard(f"{ROOT}/A")),
     ]
 
     report = await rig.work()

@@ -35,7 +35,7 @@ async def test_the_agents_word_ends_the_run(
 
     assert report == RunReport(end=Finished(finish=finish), turns=1, seconds=1.0)
     assert [fact.known for fact in rig.of(facts.StatusFileRead)] == [True]
-    assert "/root/A/.sortie/status" not in rig.transport.files
+    assert "/root/A/.sortie/status" not in rig.transport.files.contents
 
 
 async def test_the_agents_word_counts_after_a_timeout(clock: MockClock) -> None:
@@ -52,7 +52,7 @@ async def test_the_agents_word_counts_after_a_timeout(clock: MockClock) -> None:
 
 async def write_status_at(rig: Rig, seconds: float) -> None:
     await trio.sleep(seconds)
-    await rig.transport.write_file("/root/A", ".sortie/status", b"blocked")
+    await rig.transport.files.write_file("/root/A", ".sortie/status", b"blocked")
 
 
 async def test_an_unknown_word_is_a_warning(clock: MockClock) -> None:
@@ -72,20 +72,20 @@ async def test_a_status_file_that_is_a_link_is_a_warning(clock: MockClock) -> No
     """It is not read, it is removed, and the run goes on."""
     rig = Rig()
     path = "/root/A/.sortie/status"
-    rig.agent.scripts["A"] = [Completes(does=lambda: rig.transport.odd.add(path))]
+    rig.agent.scripts["A"] = [Completes(does=lambda: rig.transport.files.odd.add(path))]
 
     report = await rig.work()
 
     assert report.end == Finished(finish=Finish.TURNS_USED)
     assert [fact.known for fact in rig.of(facts.StatusFileRead)] == [False]
-    assert rig.transport.odd == set()
+    assert rig.transport.files.odd == set()
 
 
 async def test_an_old_word_does_not_count(clock: MockClock) -> None:
     """What stood in the status file before the run is removed unread."""
     rig = Rig()
     await rig.work()
-    await rig.transport.write_file("/root/A", ".sortie/status", b"blocked")
+    await rig.transport.files.write_file("/root/A", ".sortie/status", b"blocked")
 
     report = await rig.work()
 

@@ -13,6 +13,7 @@ import trio
 from sortie.model import NotInRootError, OccupiedError, RunId, TransportError, WorkspaceError
 from sortie.transports import Command
 from sortie.transports.local import LocalTransport
+from sortie.transports.local.files import LocalFiles
 from sortie.workspaces import Workspace, Workspaces
 from tests.transports.former import ESCAPE, killed_at_last, left_by
 from tests.transports.leftovers import is_alive
@@ -416,8 +417,8 @@ async def test_the_ignore_file_is_kept(workspaces: Workspaces, tmp_path: Path, k
     assert outside.read_text() == "precious"
 
 
-class FailingTransport(LocalTransport):
-    """A transport whose next directory is made, and then the answer is lost."""
+class FailingFiles(LocalFiles):
+    """Files whose next directory is made, and then the answer is lost."""
 
     lost = True
 
@@ -431,7 +432,9 @@ class FailingTransport(LocalTransport):
 
 async def test_a_lost_answer_leaves_the_workspace_incomplete(root: Path) -> None:
     """A directory that may have been made counts as incomplete, so it is made anew."""
-    workspaces = Workspaces(str(root), FailingTransport())
+    transport = LocalTransport()
+    transport.files = FailingFiles()
+    workspaces = Workspaces(str(root), transport)
 
     with pytest.raises(WorkspaceError, match="lost"):
         await workspaces.prepare("ABC-1")

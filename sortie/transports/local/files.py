@@ -1,15 +1,36 @@
-"""Reads, writes and removes small files below a directory; nothing here follows a link or waits."""
+"""The directories and small files of this machine; nothing here follows a link or waits for a FIFO.
+
+Rule 1: a root is no link and belongs to us; one that is missing is made with mode 0700.
+Rule 2: what is no directory is neither used as one nor removed as one.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
 import stat
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sortie.model import TransportError
+from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.resources.descriptors import own
-from sortie.transports.local.safe_open import opened, opened_below, parts_of, translated
+from sortie.transports.local.mounts import mounts_in
+from sortie.transports.local.removal import Removal
+from sortie.transports.local.safe_open import (
+    DIRECTORY,
+    opened,
+    opened_below,
+    parts_of,
+    plain,
+    single,
+    translated,
+)
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 # NONBLOCK: opening a FIFO without it waits for a writer.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -17,7 +38,127 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _numbers = itertools.count()
 
 
-def read(directory: str, name: str, limit: int) -> bytes | None:
+async def in_thread(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Do what may block in a thread. Raises TransportError where there is none to be had."""
+    try:
+        return await run_in_thread(partial(work, *args, **options))
+    except Shortage as exc:
+        attempt = work.__name__.replace("_", " ").strip()
+        raise TransportError(f"could not {attempt}: {exc}") from exc
+
+
+def _threaded(
+    work: Callable[P, T],
+) -> Callable[Concatenate[LocalFiles, P], Coroutine[Any, Any, T]]:
+    """Return a method that does its work in a thread."""
+
+    def method(_: LocalFiles, /, *args: P.args, **options: P.kwargs) -> Coroutine[Any, Any, T]:
+        return in_thread(work, *args, **options)
+
+    return method
+
+
+def _make_directory(root: str, name: str) -> tuple[str, bool]:
+    """Make ``root/name``; return its real path and whether it is new. Raises TransportError."""
+    single(name)
+    root = plain(root)
+    with translated(f"make the directory {root}"):
+        _make_root(root)
+    with translated(f"open the directory {root}"), opened(root) as root_fd:
+        _check_owner(root, root_fd)
+        with translated(f"make the directory {name} in {root}"):
+            created = _make_in(root_fd, name)
+            real_root = os.path.realpath(root, strict=True)
+            _check_same(root_fd, real_root)
+    return os.path.join(real_root, name), created
+
+
+def _remove_directory(root: str, name: str) -> bool:
+    """Remove ``root/name`` with all it holds; return whether it was there.
+
+    Raises TransportError where it is no directory or something in it stays; where something is
+    mounted in it, all of it does. Can be cancelled between two files.
+    """
+    single(name)
+    root = plain(root)
+    path = os.path.join(root, name)
+    if not os.path.lexists(root):
+        return False
+    with translated(f"open the directory {root}"), opened(root) as root_fd:
+        _check_owner(root, root_fd)
+        with translated(f"remove {path}"):
+            _check_mounts(path)
+            try:
+                Removal(path).remove(root_fd, name)
+            except FileNotFoundError:
+                return False
+    return True
+
+
+def _contained(root: str, path: str) -> bool:
+    """Tell whether ``path`` is a directory, no link, whose real path lies in the real root.
+
+    Raises TransportError where a shortage leaves that unknown.
+    """
+    with translated(f"look at {path}"):
+        try:
+            return _is_contained(root, path)
+        except (OSError, ValueError, TransportError) as exc:
+            if shortage_behind(exc) is not None:
+                raise
+            return False
+
+
+def _is_contained(root: str, path: str) -> bool:
+    with opened(path) as fd:
+        real_root = os.path.realpath(root, strict=True)
+        real = os.path.realpath(path, strict=True)
+        inside = os.path.commonpath([real_root, real]) == real_root and real != real_root
+        return inside and os.path.samestat(os.fstat(fd), os.stat(real))
+
+
+def _make_root(root: str) -> None:
+    os.makedirs(os.path.dirname(root), exist_ok=True)
+    with suppress(FileExistsError):
+        os.mkdir(root, 0o700)
+
+
+def _make_in(root_fd: int, name: str) -> bool:
+    try:
+        os.mkdir(name, 0o700, dir_fd=root_fd)
+        created = True
+    except FileExistsError:
+        created = False
+    os.close(os.open(name, DIRECTORY, dir_fd=root_fd))  # raises for what is no directory
+    return created
+
+
+def _check_owner(root: str, root_fd: int) -> None:
+    owner = os.fstat(root_fd).st_uid
+    if owner != os.geteuid():
+        raise TransportError(
+            f"the directory {root} belongs to the user with id {owner}, not to"
+            f" {os.geteuid()}; choose a root of your own"
+        )
+
+
+def _check_mounts(path: str) -> None:
+    """Raise TransportError where something is mounted in a directory."""
+    points = mounts_in(os.path.realpath(path))
+    if points:
+        more = f" and {len(points) - 1} more" if len(points) > 1 else ""
+        raise TransportError(
+            f"could not remove {path}: something is mounted on {points[0]}{more}, and what is"
+            " mounted is not removed; unmount it"
+        )
+
+
+def _check_same(root_fd: int, real_root: str) -> None:
+    if not os.path.samestat(os.fstat(root_fd), os.stat(real_root)):
+        raise TransportError(f"the directory {real_root} was replaced while it was used")
+
+
+def _read_file(directory: str, name: str, limit: int) -> bytes | None:
     """Return at most ``limit`` bytes of a regular file; None if absent. Raises TransportError."""
     *above, last = parts_of(name)
     path = os.path.join(directory, name)
@@ -35,7 +176,7 @@ def read(directory: str, name: str, limit: int) -> bytes | None:
             os.close(file)
 
 
-def write(directory: str, name: str, content: bytes) -> None:
+def _write_file(directory: str, name: str, content: bytes) -> None:
     """Write a file in one step, in place of whatever file stands there. Raises TransportError."""
     *above, last = parts_of(name)
     with (
@@ -55,7 +196,7 @@ def write(directory: str, name: str, content: bytes) -> None:
             raise
 
 
-def remove(directory: str, name: str) -> None:
+def _remove_file(directory: str, name: str) -> None:
     """Remove a file, link or FIFO, if there is one. Raises TransportError."""
     *above, last = parts_of(name)
     with (
@@ -80,3 +221,14 @@ def _read_all(file: int, limit: int) -> bytes:
             break
         content += chunk
     return bytes(content)
+
+
+class LocalFiles:
+    """The files of this machine; see the port."""
+
+    make_directory = _threaded(_make_directory)
+    remove_directory = _threaded(_remove_directory)
+    contained = _threaded(_contained)
+    read_file = _threaded(_read_file)
+    write_file = _threaded(_write_file)
+    remove_file = _threaded(_remove_file)

@@ -9,19 +9,17 @@ nobody can tell whether its processes are gone: then it takes until that is know
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
-from typing import TypeVar, TypeVarTuple
 
 import trio
 
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
-from sortie.resources import Shortage, run_in_thread
 from sortie.resources.register import not_known
 from sortie.transports import Command, Process, Stdin
-from sortie.transports.local import directories, files
 from sortie.transports.local.ending import KILL_BOUND, Ending
+from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Input, Output, feed
@@ -37,18 +35,16 @@ from sortie.transports.local.workspace_clearance import Clearing, Dwellers
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
 
-T = TypeVar("T")
-Args = TypeVarTuple("Args")
-
 
 class LocalTransport:
-    """WorkspaceIndex and processes of this machine.
+    """Files and processes of this machine.
 
     ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
     where it carries none.
     """
 
     def __init__(self, search_path: str = os.defpath, *, mark: int | None = None) -> None:
+        self.files = LocalFiles()
         self._search_path = search_path
         self._mark = mark
         self._families = Families()
@@ -200,35 +196,4 @@ class LocalTransport:
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable; see the port."""
         search_path = self._search_path if path is None else path
-        return await self._in_thread(resolve_program, name, search_path)
-
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        """Make ``root/name`` inside the real root; see the port."""
-        return await self._in_thread(directories.make, root, name)
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        """Remove ``root/name`` with all it holds; see the port."""
-        return await self._in_thread(directories.remove, root, name)
-
-    async def contained(self, root: str, path: str) -> bool:
-        """Tell whether ``path`` is a directory inside the real root; see the port."""
-        return await self._in_thread(directories.contained, root, path)
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        """Return at most ``limit`` bytes of a regular file; see the port."""
-        return await self._in_thread(files.read, directory, name, limit)
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        """Write a small file; see the port."""
-        await self._in_thread(files.write, directory, name, content)
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        """Remove a file, if any; see the port."""
-        await self._in_thread(files.remove, directory, name)
-
-    async def _in_thread(self, work: Callable[[*Args], T], *args: *Args) -> T:
-        try:
-            return await run_in_thread(work, *args)
-        except Shortage as exc:
-            attempt = work.__name__.replace("_", " ")
-            raise TransportError(f"could not {attempt}: {exc}") from exc
+        return await in_thread(resolve_program, name, search_path)

@@ -1,4 +1,4 @@
-"""WorkspaceIndex and small files on a remote host, through its /bin/sh and coreutils.
+"""Directories and small files on a remote host, through its /bin/sh and coreutils.
 
 Rule 1: a step into a directory is checked after it was made: where we then are is where the path
 says, so that nobody who swaps a part of it for a link leads us elsewhere.

@@ -69,7 +69,7 @@ async def _under_way(marker: int) -> AsyncIterator[None]:
 
 
 class SshTransport:
-    """WorkspaceIndex and processes of one host, by the name that it is configured with.
+    """Files and processes of one host, by the name that it is configured with.
 
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
@@ -93,7 +93,7 @@ class SshTransport:
         self._new_nonce = new_nonce
         self._lingering = Lingering(host, notice)
         self._shell = Shell(host, connections, new_nonce, self._bounds.handshake, self._lingering)
-        self._places = RemoteFiles(self._shell)
+        self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
     @property
@@ -203,11 +203,11 @@ class SshTransport:
         On a host without /proc nobody can be seen, and a run begins all the same.
         """
         ended: set[int] = set()
-        pids = await self._places.occupied(path) or {}
+        pids = await self.files.occupied(path) or {}
         for marker in {mark for mark in pids.values() if self._is_over(mark)}:
             ended |= await self._clear(marker, 0.0 if self._hurry.is_set() else grace)
         if ended:
-            pids = await self._places.occupied(path) or {}
+            pids = await self.files.occupied(path) or {}
         if pids:
             raise ProcessesLeft(
                 f"somebody lives in {path} on host {self._host}: processes"
@@ -237,7 +237,7 @@ class SshTransport:
 
         Raises TransportError where the host has no /proc to look at.
         """
-        pids = await self._places.occupied(path)
+        pids = await self.files.occupied(path)
         if pids is None:
             raise TransportError(
                 f"could not look who lives in {path}: host {self._host} has no /proc; look there,"
@@ -256,32 +256,8 @@ class SshTransport:
         if self._inline:
             return name
         try:
-            return await self._places.resolve_program(name, path)
+            return await self.files.resolve_program(name, path)
         except HostError:
             raise
         except TransportError as exc:
             raise ProgramNotFound(str(exc)) from exc
-
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        """Make ``root/name`` inside the real root; see the port."""
-        return await self._places.make_directory(root, name)
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        """Remove ``root/name`` with all it holds; see the port."""
-        return await self._places.remove_directory(root, name)
-
-    async def contained(self, root: str, path: str) -> bool:
-        """Tell whether ``path`` is a directory inside the real root; see the port."""
-        return await self._places.contained(root, path)
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        """Return at most ``limit`` bytes of a regular file; see the port."""
-        return await self._places.read_file(directory, name, limit)
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        """Write a small file; see the port."""
-        await self._places.write_file(directory, name, content)
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        """Remove a file, if any; see the port."""
-        await self._places.remove_file(directory, name)

@@ -35,13 +35,13 @@ async def test_a_directory_is_made_once(transport: Transport, place: str) -> Non
     """The root is made for ourselves alone, and its directories are new the first time only."""
     root = f"{place}/deep/root"
 
-    first = await transport.make_directory(root, "KEY-1")
-    second = await transport.make_directory(root + "/", "KEY-1")
+    first = await transport.files.make_directory(root, "KEY-1")
+    second = await transport.files.make_directory(root + "/", "KEY-1")
 
     path = os.path.join(os.path.realpath(root), "KEY-1")
     assert (first, second) == ((path, True), (path, False))
     assert [Path(p).stat().st_mode & 0o777 for p in (root, path)] == [0o700, 0o700]
-    assert await transport.contained(root, path)
+    assert await transport.files.contained(root, path)
 
 
 async def test_the_real_path_of_a_directory_is_told(transport: Transport, place: str) -> None:
@@ -49,7 +49,7 @@ async def test_the_real_path_of_a_directory_is_told(transport: Transport, place:
     Path(place, "real").mkdir()
     Path(place, "link").symlink_to("real")
 
-    path, _ = await transport.make_directory(f"{place}/link/root", "KEY-1")
+    path, _ = await transport.files.make_directory(f"{place}/link/root", "KEY-1")
 
     assert path == os.path.realpath(f"{place}/real/root/KEY-1")
 
@@ -60,10 +60,13 @@ async def test_a_name_that_could_escape_is_refused(
 ) -> None:
     """No name leads out of the root, to the root itself or to nowhere."""
     with pytest.raises(TransportError):
-        await transport.make_directory(place, name)
+        await transport.files.make_directory(place, name)
     with pytest.raises(TransportError):
-        await transport.remove_directory(place, name)
-    for method in (transport.remove_file(place, name), transport.write_file(place, name, b"x")):
+        await transport.files.remove_directory(place, name)
+    for method in (
+        transport.files.remove_file(place, name),
+        transport.files.write_file(place, name, b"x"),
+    ):
         if name == "a/b":
             await method
         else:
@@ -79,9 +82,9 @@ async def test_a_root_that_is_a_link_is_refused(transport: Transport, place: str
 
     for root in (f"{place}/root", f"{place}/root/", f"{place}/root/."):
         with pytest.raises(TransportError):
-            await transport.make_directory(root, "KEY-1")
+            await transport.files.make_directory(root, "KEY-1")
         with pytest.raises(TransportError):
-            await transport.remove_directory(root, "KEY-1")
+            await transport.files.remove_directory(root, "KEY-1")
 
     assert Path(place, "real", "KEY-1").is_dir()
 
@@ -101,10 +104,10 @@ async def test_what_is_no_directory_is_left_alone(transport: Transport, place: s
 
     for name in ("file", "fifo", "link", "inner", "dangling"):
         with pytest.raises(TransportError):
-            await transport.make_directory(str(root), name)
+            await transport.files.make_directory(str(root), name)
         with pytest.raises(TransportError):
-            await transport.remove_directory(str(root), name)
-        assert not await transport.contained(str(root), str(root / name))
+            await transport.files.remove_directory(str(root), name)
+        assert not await transport.files.contained(str(root), str(root / name))
 
     present = {p.name for p in root.iterdir()}
     assert present == {"file", "fifo", "link", "inside", "inner", "dangling"}
@@ -118,7 +121,7 @@ async def test_containment_goes_by_real_paths(transport: Transport, place: str) 
     Path(place, "root", "out").symlink_to(place)
 
     verdicts = {
-        path: await transport.contained(f"{place}/root", f"{place}/{path}")
+        path: await transport.files.contained(f"{place}/root", f"{place}/{path}")
         for path in ("root/in", "root", "rootless", "root/none", "root/out", "root/in/../..")
     }
 
@@ -130,7 +133,7 @@ async def test_containment_goes_by_real_paths(transport: Transport, place: str) 
         "root/out": False,
         "root/in/../..": False,
     }
-    assert not await transport.contained(f"{place}/none", f"{place}/root/in")
+    assert not await transport.files.contained(f"{place}/none", f"{place}/root/in")
 
 
 async def test_a_directory_is_removed_with_all_it_holds(transport: Transport, place: str) -> None:
@@ -151,9 +154,9 @@ async def test_a_directory_is_removed_with_all_it_holds(transport: Transport, pl
     deep.parent.chmod(0)
     root.chmod(0o700)
 
-    removed = await transport.remove_directory(str(root), "KEY-1")
-    again = await transport.remove_directory(str(root), "KEY-1")
-    rootless = await transport.remove_directory(f"{place}/none", "KEY-1")
+    removed = await transport.files.remove_directory(str(root), "KEY-1")
+    again = await transport.files.remove_directory(str(root), "KEY-1")
+    rootless = await transport.files.remove_directory(f"{place}/none", "KEY-1")
 
     assert (removed, again, rootless) == (True, False, False)
     assert list(root.iterdir()) == []
@@ -173,6 +176,6 @@ async def test_a_tree_of_any_depth_is_removed(transport: Transport, place: str) 
         fd = below
     os.close(fd)
 
-    assert await transport.remove_directory(str(root), "KEY-1")
+    assert await transport.files.remove_directory(str(root), "KEY-1")
 
     assert list(root.iterdir()) == []

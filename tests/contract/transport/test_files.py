@@ -15,17 +15,17 @@ from sortie.transports import Transport
 
 async def test_a_file_is_written_read_and_removed(transport: Transport, place: str) -> None:
     """A small file goes round, with the directories above it; what is absent is None."""
-    absent = await transport.read_file(place, ".sortie/status", 10)
-    await transport.remove_file(place, ".sortie/status")
-    await transport.write_file(place, ".sortie/status", b"blocked\n")
-    await transport.write_file(place, ".sortie/status", b"review\n")
+    absent = await transport.files.read_file(place, ".sortie/status", 10)
+    await transport.files.remove_file(place, ".sortie/status")
+    await transport.files.write_file(place, ".sortie/status", b"blocked\n")
+    await transport.files.write_file(place, ".sortie/status", b"review\n")
 
     assert absent is None
-    assert await transport.read_file(place, ".sortie/status", 100) == b"review\n"
-    assert await transport.read_file(place, ".sortie/status", 3) == b"rev"
+    assert await transport.files.read_file(place, ".sortie/status", 100) == b"review\n"
+    assert await transport.files.read_file(place, ".sortie/status", 3) == b"rev"
     assert os.listdir(f"{place}/.sortie") == ["status"]
-    await transport.remove_file(place, ".sortie/status")
-    assert await transport.read_file(place, ".sortie/status", 100) is None
+    await transport.files.remove_file(place, ".sortie/status")
+    assert await transport.files.read_file(place, ".sortie/status", 100) is None
 
 
 async def test_no_link_is_followed_to_a_file(transport: Transport, place: str) -> None:
@@ -45,12 +45,12 @@ async def test_no_link_is_followed_to_a_file(transport: Transport, place: str) -
         (place + "/itself", "file"),
     ):
         with pytest.raises(TransportError):
-            await transport.read_file(str(directory), name, 10)
+            await transport.files.read_file(str(directory), name, 10)
     with pytest.raises(TransportError):
-        await transport.write_file(str(inside), "folder/secret", b"mine")
+        await transport.files.write_file(str(inside), "folder/secret", b"mine")
     with pytest.raises(TransportError):
-        await transport.remove_file(str(inside), "folder/secret")
-    await transport.write_file(str(inside), "file", b"mine")
+        await transport.files.remove_file(str(inside), "folder/secret")
+    await transport.files.write_file(str(inside), "file", b"mine")
 
     assert Path(outside, "secret").read_text() == "secret"
     assert Path(inside, "file").read_bytes() == b"mine"
@@ -65,13 +65,13 @@ async def test_what_is_no_regular_file_is_not_read(transport: Transport, place: 
     with trio.fail_after(5):
         for name in ("fifo", "folder"):
             with pytest.raises(TransportError, match=name):
-                await transport.read_file(place, name, 10)
+                await transport.files.read_file(place, name, 10)
         with pytest.raises(TransportError):
-            await transport.read_file("/dev", "zero", 10)
-        await transport.remove_file(place, "fifo")
+            await transport.files.read_file("/dev", "zero", 10)
+        await transport.files.remove_file(place, "fifo")
         with pytest.raises(TransportError):
-            await transport.remove_file(place, "folder")
+            await transport.files.remove_file(place, "folder")
         with pytest.raises(TransportError):
-            await transport.write_file(place, "folder", b"x")
+            await transport.files.write_file(place, "folder", b"x")
 
     assert os.listdir(place) == ["folder"]

@@ -43,14 +43,14 @@ async def test_what_is_mounted_in_a_directory_is_left_alone(
 
     with bound(victim, target):
         with pytest.raises(TransportError) as caught:
-            await transport.remove_directory(str(root), "KEY-1")
+            await transport.files.remove_directory(str(root), "KEY-1")
         mode = victim.stat().st_mode & 0o777
 
     assert os.path.realpath(target) in str(caught.value)
     assert mode == 0o500
     assert {p.name for p in victim.iterdir()} == {"precious", "below"}
     assert (victim / "below" / "precious").read_text() == "precious"
-    assert await transport.remove_directory(str(root), "KEY-1")
+    assert await transport.files.remove_directory(str(root), "KEY-1")
 
 
 async def test_a_file_that_is_mounted_over_is_left_alone(
@@ -61,10 +61,10 @@ async def test_a_file_that_is_mounted_over_is_left_alone(
     target.touch()
 
     with bound(victim / "precious", target), pytest.raises(TransportError, match="sec ret"):
-        await transport.remove_directory(str(root), "KEY-1")
+        await transport.files.remove_directory(str(root), "KEY-1")
 
     assert (victim / "precious").read_text() == "precious"
-    assert await transport.remove_directory(str(root), "KEY-1")
+    assert await transport.files.remove_directory(str(root), "KEY-1")
 
 
 async def test_a_mount_beside_a_directory_does_not_matter(
@@ -74,7 +74,7 @@ async def test_a_mount_beside_a_directory_does_not_matter(
     (root / "KEY-10").mkdir()
 
     with bound(root, root), bound(victim, root / "KEY-10"):
-        removed = await transport.remove_directory(str(root), "KEY-1")
+        removed = await transport.files.remove_directory(str(root), "KEY-1")
 
     assert removed
     assert not (root / "KEY-1").exists()

@@ -15,7 +15,7 @@ import trio
 from sortie.model import ProcessIdentity, RunId
 from sortie.transports import Command, Exit
 from tests.sim.system.trace import Trace
-from tests.transports.fake import FakeTransport
+from tests.transports.fake_files import FakeFiles
 
 FIRST_PID = 1000
 
@@ -103,7 +103,7 @@ Shell = Callable[[Command], tuple[str, Program, Temper]]
 """What a command turns out to be: its name, what it does and how it dies."""
 
 
-class Files(FakeTransport):
+class SimFiles(FakeFiles):
     """A file system; ``removed`` is told of each directory that is gone."""
 
     removed: Callable[[str], object] = staticmethod(lambda _path: None)
@@ -124,7 +124,7 @@ class Machine:
     """
 
     def __init__(self, nursery: trio.Nursery, shell: Shell, trace: Trace) -> None:
-        self.files = Files()
+        self.files = SimFiles()
         self.looked: dict[str, float] = {}
         self.alive: list[Process] = []
         self.started: Callable[[Process], object] = lambda _process: None

@@ -88,7 +88,7 @@ class Shell:
             status = await program(process)
             assert self.machine is not None
             if process.cwd in self.machine.files.directories:
-                self.machine.files.files[f"{process.cwd}/.sortie/status"] = word.encode()
+                self.machine.files.contents[f"{process.cwd}/.sortie/status"] = word.encode()
             return status
 
         return write

@@ -242,7 +242,9 @@ class Schedule:
         files = self._world.machine.files
         if not self._world.machine.inside(ROOT):
             files.directories = {d for d in files.directories if not f"{d}/".startswith(f"{ROOT}/")}
-            files.files = {f: c for f, c in files.files.items() if not f.startswith(f"{ROOT}/")}
+            files.contents = {
+                f: c for f, c in files.contents.items() if not f.startswith(f"{ROOT}/")
+            }
 
     def _squat(self) -> None:
         """Have a person's shell stand in a workspace for a while."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
 import trio.abc
 
-from sortie.model import LOCAL, ProcessIdentity, RunId, TransportError
+from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.plug import Plug
+from tests.transports.fake_files import FakeFiles
 
 
 class Handle:
@@ -49,6 +60,37 @@ class Handle:
         return await self.wait()
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _plugged(
+    method: Callable[Concatenate[FakeFiles, P], Awaitable[T]],
+) -> Callable[Concatenate[LifeFiles, P], Coroutine[Any, Any, T]]:
+    """Return an operation that the world performs while the life goes on."""
+
+    async def perform(self: LifeFiles, /, *args: P.args, **options: P.kwargs) -> T:
+        operation = getattr(self.machine.files, method.__name__)
+        return await self.plug.through(partial(operation, *args, **options))
+
+    return perform
+
+
+class LifeFiles:
+    """The machine's files, as one life sees them."""
+
+    def __init__(self, machine: Machine, plug: Plug) -> None:
+        self.machine = machine
+        self.plug = plug
+
+    make_directory = _plugged(FakeFiles.make_directory)
+    remove_directory = _plugged(FakeFiles.remove_directory)
+    contained = _plugged(FakeFiles.contained)
+    read_file = _plugged(FakeFiles.read_file)
+    write_file = _plugged(FakeFiles.write_file)
+    remove_file = _plugged(FakeFiles.remove_file)
+
+
 class SimTransport:
     """A Transport of one life."""
 
@@ -57,6 +99,7 @@ class SimTransport:
     def __init__(self, machine: Machine, plug: Plug) -> None:
         self.machine = machine
         self.plug = plug
+        self.files = LifeFiles(machine, plug)
         self._hurry = trio.Event()
 
     @asynccontextmanager
@@ -118,32 +161,7 @@ class SimTransport:
         if not self.plug.pulled:
             self._hurry.set()
 
-    # WorkspaceIndex and files
-
     async def resolve_program(self, name: str, path: str | None = None) -> str:
-        """Return the path of a program."""
-        return await self.plug.through(lambda: self.machine.files.resolve_program(name, path))
-
-    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        """See Transport."""
-        return await self.plug.through(lambda: self.machine.files.make_directory(root, name))
-
-    async def remove_directory(self, root: str, name: str) -> bool:
-        """See Transport."""
-        return await self.plug.through(lambda: self.machine.files.remove_directory(root, name))
-
-    async def contained(self, root: str, path: str) -> bool:
-        """See Transport."""
-        return await self.plug.through(lambda: self.machine.files.contained(root, path))
-
-    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
-        """See Transport."""
-        return await self.plug.through(lambda: self.machine.files.read_file(directory, name, limit))
-
-    async def write_file(self, directory: str, name: str, content: bytes) -> None:
-        """See Transport."""
-        await self.plug.through(lambda: self.machine.files.write_file(directory, name, content))
-
-    async def remove_file(self, directory: str, name: str) -> None:
-        """See Transport."""
-        await self.plug.through(lambda: self.machine.files.remove_file(directory, name))
+        """Find no program: what runs here is named by its whole path."""
+        await self.plug.through(trio.lowlevel.checkpoint)
+        raise ProgramNotFound(f"no program {name!r} on {path}")

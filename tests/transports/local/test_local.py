@@ -349,9 +349,9 @@ async def test_another_users_root_is_refused(transport: LocalTransport, tmp_path
     os.chown(root, 12345, 12345)
 
     with pytest.raises(TransportError, match="12345"):
-        await transport.make_directory(str(root), "KEY-1")
+        await transport.files.make_directory(str(root), "KEY-1")
     with pytest.raises(TransportError, match="12345"):
-        await transport.remove_directory(str(root), "KEY-1")
+        await transport.files.remove_directory(str(root), "KEY-1")
 
     assert Path(root, "KEY-1").is_dir()
 
@@ -380,7 +380,7 @@ async def test_unreadable_directories_are_removed_by_their_owner(open_place: Pat
         "import os, sys, trio\n"
         "from sortie.transports.local import LocalTransport\n"
         "os.setuid(int(sys.argv[2]))\n"
-        "trio.run(LocalTransport().remove_directory, sys.argv[1], 'KEY-1')\n"
+        "trio.run(LocalTransport().files.remove_directory, sys.argv[1], 'KEY-1')\n"
     )
 
     argv = [sys.executable, "-c", script, str(root), str(owner)]
@@ -403,12 +403,12 @@ async def test_what_cannot_be_removed_is_told(transport: LocalTransport, tmp_pat
 
     try:
         with pytest.raises(TransportError, match=r"1 entries stay.*'fixed'"):
-            await transport.remove_directory(str(root), "KEY-1")
+            await transport.files.remove_directory(str(root), "KEY-1")
     finally:
         subprocess.check_call(["chattr", "-i", fixed])
 
     assert [p.name for p in victim.iterdir()] == ["kept"]
-    assert await transport.remove_directory(str(root), "KEY-1")
+    assert await transport.files.remove_directory(str(root), "KEY-1")
 
 
 @requires_mounts

@@ -166,10 +166,10 @@ async def test_a_directory_that_cannot_be_looked_at_is_not_said_to_be_elsewhere(
     (tmp_path / "a").mkdir()
 
     with descriptors_left(0), pytest.raises(TransportError, match="limit of open files") as caught:
-        await transport.contained(str(tmp_path), str(tmp_path / "a"))
+        await transport.files.contained(str(tmp_path), str(tmp_path / "a"))
 
     assert shortage_behind(caught.value) is not None
-    assert await transport.contained(str(tmp_path), str(tmp_path / "a"))
+    assert await transport.files.contained(str(tmp_path), str(tmp_path / "a"))
 
 
 async def test_occupants_that_cannot_be_looked_at_are_waited_for(

@@ -27,44 +27,44 @@ async def host(tmp_path: Path) -> AsyncIterator[SshTransport]:
 
 async def test_a_tilde_is_the_hosts(host: SshTransport, tmp_path: Path) -> None:
     """``~`` is the home of the login there, wherever a path is given."""
-    path, created = await host.make_directory("~/work/root/", "KEY-1")
-    await host.write_file("~/work/root/KEY-1", "a/file", b"x")
+    path, created = await host.files.make_directory("~/work/root/", "KEY-1")
+    await host.files.write_file("~/work/root/KEY-1", "a/file", b"x")
 
     assert (path, created) == (f"{tmp_path}/work/root/KEY-1", True)
-    assert await host.contained("~/work/root", path)
-    assert await host.contained("~", "~/work")
-    assert await host.read_file("~/work/root/KEY-1", "a/file", 10) == b"x"
+    assert await host.files.contained("~/work/root", path)
+    assert await host.files.contained("~", "~/work")
+    assert await host.files.read_file("~/work/root/KEY-1", "a/file", 10) == b"x"
     assert list(await host.occupied("~")) == []
-    assert await host.remove_directory("~/work/root", "KEY-1")
+    assert await host.files.remove_directory("~/work/root", "KEY-1")
 
 
 async def test_the_home_of_another_user_is_the_hosts_to_know(host: SshTransport) -> None:
     """``~user`` is what the host has for that user; nobody's home is an error."""
-    assert await host.contained("/", "~root") is os.access("/root", os.X_OK)
+    assert await host.files.contained("/", "~root") is os.access("/root", os.X_OK)
     with pytest.raises(TransportError, match="no such home"):
-        await host.make_directory("~no-such-user-here/root", "KEY-1")
+        await host.files.make_directory("~no-such-user-here/root", "KEY-1")
     with pytest.raises(TransportError, match="absolute"):
-        await host.make_directory("~$(id)/root", "KEY-1")
+        await host.files.make_directory("~$(id)/root", "KEY-1")
 
 
 async def test_names_and_contents_are_bytes(host: SshTransport, tmp_path: Path) -> None:
     """No name and no content means anything to the host's shell."""
     content = bytes(range(256)) * 40
 
-    path, _ = await host.make_directory(str(tmp_path / NASTY), NASTY)
-    await host.write_file(path, f"{NASTY}/{NASTY}", content)
+    path, _ = await host.files.make_directory(str(tmp_path / NASTY), NASTY)
+    await host.files.write_file(path, f"{NASTY}/{NASTY}", content)
 
     assert path == str(tmp_path / NASTY / NASTY)
-    assert await host.read_file(path, f"{NASTY}/{NASTY}", len(content) + 1) == content
-    assert await host.contained(str(tmp_path / NASTY), path)
-    await host.remove_file(path, f"{NASTY}/{NASTY}")
-    assert await host.remove_directory(str(tmp_path / NASTY), NASTY)
+    assert await host.files.read_file(path, f"{NASTY}/{NASTY}", len(content) + 1) == content
+    assert await host.files.contained(str(tmp_path / NASTY), path)
+    await host.files.remove_file(path, f"{NASTY}/{NASTY}")
+    assert await host.files.remove_directory(str(tmp_path / NASTY), NASTY)
     assert os.listdir(tmp_path / NASTY) == []
 
 
 async def test_a_file_is_private_and_whole(host: SshTransport, tmp_path: Path) -> None:
     """Files and their directories are ours alone, and nothing else is left beside them."""
-    await host.write_file(str(tmp_path), "new/file", b"")
+    await host.files.write_file(str(tmp_path), "new/file", b"")
 
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "new" / "file").stat().st_mode & 0o777 == 0o600
@@ -78,7 +78,7 @@ async def test_a_link_to_a_directory_is_replaced_and_not_entered(
     (tmp_path / "outside").mkdir()
     (tmp_path / "link").symlink_to("outside")
 
-    await host.write_file(str(tmp_path), "link", b"mine")
+    await host.files.write_file(str(tmp_path), "link", b"mine")
 
     assert (tmp_path / "link").read_bytes() == b"mine"
     assert not (tmp_path / "link").is_symlink()
@@ -99,13 +99,13 @@ async def test_without_gnu_tools_the_same_is_done(tmp_path: Path) -> None:
     logins = Logins(tmp_path, PATH=f"{tools}:{os.environ['PATH']}")
     host = SshTransport("h", logins.connections)
 
-    await host.write_file(str(tmp_path), "link", b"mine")
-    await host.write_file(str(tmp_path), "link", b"again")
+    await host.files.write_file(str(tmp_path), "link", b"mine")
+    await host.files.write_file(str(tmp_path), "link", b"again")
 
-    assert await host.read_file(str(tmp_path), "link", 3) == b"aga"
+    assert await host.files.read_file(str(tmp_path), "link", 3) == b"aga"
     assert os.listdir(tmp_path / "outside") == []
     with pytest.raises(TransportError, match="is a directory"):
-        await host.write_file(str(tmp_path), "outside", b"x")
+        await host.files.write_file(str(tmp_path), "outside", b"x")
     await logins.quiet()
 
 
@@ -117,9 +117,9 @@ async def test_a_root_of_somebody_else_is_refused(host: SshTransport, tmp_path: 
     os.chown(tmp_path / "root", 12345, -1)
 
     with pytest.raises(TransportError, match="another user"):
-        await host.make_directory(str(tmp_path / "root"), "KEY-2")
+        await host.files.make_directory(str(tmp_path / "root"), "KEY-2")
     with pytest.raises(TransportError, match="another user"):
-        await host.remove_directory(str(tmp_path / "root"), "KEY-1")
+        await host.files.remove_directory(str(tmp_path / "root"), "KEY-1")
 
     assert (tmp_path / "root" / "KEY-1").is_dir()
 
@@ -129,7 +129,7 @@ async def test_a_reason_is_given_with_the_host(host: SshTransport, tmp_path: Pat
     (tmp_path / "file").touch()
 
     with pytest.raises(TransportError, match=r"make the directory KEY-1 in .*host h: ") as caught:
-        await host.make_directory(str(tmp_path / "file" / "root"), "KEY-1")
+        await host.files.make_directory(str(tmp_path / "file" / "root"), "KEY-1")
 
     assert "Not a directory" in str(caught.value) or "File exists" in str(caught.value)
 
@@ -144,7 +144,7 @@ async def test_who_stops_waiting_for_a_removal_stops_it(tmp_path: Path) -> None:
     host = SshTransport("h", logins.connections)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(host.remove_directory, str(tmp_path / "root"), "KEY-1")
+        nursery.start_soon(host.files.remove_directory, str(tmp_path / "root"), "KEY-1")
         while not (tmp_path / "root" / "begun").exists():
             await trio.sleep(0.005)
         nursery.cancel_scope.cancel()

@@ -40,19 +40,19 @@ async def sweep(transport: SshTransport) -> None:
 
 
 async def look(transport: SshTransport) -> None:
-    await transport.contained("/", "/tmp")
+    await transport.files.contained("/", "/tmp")
 
 
 async def make(transport: SshTransport) -> None:
-    await transport.make_directory("/tmp", "never-made")
+    await transport.files.make_directory("/tmp", "never-made")
 
 
 async def read(transport: SshTransport) -> None:
-    await transport.read_file("/tmp", "file", 100)
+    await transport.files.read_file("/tmp", "file", 100)
 
 
 async def end(transport: SshTransport) -> None:
-    await transport.remove_directory("/tmp", "never-there")
+    await transport.files.remove_directory("/tmp", "never-there")
 
 
 ANSWERS = {

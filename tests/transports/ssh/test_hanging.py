@@ -58,7 +58,7 @@ async def find(transport: SshTransport) -> None:
 
 
 async def look(transport: SshTransport) -> None:
-    await transport.contained("/", "/tmp")
+    await transport.files.contained("/", "/tmp")
 
 
 USES = [pytest.param(use, id=use.__name__) for use in (start, sweep, find, look)]
@@ -128,7 +128,7 @@ async def test_a_slow_login_is_waited_for(tmp_path: Path) -> None:
     logins = Logins(tmp_path, ("sh", "-c", "sleep 0.1; exec /bin/sh", "x"), PATH=path)
     transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=1.2))
 
-    _, new = await transport.make_directory(str(tmp_path / "root"), "KEY")
+    _, new = await transport.files.make_directory(str(tmp_path / "root"), "KEY")
 
     assert new
 

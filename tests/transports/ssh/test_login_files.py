@@ -54,8 +54,8 @@ async def test_a_complete_answer_ends_a_question(
     transport = SshTransport(host.host, connections, notice=told.append)
 
     with trio.fail_after(PATIENCE):
-        inside = await transport.contained(str(tmp_path), str(tmp_path / "host"))
-        content = await transport.read_file(str(tmp_path), "file", 100)
+        inside = await transport.files.contained(str(tmp_path), str(tmp_path / "host"))
+        content = await transport.files.read_file(str(tmp_path), "file", 100)
 
     assert inside
     assert content == b"its content"

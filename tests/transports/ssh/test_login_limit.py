@@ -248,7 +248,7 @@ async def test_many_at_once_begin_on_a_host_with_a_slow_login(
     done: list[bytes] = []
 
     async def use() -> None:
-        assert await transport.contained(str(tmp_path), slow_host.home.as_posix())
+        assert await transport.files.contained(str(tmp_path), slow_host.home.as_posix())
         async with transport.process(launch.sh("echo done")) as process:
             done.append((await everything(process))[1])
 
