@@ -12,7 +12,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Waiting
-from sortie.scheduler.explanation import Explanation
+from sortie.scheduler.explanation import Explanation, Standing
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
@@ -121,6 +121,22 @@ def test_all_hosts_in_trouble_mean_waiting_and_the_reason_is_told() -> None:
     )
     assert explanation.next_at == 10
     assert driver.scheduler.wakeup_at() == 10
+
+
+def test_a_due_retry_is_told_when_its_host_is_tried_again() -> None:
+    """Its own time has passed, so it is the host's that counts."""
+    driver = Driver(replace(POLICY, hosts=("east",)))
+    (run,) = driver.start(issue())
+    driver.end(run.run_id, Failed(kind=ErrorKind.TURN_FAILED, message="it broke"))
+    driver.now += 9
+    driver.tell(ev.HostTroubled("east", "refused"))
+    driver.pass_time(1)
+
+    explanation = driver.scheduler.explain_issue("A", driver.now)
+
+    assert isinstance(explanation, Explanation)
+    assert explanation.standing is Standing.WAITING
+    assert (driver.now, explanation.next_at) == (10, 19)
 
 
 def test_the_trouble_of_a_host_is_no_reason_of_each_issue() -> None:
