@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -44,43 +44,50 @@ class Seen:
 
 
 def read_census(boot_id: str, stats: bytes, environs: bytes) -> dict[int, Seen]:
-    """Return all processes by pid, from their stat files and from ``<path>:<cookie>`` with NULs.
+    """Return all processes by pid, from their stat files and their cookies: ``<path>:<content>``,
+    each with a NUL behind it.
 
     What is neither is passed over.
     """
     cookies: dict[int, str] = {}
-    for record in environs.split(b"\0"):
-        path, colon, variable = record.partition(b":")
-        parts = path.strip().split(b"/")
-        if colon and variable.startswith(_COOKIE) and len(parts) > 2:
+    for pid, variable in _records(environs):
+        if variable.startswith(_COOKIE):
             cookie = variable.removeprefix(_COOKIE).decode("utf-8", "replace")
-            for pid in numbers_in(parts[2].decode(errors="replace")):
-                cookies.setdefault(pid, cookie)
+            cookies.setdefault(pid, cookie)
     census = {}
-    for line in stats.splitlines():
+    for pid, stat in _records(stats):
         with suppress(ValueError, OverflowError):
-            seen = _seen(boot_id, line, cookies)
+            seen = _seen(boot_id, pid, stat, cookies.get(pid))
             if seen is not None:
-                census[seen.pid] = seen
+                census[pid] = seen
     return census
 
 
-def _seen(boot_id: str, line: bytes, cookies: Mapping[int, str]) -> Seen | None:
-    number, _, rest = line.partition(b" ")
-    fields = rest.rpartition(b")")[2].split()
-    if not number.isdigit() or len(fields) <= _STARTED:
+def _records(said: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what was said of files below ``/proc/<pid>``, with the pid."""
+    for record in said.split(b"\0"):
+        path, _, content = record.partition(b":")
+        parts = path.strip().split(b"/")
+        if len(parts) > 2:
+            for pid in numbers_in(parts[2].decode(errors="replace")):
+                yield pid, content
+
+
+def _seen(boot_id: str, pid: int, stat: bytes, cookie: str | None) -> Seen | None:
+    fields = stat.rpartition(b")")[2].split()  # the name may hold brackets and line ends, too
+    if len(fields) <= _STARTED:
         return None  # it ended while it was read
-    pid, state = int(number), fields[_STATE]
+    state = fields[_STATE]
     return Seen(
         handle=Handle(pid=pid, ticks=int(fields[_STARTED])),
-        identity=ProcessIdentity(pid=pid, started_at=started_at(boot_id, line)),
+        identity=ProcessIdentity(pid=pid, started_at=started_at(boot_id, stat)),
         ppid=int(fields[_PPID]),
         pgid=int(fields[_PGID]),
         sid=int(fields[_SID]),
         # A zombie with further threads is a program whose main thread has left the others.
         dead=state in b"ZXx" and int(fields[_THREADS]) <= 1,
         stopped=state in b"Tt",
-        cookie=cookies.get(pid),
+        cookie=cookie,
     )
 
 

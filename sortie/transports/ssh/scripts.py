@@ -148,7 +148,7 @@ def launch_script(launch: Launch) -> bytes:
         *_assignments(given),
         b"unset search" if not search else b"",
         text("finding"),
-        watch % b"\n".join([name, text("ending"), text("watchdog")]),
+        watch % b"\n".join([name, text("stat"), text("ending"), text("watchdog")]),
         text("start"),
         become,
     )
@@ -192,7 +192,7 @@ def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bo
         "G": "0",
         "A": "apart",
     }
-    return question(nonce, [*_assignments(given), text("ending"), b'end\nyes "$m"'])
+    return question(nonce, [*_assignments(given), text("stat"), text("ending"), b'end\nyes "$m"'])
 
 
 def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
@@ -207,7 +207,7 @@ def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
         "A": "apart",
     }
     body = b'look\nbefore=$m\nend\nyes "$before | $m"'
-    return question(nonce, [*_assignments(given), text("ending"), body])
+    return question(nonce, [*_assignments(given), text("stat"), text("ending"), body])
 
 
 def question(nonce: str, body: Iterable[bytes]) -> bytes:
@@ -222,7 +222,7 @@ def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
 
 def looking_script(nonce: str) -> bytes:
     """Return the script that shows processes and signals them."""
-    return _block(assignment("nonce", nonce), text("looking"))
+    return _block(assignment("nonce", nonce), text("stat"), text("looking"))
 
 
 @cache

@@ -23,10 +23,10 @@ def stat(
     ticks: int = 1000,
     name: str = "tool",
 ) -> bytes:
-    """Return a line of /proc/<pid>/stat (proc(5)); group and session are the same."""
+    """Return what the host shows of /proc/<pid>/stat (proc(5)); group and session are the same."""
     group = pid if sid is None else sid
-    head = f"{pid} ({name}) {state} {ppid} {group} {group} 0 -1 4194304"
-    return f"{head} {'0 ' * 10}{threads} 0 {ticks} 0".replace("  ", " ").encode() + b"\n"
+    head = f"/proc/{pid}/stat:{pid} ({name}) {state} {ppid} {group} {group} 0 -1 4194304"
+    return f"{head} {'0 ' * 10}{threads} 0 {ticks} 0".replace("  ", " ").encode() + b"\n\0"
 
 
 def environ(**cookies: str) -> bytes:
@@ -54,7 +54,10 @@ def found(hunt: Hunt, seen: dict[int, Seen]) -> list[int]:
 def test_what_no_kernel_says_is_passed_over() -> None:
     """A host may say what it likes; the other processes are found all the same."""
     huge = "9" * 5000
-    lines = [b"7 (x) " + b"x " * 30 + b"\n", stat(8).replace(b" 1000 ", f" {huge} ".encode())]
+    lines = [
+        b"/proc/7/stat:7 (x) " + b"x " * 30 + b"\n\0",
+        stat(8).replace(b" 1000 ", f" {huge} ".encode()),
+    ]
     lines.append(stat(9).replace(b" 1000 ", b" " + b"9" * 400 + b" "))
     environs = b"/proc/me/environ:SORTIE_RUN_ID=run\0" + environ(p10="run")
     environs += f"/proc/{huge}/environ:SORTIE_RUN_ID=run\0".encode()
@@ -137,7 +140,8 @@ def test_nonsense_in_names_and_lines_is_borne() -> None:
     """A program's name may hold anything; what ended while it was read is left out."""
     seen = read_census(
         BOOT,
-        stat(10, name="a) R 1 2 3 (b", ticks=7) + b"11 (half) S 1\n" + b"\xff\n\n",
+        stat(10, name="a) R 1 2 3\n11 (b) S 1\n(c", ticks=7)
+        + b"/proc/11/stat:11 (half) S 1\n\0\xff\n\n\0",
         b"/proc/10/environ:SORTIE_RUN_ID=\xff\xfe\0garbage\0/proc/10/environ:SORTIE_RUN_ID=b\0",
     )
 

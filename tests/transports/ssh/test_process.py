@@ -241,6 +241,22 @@ async def test_a_watchdog_does_not_take_itself_for_its_program(
     await logins.quiet()
 
 
+async def test_a_tree_whose_processes_have_strange_names_is_ended(
+    host: SshTransport, command: Make
+) -> None:
+    """The watchdog knows root and group though a name has line ends and brackets in it."""
+    script = (
+        "printf 'a) S\\n1 (b' >/proc/$$/comm; trap '' TERM;"
+        " (trap '' TERM; while :; do sleep 0.02; done) & echo ready; while :; do sleep 0.02; done"
+    )
+
+    async with host.process(command.sh(script, grace=0.1)) as process:
+        await first_line(process.output())
+        exit_ = await process.end()
+
+    assert exit_ == Exit(signal=9, by_us=True)
+
+
 async def test_a_zombie_is_not_waited_for(host: SshTransport, command: Make) -> None:
     """What has ended and was not reaped by its new parent, who is us here, has ended."""
     become_subreaper()

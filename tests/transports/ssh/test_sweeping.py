@@ -103,6 +103,45 @@ async def test_each_process_counts_once(host: SshTransport) -> None:
             assert await host.sweep([run_id], grace=0) == 1
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a) S 1\n2 (b", ") Z 1 1 1"])
+async def test_a_process_of_any_name_is_ended(host: SshTransport, run_id: RunId, name: str) -> None:
+    """What a process calls itself stands in the kernel's table; nothing hides behind it."""
+    script = 'printf %s "$NAME" >/proc/$$/comm; echo ready; kill -s STOP $$'
+
+    with left_behind(script, SORTIE_RUN_ID=run_id, NAME=name) as pid:
+        for _ in range(20):  # so that it is not among the youngest of the host
+            subprocess.run(["true"], check=True)
+        ended = await host.sweep([run_id], grace=0)
+        alive = is_alive(pid)
+
+    assert (ended, alive) == (1, False)
+
+
+async def test_who_names_a_run_in_another_variable_is_a_stranger(
+    host: SshTransport, run_id: RunId
+) -> None:
+    """Also while the youngest processes of the host are looked at for those of the run."""
+    env = {"PATH": os.environ["PATH"], "OLD_SORTIE_RUN_ID": run_id}
+    strangers = []
+
+    async def appear() -> None:
+        while True:
+            strangers.append(subprocess.Popen(["sleep", "1000"], env=env, start_new_session=True))
+            await trio.sleep(0.01)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(appear)
+        ended = [await host.sweep([run_id], grace=0) for _ in range(3)]
+        nursery.cancel_scope.cancel()
+    states = {psutil.Process(stranger.pid).status() for stranger in strangers}
+    for stranger in strangers:
+        stranger.kill()
+        stranger.wait()
+
+    assert ended == [0, 0, 0]
+    assert states == {psutil.STATUS_SLEEPING}
+
+
 async def test_hurry_cuts_a_sweep_short(host: SshTransport, run_id: RunId) -> None:
     """No grace time is left where there is no time."""
     script = "trap '' TERM; echo ready; while :; do sleep .02; done"

@@ -74,8 +74,7 @@ each_newest() {
       p=$((n - back)) back=$((back + 1))
       case "$strangers " in *" $p "*) continue ;; esac
       carries_mark "$p" || { [ ! -e "/proc/$p" ] || strangers="$strangers $p"; continue; }
-      IFS= read -r s <"/proc/$p/stat" || continue
-      s=${s##*) }
+      stat_of "$p" || continue
       case $s in [ZXx]*) continue ;; esac
       s=${s#* * } group=${s%% *}
       "$3" && round=0
@@ -111,8 +110,8 @@ glance() {
   for e in "/proc/$P/stat" $found; do
     p=${e#/proc/} p=${p%/*}
     case "$m $spared " in *" $p "*) continue ;; esac
-    IFS= read -r s <"/proc/$p/stat" || continue
-    set -- ${s##*) }
+    stat_of "$p" || continue
+    set -- $s
     # The pid alone does not make it our program; the mark does.
     case $e in */stat) [ "${20}" = "$S" ] || continue ;; esac
     case $1 in

@@ -1,18 +1,29 @@
 # Shows the host's processes and signals some of them, as it is told line by line, until stdin ends.
 
 look_at() {
-  IFS= read -r stat <"/proc/$1/stat" || return 1
-  set -- ${stat##*) }
+  stat_of "$1" || return 1
+  set -- $s
   started=${20}
 }
-# Tells whether a process has one of the cookies. A shell drops the NULs between its variables.
-carries_cookie() {
+# Tells whether one of the cookies stands anywhere in a process's environment. A shell drops the NULs
+# between the variables, so it may stand in another variable.
+names_cookie() {
   while IFS= read -r line || [ -n "$line" ]; do
     for cookie in $cookies; do
       case $line in *"SORTIE_RUN_ID=$cookie"*) return 0 ;; esac
     done
     line=
   done <"/proc/$1/environ"
+  return 1
+}
+# Tells whether a process has one of the cookies; it cannot go away while that is looked at.
+carries_cookie() {
+  names_cookie "$1" && stat_of "$1" || return 1
+  state=${s%% *}
+  kill -s STOP "$1"
+  own=$(grep -sazhm 1 '^SORTIE_RUN_ID=' "/proc/$1/environ")
+  case " $cookies " in *" ${own#SORTIE_RUN_ID=} "*) return 0 ;; esac
+  case $state in [Tt]) ;; *) kill -s CONT "$1" ;; esac
   return 1
 }
 
@@ -27,10 +38,9 @@ chase() {
       pid=$((n - back)) back=$((back + 1))
       case "$strangers " in *" $pid "*) continue ;; esac
       carries_cookie "$pid" || { [ ! -e "/proc/$pid" ] || strangers="$strangers $pid"; continue; }
-      IFS= read -r stat <"/proc/$pid/stat" || continue
-      stat=${stat##*) }
-      case $stat in [ZXx]*) continue ;; esac
-      stat=${stat#* * } group=${stat%% *}
+      stat_of "$pid" || continue
+      case $s in [ZXx]*) continue ;; esac
+      s=${s#* * } group=${s%% *}
       # The group in one stroke, which who forks does not escape unless its child leaves it as well.
       [ "$group" -gt 1 ] && [ "$group" != $$ ] && kill -s KILL -- "-$group"
       kill -s KILL "$pid" || continue
@@ -54,7 +64,7 @@ while IFS= read -r line <&3; do
   set -- $line
   case $1 in
     look)
-      cat /proc/[0-9]*/stat
+      grep -saHz '' /proc/[0-9]*/stat
       say cookies
       grep -saHz '^SORTIE_RUN_ID=' /proc/[0-9]*/environ
       say looked
