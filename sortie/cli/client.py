@@ -19,7 +19,7 @@ from sortie.model import SortieError
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.daemon.endpoint_file import DaemonEndpoint
 
 _T = TypeVar("_T")
 
@@ -83,7 +83,7 @@ def accepted(answer: Answer, place: Place, attempt: str) -> Answer:
 
 
 def ask(
-    place: Place, presence: EndpointFile, method: str, path: str, patience: float | None = None
+    place: Place, endpoint: DaemonEndpoint, method: str, path: str, patience: float | None = None
 ) -> Answer:
     """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
 
@@ -92,15 +92,15 @@ def ask(
     from http.client import HTTPException
 
     patience = TIMEOUT if patience is None else patience
-    who = f"the daemon of {place.source.workflow} (pid {presence.process.pid})"
-    if presence.url is None or presence.token is None:
+    who = f"the daemon of {place.source.workflow} (pid {endpoint.process.pid})"
+    if endpoint.url is None or endpoint.token is None:
         raise SortieError(
             f"{who} has no HTTP server, since server.port is 0; restart it with a port to use"
             " this command"
         )
-    connection = _connection(presence.url, patience)
+    connection = _connection(endpoint.url, patience)
     headers = {
-        "Authorization": f"Bearer {presence.token}",
+        "Authorization": f"Bearer {endpoint.token}",
         "Accept": "application/json",
         "Connection": "close",
     }
@@ -108,18 +108,18 @@ def ask(
         status, body = _converse(connection, method, path, headers, patience)
     except TimeoutError as error:
         raise NoDaemon(
-            f"{who} has not answered within {patience:g} s at {presence.url}; look at its log, and"
+            f"{who} has not answered within {patience:g} s at {endpoint.url}; look at its log, and"
             " restart it if it is stuck"
         ) from error
     except ConnectionRefusedError as error:
         raise NoDaemon(
-            f"{who} does not listen at {presence.url} any more; it may be ending: try again in a"
+            f"{who} does not listen at {endpoint.url} any more; it may be ending: try again in a"
             " moment"
         ) from error
     except (OSError, HTTPException) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise NoDaemon(
-            f"{who} broke off at {presence.url} ({why}); try again in a moment"
+            f"{who} broke off at {endpoint.url} ({why}); try again in a moment"
         ) from error
     finally:
         connection.close()
@@ -129,7 +129,7 @@ def ask(
         document = None
     if not isinstance(document, dict):
         raise SortieError(
-            f"what answers at {presence.url} is not Sortie: {status}, and no JSON; restart the"
+            f"what answers at {endpoint.url} is not Sortie: {status}, and no JSON; restart the"
             " daemon"
         )
     return Answer(status=status, document=document)

@@ -19,7 +19,7 @@ from sortie.model import SortieError, WorkflowError
 
 if TYPE_CHECKING:
     from sortie.config import Node, Surroundings
-    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.daemon.endpoint_file import DaemonEndpoint
     from sortie.daemon.options import RunOptions
 
 _BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -41,29 +41,29 @@ class Place:
     db_path: str
     guessed: bool = False
 
-    def daemon(self) -> EndpointFile:
+    def daemon(self) -> DaemonEndpoint:
         """Return the daemon that runs here.
 
         Raises NoDaemon where there is none, and SortieError where it cannot be reached from here.
         """
-        from sortie.daemon.endpoint_file import NoEndpointFile, read_presence
+        from sortie.daemon.endpoint_file import NoEndpointFile, read_endpoint
 
         try:
-            presence = read_presence(self.db_path)
+            endpoint = read_endpoint(self.db_path)
         except NoEndpointFile as error:
             raise self._none() from error
-        who = f"pid {presence.process.pid}, since {utc(presence.started_at)}"
-        if not presence.is_here():
+        who = f"pid {endpoint.process.pid}, since {utc(endpoint.started_at)}"
+        if not endpoint.is_here():
             raise SortieError(
-                f"the daemon of {self.source.workflow} ({who}) is on the machine {presence.host},"
+                f"the daemon of {self.source.workflow} ({who}) is on the machine {endpoint.host},"
                 " and can be asked only there"
             )
-        if not presence.is_alive():
+        if not endpoint.is_alive():
             raise self._none(f" the last one ({who}) ended without taking its leave;")
-        return presence
+        return endpoint
 
     def _none(self, why: str = "") -> NoDaemon:
-        from sortie.daemon.endpoint_file import presence_path
+        from sortie.daemon.endpoint_file import endpoint_path
         from sortie.daemon.locks import database_lock_path, living_holder
 
         workflow = self.source.workflow
@@ -71,7 +71,7 @@ class Place:
         if holder is not None:
             return NoDaemon(
                 f"the daemon of {workflow} ({holder}) cannot be reached yet: it first ends what an"
-                f" earlier one left, or it could not write {presence_path(self.db_path)}; its log"
+                f" earlier one left, or it could not write {endpoint_path(self.db_path)}; its log"
                 " tells"
             )
         name = "" if workflow == DEFAULT_WORKFLOW else f" {quote(os.fspath(workflow))}"
@@ -101,9 +101,9 @@ def locate(source: Source) -> Place:
 
 def _is_in_use(db_path: str) -> bool:
     """Tell whether a daemon has been here."""
-    from sortie.daemon.endpoint_file import presence_path
+    from sortie.daemon.endpoint_file import endpoint_path
 
-    return os.path.lexists(db_path) or os.path.lexists(presence_path(db_path))
+    return os.path.lexists(db_path) or os.path.lexists(endpoint_path(db_path))
 
 
 def _complaint(source: Source, error: WorkflowError) -> str:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from sortie.cli.discovery import Place
-    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.daemon.endpoint_file import DaemonEndpoint
 
 INTERVAL = 2.0
 """Seconds between two looks with ``--watch``."""
@@ -103,7 +103,7 @@ def pausing() -> Iterator[Pause]:
 class _Seen:
     """A daemon, and the document that programs get of it."""
 
-    presence: EndpointFile
+    endpoint: DaemonEndpoint
     document: dict[str, Any]
 
 
@@ -163,15 +163,15 @@ def _draw(live: Live, text: str) -> None:
 def _see(place: Place) -> _Seen:
     from sortie.cli.client import accepted, ask
 
-    presence = place.daemon()
-    state = accepted(ask(place, presence, "GET", "/api/v1/state"), place, "show the status")
-    probe = ask(place, presence, "GET", "/readyz")
+    endpoint = place.daemon()
+    state = accepted(ask(place, endpoint, "GET", "/api/v1/state"), place, "show the status")
+    probe = ask(place, endpoint, "GET", "/readyz")
     reasons = probe.document.get("reasons")
     health = {
         "ready": probe.status == 200,
         "reasons": reasons if isinstance(reasons, list) else [],
     }
-    return _Seen(presence=presence, document=state.document | health)
+    return _Seen(endpoint=endpoint, document=state.document | health)
 
 
 def _screen(seen: _Seen) -> str:
@@ -180,7 +180,7 @@ def _screen(seen: _Seen) -> str:
     from sortie.web import StateView
 
     look = Look(
-        presence=seen.presence,
+        endpoint=seen.endpoint,
         state=understood(StateView, seen.document),
         ready=seen.document["ready"],
         reasons=tuple(map(str, seen.document["reasons"])),

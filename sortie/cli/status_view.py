@@ -15,7 +15,7 @@ from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
 
 if TYPE_CHECKING:
-    from sortie.daemon.endpoint_file import EndpointFile
+    from sortie.daemon.endpoint_file import DaemonEndpoint
     from sortie.web import (
         CandidateView,
         FailureView,
@@ -46,7 +46,7 @@ _FAILURE_LIMIT = 300
 class Look:
     """What was seen of a daemon; ``reasons`` say why it is not ready."""
 
-    presence: EndpointFile
+    endpoint: DaemonEndpoint
     state: StateView
     ready: bool
     reasons: tuple[str, ...]
@@ -109,7 +109,7 @@ def _summary(look: Look, width: int) -> str:
 
 
 def _facts(look: Look) -> Iterator[tuple[str, str, str]]:
-    state, presence = look.state, look.presence
+    state, endpoint = look.state, look.endpoint
     readiness = "ready" if look.ready else "NOT READY"
     well = look.ready and state.status == "running"
     meaning = _MEANINGS.get(state.status, "")
@@ -140,10 +140,10 @@ def _facts(look: Look) -> Iterator[tuple[str, str, str]]:
     if totals.tokens is not None:
         sums.append(f"{totals.tokens} tokens")
     yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
-    age = between(presence.started_at, state.generated_at)
-    began = f"since {utc(presence.started_at)} ({age})"
-    version = f"version {presence.version}, pid {presence.process.pid}"
-    yield "daemon", f"{began}, {version}, {presence.url}", ""
+    age = between(endpoint.started_at, state.generated_at)
+    began = f"since {utc(endpoint.started_at)} ({age})"
+    version = f"version {endpoint.version}, pid {endpoint.process.pid}"
+    yield "daemon", f"{began}, {version}, {endpoint.url}", ""
     yield "seen", utc(state.generated_at), ""
 
 

@@ -25,7 +25,7 @@ from sortie.daemon.assembly import (
 )
 from sortie.daemon.guards import Guard, expected_failures, shortages_told_to
 from sortie.daemon.history_limit import prune_history
-from sortie.daemon.http_service import appear, open_web
+from sortie.daemon.http_service import start_http_server, write_endpoint_file
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.locks import RootLock, database_lock, root_lock
 from sortie.daemon.operator import controls_of
@@ -207,14 +207,14 @@ class Daemon:
         )
         answers = (sources, controls_of(orchestrator, tracker, failures))
         settings = self._workflow.settings
-        url = await open_web(services, settings, self._token, answers, self._publish)
-        announcement = await appear(self._workflow, url, self._token, self._publish)
+        url = await start_http_server(services, settings, self._token, answers, self._publish)
+        endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
         try:
             self._announce()
             await self._announce_simulator(benches)
             await self._work_on(orchestrator, reloader, leaving, services)
         finally:
-            announcement.withdraw()
+            endpoint_file.remove()
 
     async def _work_on(
         self,

@@ -37,8 +37,8 @@ class UnreadableEndpointFile(SortieError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointFile:
-    """A daemon, as others see it; ``url`` and ``token`` are None where it has no HTTP server."""
+class DaemonEndpoint:
+    """How to reach a daemon; ``url`` and ``token`` are None where it has no HTTP server."""
 
     url: str | None
     token: str | None = field(repr=False)
@@ -62,14 +62,16 @@ class EndpointFile:
             return False
 
 
-def presence_path(db_path: str) -> str:
-    """Return where the daemon of a database tells of itself."""
+def endpoint_path(db_path: str) -> str:
+    """Return the path of the endpoint file of a database's daemon."""
     return f"{db_path}.daemon"
 
 
-def presence_of_this_process(*, url: str | None, token: str | None, workflow: str) -> EndpointFile:
-    """Return what this daemon tells of itself."""
-    return EndpointFile(
+def endpoint_of_this_process(
+    *, url: str | None, token: str | None, workflow: str
+) -> DaemonEndpoint:
+    """Return what stands in the endpoint file of this daemon."""
+    return DaemonEndpoint(
         url=url,
         token=token if url is not None else None,
         process=identity_of(os.getpid()),
@@ -80,14 +82,14 @@ def presence_of_this_process(*, url: str | None, token: str | None, workflow: st
     )
 
 
-class Announcement:
-    """A presence on disk, from ``make`` to ``withdraw``; both block."""
+class EndpointFile:
+    """The file that says how to reach this daemon; its methods block."""
 
-    def __init__(self, db_path: str, presence: EndpointFile) -> None:
-        self.path = presence_path(db_path)
-        self._content = _encoded(presence)
+    def __init__(self, db_path: str, endpoint: DaemonEndpoint) -> None:
+        self.path = endpoint_path(db_path)
+        self._content = _encoded(endpoint)
 
-    def make(self) -> None:
+    def write(self) -> None:
         """Write the file in place of what is there. Raises OSError and leaves no part of it."""
         fresh = f"{self.path}.new"
         # Left by a daemon that was killed meanwhile: the database's lock keeps others away.
@@ -107,19 +109,19 @@ class Announcement:
                 os.unlink(fresh)
             raise
 
-    def withdraw(self) -> None:
+    def remove(self) -> None:
         """Remove the file if it is still the one that was written; safe more than once."""
         with suppress(OSError, ValueError):
             if _content(self.path) == self._content:
                 os.unlink(self.path)
 
 
-def read_presence(db_path: str) -> EndpointFile:
+def read_endpoint(db_path: str) -> DaemonEndpoint:
     """Return what the daemon of a database told of itself, alive or not.
 
     Raises NoEndpointFile and UnreadableEndpointFile.
     """
-    path = presence_path(db_path)
+    path = endpoint_path(db_path)
     try:
         return _decoded(_content(path, trusted_only=True))
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -161,21 +163,21 @@ def _owner(path: str) -> str:
         return f"user {uid}"
 
 
-def _encoded(presence: EndpointFile) -> bytes:
+def _encoded(endpoint: DaemonEndpoint) -> bytes:
     document = {
-        "url": presence.url,
-        "token": presence.token,
-        "pid": presence.process.pid,
-        "process_started_at": presence.process.started_at,
-        "started_at": presence.started_at.astimezone(UTC).isoformat(),
-        "host": presence.host,
-        "version": presence.version,
-        "workflow": presence.workflow,
+        "url": endpoint.url,
+        "token": endpoint.token,
+        "pid": endpoint.process.pid,
+        "process_started_at": endpoint.process.started_at,
+        "started_at": endpoint.started_at.astimezone(UTC).isoformat(),
+        "host": endpoint.host,
+        "version": endpoint.version,
+        "workflow": endpoint.workflow,
     }
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-def _decoded(content: bytes) -> EndpointFile:
+def _decoded(content: bytes) -> DaemonEndpoint:
     """Return what was encoded. Raises ValueError, KeyError or TypeError for anything else."""
     document = json.loads(content)
     url, token = document["url"], document["token"]
@@ -184,7 +186,7 @@ def _decoded(content: bytes) -> EndpointFile:
     started_at = datetime.fromisoformat(_text(document["started_at"]))
     if started_at.tzinfo is None:
         raise ValueError("a time without a zone")
-    return EndpointFile(
+    return DaemonEndpoint(
         url=url,
         token=token,
         process=ProcessIdentity(

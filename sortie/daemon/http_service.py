@@ -5,14 +5,14 @@ from __future__ import annotations
 import trio
 
 from sortie.config import Settings
-from sortie.daemon.endpoint_file import Announcement, presence_of_this_process
+from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.resources import Shortage, run_in_thread
 from sortie.telemetry import Publish, facts
 from sortie.web import Access, Controls, Endpoint, Sources, create_app, listen, serve
 from sortie.workflow import Workflow
 
 
-async def open_web(
+async def start_http_server(
     services: trio.Nursery,
     settings: Settings,
     token: str,
@@ -37,13 +37,15 @@ async def open_web(
     return listener.local_url
 
 
-async def appear(workflow: Workflow, url: str | None, token: str, publish: Publish) -> Announcement:
+async def write_endpoint_file(
+    workflow: Workflow, url: str | None, token: str, publish: Publish
+) -> EndpointFile:
     """Tell commands where this daemon is; without that it works all the same."""
-    presence = presence_of_this_process(url=url, token=token, workflow=str(workflow.path))
-    announcement = Announcement(workflow.settings.db_path, presence)
+    endpoint = endpoint_of_this_process(url=url, token=token, workflow=str(workflow.path))
+    endpoint_file = EndpointFile(workflow.settings.db_path, endpoint)
     try:
-        await run_in_thread(announcement.make)
+        await run_in_thread(endpoint_file.write)
     except (OSError, Shortage) as exc:
         error = getattr(exc, "strerror", None) or str(exc)
-        publish(facts.ControlUnavailable(path=announcement.path, error=error))
-    return announcement
+        publish(facts.ControlUnavailable(path=endpoint_file.path, error=error))
+    return endpoint_file

@@ -50,5 +50,5 @@ def daemon(here: Path) -> Iterator[FakeDaemon]:
     """A daemon that answers, whose workflow is the default one here."""
     (here / "WORKFLOW.md").write_text(WORKFLOW)
     with serving() as fake:
-        announce(here, fake.presence())
+        announce(here, fake.endpoint())
         yield fake

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from sortie.daemon.endpoint_file import Announcement, EndpointFile, presence_of_this_process
+from sortie.daemon.endpoint_file import DaemonEndpoint, EndpointFile, endpoint_of_this_process
 
 TOKEN = "token-5f1c0de"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -53,9 +53,9 @@ class FakeDaemon:
     headers: dict[str, str] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
 
-    def presence(self) -> EndpointFile:
+    def endpoint(self) -> DaemonEndpoint:
         """Return what a daemon tells that is this process and serves here."""
-        found = presence_of_this_process(url=self.url, token=TOKEN, workflow="/p/WORKFLOW.md")
+        found = endpoint_of_this_process(url=self.url, token=TOKEN, workflow="/p/WORKFLOW.md")
         return replace(found, started_at=NOON)
 
     def show(self, state: dict[str, Any], ready: tuple[int, Any] = READY) -> None:
@@ -97,6 +97,6 @@ def serving() -> Iterator[FakeDaemon]:
         server.server_close()
 
 
-def announce(here: Path, presence: EndpointFile, name: str = ".sortie.db") -> None:
+def announce(here: Path, endpoint: DaemonEndpoint, name: str = ".sortie.db") -> None:
     """Leave word of a daemon beside a database."""
-    Announcement(os.fspath(here / name), presence).make()
+    EndpointFile(os.fspath(here / name), endpoint).write()

@@ -111,7 +111,7 @@ def test_no_proxy_is_used(cli: Cli, daemon: FakeDaemon, monkeypatch: pytest.Monk
 )
 def test_an_odd_address_is_refused(cli: Cli, here: Path, daemon: FakeDaemon, url: str) -> None:
     """What is no address of a daemon is not asked."""
-    announce(here, replace(daemon.presence(), url=url))
+    announce(here, replace(daemon.endpoint(), url=url))
 
     ran = cli("pause")
 
@@ -155,7 +155,7 @@ def test_a_stuck_daemon_is_not_waited_for(
 
     pause = Event()
     with socket.create_server(("127.0.0.1", 0)) as sock:
-        announce(here, replace(daemon.presence(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
+        announce(here, replace(daemon.endpoint(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
         thread = Thread(target=send, args=(sock,))
         thread.start()
         ran = cli("pause")
@@ -169,7 +169,7 @@ def test_a_stuck_daemon_is_not_waited_for(
 def test_a_connection_that_breaks_is_told(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """A daemon that ends while it is asked is one line."""
     with socket.create_server(("127.0.0.1", 0)) as sock:
-        announce(here, replace(daemon.presence(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
+        announce(here, replace(daemon.endpoint(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
         thread = Thread(target=lambda: sock.accept()[0].close())
         thread.start()
         ran = cli("pause")

@@ -83,9 +83,9 @@ def test_a_stale_file_is_told_and_its_token_kept(
     cli: Cli, here: Path, daemon: FakeDaemon, command: str
 ) -> None:
     """Whoever has the port of a daemon that was killed is sent nothing."""
-    presence = daemon.presence()
-    old = replace(presence.process, started_at=presence.process.started_at - 60)
-    announce(here, replace(presence, process=old))
+    endpoint = daemon.endpoint()
+    old = replace(endpoint.process, started_at=endpoint.process.started_at - 60)
+    announce(here, replace(endpoint, process=old))
 
     assert cli(*command.split()) == Ran(
         code=1,
@@ -100,7 +100,7 @@ def test_a_stale_file_is_told_and_its_token_kept(
 def test_a_pid_that_nobody_has_is_stale(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """A daemon that is gone, with nobody in its place, is told the same."""
     gone = ProcessIdentity(pid=2**22 + 1, started_at=1.0)
-    announce(here, replace(daemon.presence(), process=gone))
+    announce(here, replace(daemon.endpoint(), process=gone))
 
     assert "ended without taking its leave" in cli("status").err
     assert daemon.asked == []
@@ -108,7 +108,7 @@ def test_a_pid_that_nobody_has_is_stale(cli: Cli, here: Path, daemon: FakeDaemon
 
 def test_a_daemon_on_another_machine_is_not_asked(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """A directory that machines share may hold another one's file: its pid means nothing here."""
-    announce(here, replace(daemon.presence(), host="elsewhere.example"))
+    announce(here, replace(daemon.endpoint(), host="elsewhere.example"))
 
     ran = cli("status")
 
@@ -119,7 +119,7 @@ def test_a_daemon_on_another_machine_is_not_asked(cli: Cli, here: Path, daemon: 
 
 def test_a_daemon_without_a_port_is_told(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """With server.port 0 there is a daemon, but nothing to ask it by."""
-    announce(here, replace(daemon.presence(), url=None, token=None))
+    announce(here, replace(daemon.endpoint(), url=None, token=None))
 
     ran = cli("pause")
 
@@ -131,7 +131,7 @@ def test_a_daemon_that_ended_this_moment_is_told(cli: Cli, here: Path, daemon: F
     """A port at which nobody listens is one line."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        announce(here, replace(daemon.presence(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
+        announce(here, replace(daemon.endpoint(), url=f"http://127.0.0.1:{sock.getsockname()[1]}/"))
         ran = cli("status")
 
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)

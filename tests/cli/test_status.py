@@ -130,8 +130,8 @@ class Enough(Exception):
 
 
 def expected(template: str, daemon: FakeDaemon) -> str:
-    presence = daemon.presence()
-    return template.format(version=presence.version, pid=presence.process.pid, url=daemon.url)
+    endpoint = daemon.endpoint()
+    return template.format(version=endpoint.version, pid=endpoint.process.pid, url=daemon.url)
 
 
 def pauses(*steps: Callable[[], object]) -> Callable[[float], None]:
@@ -374,7 +374,7 @@ def test_a_watch_survives_the_daemon(
         output,
         word.unlink,
         lambda: None,
-        lambda: announce(here, daemon.presence()),
+        lambda: announce(here, daemon.endpoint()),
         word.unlink,
     )
 
@@ -390,7 +390,7 @@ def test_a_watch_survives_the_daemon(
 
 def test_a_watch_ends_where_looking_on_is_no_use(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """A daemon that cannot be asked at all ends the watch with 1."""
-    announce(here, replace(daemon.presence(), url=None, token=None))
+    announce(here, replace(daemon.endpoint(), url=None, token=None))
 
     ran = cli("status", "--watch")
 

@@ -18,12 +18,12 @@ import psutil
 import pytest
 
 from sortie.daemon.endpoint_file import (
-    Announcement,
+    DaemonEndpoint,
     EndpointFile,
     NoEndpointFile,
     UnreadableEndpointFile,
-    presence_of_this_process,
-    read_presence,
+    endpoint_of_this_process,
+    read_endpoint,
 )
 from sortie.model import ProcessIdentity
 from sortie.transports.local.identity import identity_of
@@ -32,7 +32,7 @@ TOKEN = "a-token-5f1c0de"
 URL = "http://127.0.0.1:7678/"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
-OURS = presence_of_this_process(url=URL, token=TOKEN, workflow="/p/WORKFLOW.md")
+OURS = endpoint_of_this_process(url=URL, token=TOKEN, workflow="/p/WORKFLOW.md")
 
 
 @pytest.fixture
@@ -52,11 +52,11 @@ def file_of(db_path: str) -> Path:
     return Path(f"{db_path}.daemon")
 
 
-def test_what_was_announced_can_be_read(db_path: str) -> None:
+def test_what_was_written_can_be_read(db_path: str) -> None:
     """All fields come back, and the daemon that reads is alive and here."""
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
 
-    found = read_presence(db_path)
+    found = read_endpoint(db_path)
 
     assert found == OURS
     assert found.process.pid == os.getpid()
@@ -66,7 +66,7 @@ def test_what_was_announced_can_be_read(db_path: str) -> None:
 
 def test_the_document_has_the_documented_fields(db_path: str) -> None:
     """Other programs can rely on the names."""
-    Announcement(db_path, replace(OURS, started_at=NOON)).make()
+    EndpointFile(db_path, replace(OURS, started_at=NOON)).write()
 
     assert json.loads(file_of(db_path).read_text()) == {
         "url": URL,
@@ -82,18 +82,18 @@ def test_the_document_has_the_documented_fields(db_path: str) -> None:
 
 def test_without_a_server_there_is_neither_url_nor_token(db_path: str) -> None:
     """A daemon without a port says so, and keeps its token to itself."""
-    presence = presence_of_this_process(url=None, token=TOKEN, workflow="w")
-    Announcement(db_path, presence).make()
+    endpoint = endpoint_of_this_process(url=None, token=TOKEN, workflow="w")
+    EndpointFile(db_path, endpoint).write()
 
-    assert (read_presence(db_path).url, read_presence(db_path).token) == (None, None)
+    assert (read_endpoint(db_path).url, read_endpoint(db_path).token) == (None, None)
 
 
 def test_the_token_is_not_shown(db_path: str) -> None:
     """The token stands in the file and in no repr."""
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
 
     assert TOKEN in file_of(db_path).read_text()
-    assert TOKEN not in repr(OURS) + repr(read_presence(db_path))
+    assert TOKEN not in repr(OURS) + repr(read_endpoint(db_path))
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o777])
@@ -101,7 +101,7 @@ def test_only_the_owner_can_read_it_whatever_the_umask(db_path: str, mask: int) 
     """The mode is 0600, and no other file is left in the directory."""
     before = os.umask(mask)
     try:
-        Announcement(db_path, OURS).make()
+        EndpointFile(db_path, OURS).write()
     finally:
         os.umask(before)
 
@@ -116,7 +116,7 @@ def test_an_older_file_is_replaced_and_not_written_into(db_path: str) -> None:
     other = Path(db_path).parent / "other"
     os.link(file_of(db_path), other)
 
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
 
     assert other.read_text() == "old"
     assert stat.S_IMODE(file_of(db_path).stat().st_mode) == 0o600
@@ -129,11 +129,11 @@ def test_no_link_is_followed(db_path: str, suffix: str) -> None:
     target.write_text("precious")
     os.symlink(target, f"{db_path}{suffix}")
 
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
 
     assert target.read_text() == "precious"
     assert not file_of(db_path).is_symlink()
-    assert read_presence(db_path) == OURS
+    assert read_endpoint(db_path) == OURS
     assert sorted(os.listdir(target.parent)) == ["a.db.daemon", "target"]
 
 
@@ -142,21 +142,21 @@ def test_what_cannot_be_written_leaves_nothing(db_path: str) -> None:
     file_of(db_path).mkdir()
 
     with pytest.raises(OSError):
-        Announcement(db_path, OURS).make()
+        EndpointFile(db_path, OURS).write()
 
     assert os.listdir(Path(db_path).parent) == ["a.db.daemon"]
 
 
 def test_it_is_removed_by_its_writer_alone(db_path: str) -> None:
     """What somebody else wrote meanwhile stays; one's own goes, and going twice is no fault."""
-    first, second = Announcement(db_path, OURS), Announcement(db_path, replace(OURS, token="2"))
-    first.make()
-    second.make()
+    first, second = EndpointFile(db_path, OURS), EndpointFile(db_path, replace(OURS, token="2"))
+    first.write()
+    second.write()
 
-    first.withdraw()
+    first.remove()
     still_there = file_of(db_path).exists()
-    second.withdraw()
-    second.withdraw()
+    second.remove()
+    second.remove()
 
     assert still_there
     assert not file_of(db_path).exists()
@@ -164,26 +164,26 @@ def test_it_is_removed_by_its_writer_alone(db_path: str) -> None:
 
 def test_withdrawing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
     """A link to a copy, or a FIFO, in the file's place is left alone."""
-    announcement = Announcement(db_path, OURS)
-    announcement.make()
+    endpoint_file = EndpointFile(db_path, OURS)
+    endpoint_file.write()
     file_of(db_path).rename(Path(db_path).parent / "moved")
     os.symlink("moved", file_of(db_path))
 
-    announcement.withdraw()
+    endpoint_file.remove()
     assert file_of(db_path).is_symlink()
 
     file_of(db_path).unlink()
     os.mkfifo(file_of(db_path))
-    announcement.withdraw()
+    endpoint_file.remove()
     assert file_of(db_path).is_fifo()
 
 
 def test_no_file_is_no_presence(db_path: str) -> None:
     """A missing file, or directory, has an error of its own."""
     with pytest.raises(NoEndpointFile):
-        read_presence(db_path)
+        read_endpoint(db_path)
     with pytest.raises(NoEndpointFile):
-        read_presence(f"{db_path}/missing/a.db")
+        read_endpoint(f"{db_path}/missing/a.db")
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_what_no_daemon_wrote_is_told(db_path: str, content: bytes) -> None:
     file_of(db_path).write_bytes(content)
 
     with pytest.raises(UnreadableEndpointFile, match=r"a\.db\.daemon does not tell.*restart"):
-        read_presence(db_path)
+        read_endpoint(db_path)
 
 
 @pytest.mark.parametrize(
@@ -222,12 +222,12 @@ def test_what_no_daemon_wrote_is_told(db_path: str, content: bytes) -> None:
 )
 def test_a_field_of_another_kind_is_told(db_path: str, change: dict[str, object]) -> None:
     """Every field is checked before it is used."""
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
     document = json.loads(file_of(db_path).read_text())
     file_of(db_path).write_text(json.dumps(document | change))
 
     with pytest.raises(UnreadableEndpointFile, match="does not tell"):
-        read_presence(db_path)
+        read_endpoint(db_path)
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "directory"])
@@ -235,7 +235,7 @@ def test_only_a_plain_file_is_read(db_path: str, kind: str) -> None:
     """Reading follows no link and does not wait for a FIFO's writer."""
     match kind:
         case "link":
-            Announcement(f"{db_path}.other", OURS).make()
+            EndpointFile(f"{db_path}.other", OURS).write()
             os.symlink(f"{db_path}.other.daemon", file_of(db_path))
         case "fifo":
             os.mkfifo(file_of(db_path))
@@ -243,7 +243,7 @@ def test_only_a_plain_file_is_read(db_path: str, kind: str) -> None:
             file_of(db_path).mkdir()
 
     with pytest.raises(UnreadableEndpointFile):
-        read_presence(db_path)
+        read_endpoint(db_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be two users")
@@ -252,17 +252,17 @@ def test_another_users_file_is_not_used(open_directory: str, mode: int) -> None:
     """Who may not read it is told whose it is, and what a stranger planted is not believed."""
     nobody, daemon = 65534, 1
     db_path = f"{open_directory}/a.db"
-    Announcement(db_path, OURS).make()
+    EndpointFile(db_path, OURS).write()
     os.chown(file_of(db_path), daemon, daemon)
     os.chmod(file_of(db_path), mode)
-    assert read_presence(db_path) == OURS  # root may
+    assert read_endpoint(db_path) == OURS  # root may
 
     os.seteuid(nobody)
     try:
         with pytest.raises(
             UnreadableEndpointFile, match=r"belongs to user .*; run this command as"
         ):
-            read_presence(db_path)
+            read_endpoint(db_path)
     finally:
         os.seteuid(0)
 
@@ -270,13 +270,13 @@ def test_another_users_file_is_not_used(open_directory: str, mode: int) -> None:
 def test_a_process_that_is_gone_is_not_alive() -> None:
     """Neither an unused pid, nor an impossible one, nor a zombie is a daemon."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        presence = with_process(identity_of(child.pid))
-        alive = presence.is_alive()
+        endpoint = with_process(identity_of(child.pid))
+        alive = endpoint.is_alive()
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
-        as_zombie = presence.is_alive()
-    afterwards = presence.is_alive()
+        as_zombie = endpoint.is_alive()
+    afterwards = endpoint.is_alive()
     impossible = [
         with_process(ProcessIdentity(pid=pid, started_at=1.0)).is_alive()
         for pid in (-1, 0, 2**31, 2**70)
@@ -300,26 +300,26 @@ def test_another_machine_is_not_here() -> None:
 
 def test_a_reader_never_sees_half_a_file(db_path: str) -> None:
     """While the file is replaced again and again, each reading is one whole daemon."""
-    presences = [replace(OURS, workflow=str(n) * 2000) for n in range(2)]
-    Announcement(db_path, presences[0]).make()
+    endpoints = [replace(OURS, workflow=str(n) * 2000) for n in range(2)]
+    EndpointFile(db_path, endpoints[0]).write()
     done = threading.Event()
 
     def rewrite() -> None:
         for n in range(100):
-            Announcement(db_path, presences[n % 2]).make()
+            EndpointFile(db_path, endpoints[n % 2]).write()
         done.set()
 
     writer = threading.Thread(target=rewrite)
     writer.start()
     seen = {OURS.workflow}
     while not done.is_set():
-        seen.add(read_presence(db_path).workflow)
+        seen.add(read_endpoint(db_path).workflow)
     writer.join()
 
-    assert seen <= {OURS.workflow, *(p.workflow for p in presences)}
+    assert seen <= {OURS.workflow, *(p.workflow for p in endpoints)}
 
 
-def with_process(identity: ProcessIdentity) -> EndpointFile:
+def with_process(identity: ProcessIdentity) -> DaemonEndpoint:
     return replace(OURS, process=identity)
 
 
@@ -330,6 +330,6 @@ def test_what_is_no_file_costs_no_descriptor(db_path: str) -> None:
 
     for _ in range(5):
         with pytest.raises(UnreadableEndpointFile):
-            read_presence(db_path)
+            read_endpoint(db_path)
 
     assert len(os.listdir("/proc/self/fd")) == before
