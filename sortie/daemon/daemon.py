@@ -32,9 +32,9 @@ from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.shutdown import Shutdown
-from sortie.daemon.totals import Tally
+from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
-from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transports import open_fleet
 from sortie.daemon.views import DaemonView
 from sortie.daemon.workflow_file import load_workflow
@@ -154,14 +154,14 @@ class Daemon:
                 with leaving.clearing:
                     memory = await self._recover(benches)
                 if memory is not None and not leaving.asked:
-                    tally = Tally(await self._store.totals())
+                    totals = RunTotals(await self._store.totals())
                     claimed = [claim.issue for claim in memory.claims]
                     failures = LastFailures(_now, await recorded_failures(self._store, claimed))
-                    self._sinks += [tally, failures]
+                    self._sinks += [totals, failures]
                     orchestrator = self._make_orchestrator(memory, benches)
                     leaving.orchestrator = orchestrator
                     fleet.tell(orchestrator.tell)
-                    await self._work(orchestrator, benches, (tally, failures), leaving, services)
+                    await self._work(orchestrator, benches, (totals, failures), leaving, services)
                 guard.watchdog.leave_within()
                 services.cancel_scope.cancel()
         self._publish(facts.DaemonStopped(reason=leaving.reason))
@@ -175,34 +175,34 @@ class Daemon:
         self,
         orchestrator: Orchestrator,
         benches: RunContexts,
-        known: tuple[Tally, LastFailures],
+        known: tuple[RunTotals, LastFailures],
         leaving: Shutdown,
         services: trio.Nursery,
     ) -> None:
         """Have issues worked on until somebody asks to leave."""
-        tally, failures = known
+        totals, failures = known
         reloader = self._reloader = Reloader(
             self._options,
             self._workflow,
             self._publish,
             lambda w: _apply(w, self._tracker, benches, orchestrator),
         )
-        tracker = TrackerWindow(
+        tracker = TrackerStatus(
             overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
         )
-        window = DaemonView(
+        view = DaemonView(
             orchestrator=orchestrator,
             live_runs=self._live_runs,
-            tally=tally,
+            totals=totals,
             failures=failures,
             tracker=tracker,
             workflow=reloader.view,
             shortages=self._shortages,
         )
-        self._registry.register(GaugeCollector(window.gauges))
+        self._registry.register(GaugeCollector(view.gauges))
         sources = Sources(
-            state=window.state,
-            health=window.health,
+            state=view.state,
+            health=view.health,
             metrics=lambda accept: expose(self._registry, accept),
         )
         answers = (sources, controls_of(orchestrator, tracker, failures))

@@ -1,4 +1,4 @@
-"""Why each issue failed last, kept up to date by facts: nobody waits for it.
+"""Why each issue failed last, kept up to date by facts.
 
 Rule 1: a run that ended well ends it; one that was stopped or interrupted changes nothing.
 """
@@ -18,7 +18,7 @@ from sortie.web import FailureView
 KEPT = 10_000
 """Issues that are remembered; beyond them the one that failed longest ago is forgotten."""
 
-_LOOKED_BACK = 10
+_HISTORY_ROWS = 10
 _FAILED = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED, RunStatus.CANCELLED})
 
 
@@ -64,7 +64,7 @@ async def recorded_failures(store: Store, issues: Iterable[Issue]) -> dict[Issue
     """Return why each of these issues failed last, as far as history tells. Raises StoreError."""
     found: dict[IssueId, FailureView] = {}
     for issue in issues:
-        for row in await store.history(issue=issue.identifier, limit=_LOOKED_BACK):
+        for row in await store.history(issue=issue.identifier, limit=_HISTORY_ROWS):
             if row.issue_id != issue.id:
                 continue
             failed = _is_failure(row.status, row.error)

@@ -1,11 +1,11 @@
-"""What operators ask over HTTP, put to the orchestrator, and its answers in HTTP's words."""
+"""The commands of operators over HTTP: put to the orchestrator, and answered with a status."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sortie.daemon.last_failures import LastFailures
-from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.views import wall_time
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
@@ -17,7 +17,7 @@ _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 
 
 
 def controls_of(
-    orchestrator: Orchestrator, tracker: TrackerWindow, failures: LastFailures
+    orchestrator: Orchestrator, tracker: TrackerStatus, failures: LastFailures
 ) -> Controls:
     """Return the commands of a running orchestrator."""
 
@@ -25,17 +25,17 @@ def controls_of(
         snapshot = orchestrator.snapshot()
         known = {issue.identifier for issue in snapshot.candidates}
         known |= {claim.issue.identifier for claim in snapshot.claims.values()}
-        return tracker.unknown(name, sentence, known)
+        return tracker.explain_unknown(name, sentence, known)
 
-    async def obey(command: Callable[[int], Event], done: CommandStatus = 200) -> CommandAnswer:
+    async def run(command: Callable[[int], Event], done: CommandStatus = 200) -> CommandAnswer:
         answer = await orchestrator.ask(command)
         if answer is None:
             return CommandAnswer(status=503, message=_pending(orchestrator.store_error))
         status = done if answer.verdict == "done" else _STATUSES[answer.verdict]
         return CommandAnswer(status=status, message=answer.message)
 
-    async def obey_about(name: str, command: Callable[[int], Event]) -> CommandAnswer:
-        answer = await obey(command)
+    async def run_for_issue(name: str, command: Callable[[int], Event]) -> CommandAnswer:
+        answer = await run(command)
         if answer.status == 404:
             return CommandAnswer(status=404, message=unknown(name, answer.message))
         return answer
@@ -47,11 +47,11 @@ def controls_of(
         return _view(found, orchestrator.snapshot().now, failures.of(found.issue))
 
     return Controls(
-        refresh=lambda: obey(lambda ask: ev.RefreshRequested(ask), 202),
-        pause=lambda: obey(lambda ask: ev.PauseAsked(True, ask)),
-        resume=lambda: obey(lambda ask: ev.PauseAsked(False, ask)),
-        stop=lambda name: obey_about(name, lambda ask: ev.StopAsked(name, ask)),
-        retry=lambda name: obey_about(name, lambda ask: ev.RetryAsked(name, ask)),
+        refresh=lambda: run(lambda ask: ev.RefreshRequested(ask), 202),
+        pause=lambda: run(lambda ask: ev.PauseAsked(True, ask)),
+        resume=lambda: run(lambda ask: ev.PauseAsked(False, ask)),
+        stop=lambda name: run_for_issue(name, lambda ask: ev.StopAsked(name, ask)),
+        retry=lambda name: run_for_issue(name, lambda ask: ev.RetryAsked(name, ask)),
         explain=explain,
     )
 

@@ -1,4 +1,4 @@
-"""Sums over all runs ever recorded, kept up to date by facts: nobody waits for them."""
+"""Sums over all runs ever recorded, kept up to date by facts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sortie.telemetry.facts import Fact
 from sortie.web import TotalsView
 
 
-class Tally:
+class RunTotals:
     """A sink that begins with what the store knows and adds what happens."""
 
     def __init__(self, totals: Totals) -> None:
@@ -35,7 +35,7 @@ class Tally:
             case _:
                 pass
 
-    def sums(self, under_way: float) -> TotalsView:
+    def view(self, under_way: float) -> TotalsView:
         """Return the sums; ``under_way`` is how long the present runs have taken, in seconds."""
         return TotalsView(
             runs=self._runs,

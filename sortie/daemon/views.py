@@ -11,8 +11,8 @@ from typing import Literal
 import trio
 
 from sortie.daemon.last_failures import LastFailures
-from sortie.daemon.totals import Tally
-from sortie.daemon.tracker_view import SHOWN, TrackerWindow
+from sortie.daemon.totals import RunTotals
+from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
@@ -45,9 +45,9 @@ class DaemonView:
 
     orchestrator: Orchestrator
     live_runs: LiveRuns
-    tally: Tally
+    totals: RunTotals
     failures: LastFailures
-    tracker: TrackerWindow
+    tracker: TrackerStatus
     workflow: Callable[[], WorkflowView]
     shortages: Shortages = field(default_factory=Shortages)
 
@@ -70,15 +70,15 @@ class DaemonView:
                 held=len(held),
                 queued=backlog.queued,
                 blocked=backlog.blocked,
-                unreadable=self.tracker.unreadable(),
+                unreadable=self.tracker.unreadable_count(),
             ),
             running=running,
             waiting=waiting,
             held=held,
             slots=_slots(snapshot),
-            totals=self.tally.sums(self._elapsed(snapshot)),
-            queued=tuple(map(_kept, backlog.first_queued)),
-            blocked=tuple(map(_kept, backlog.first_blocked)),
+            totals=self.totals.view(self._elapsed(snapshot)),
+            queued=tuple(map(_candidate, backlog.first_queued)),
+            blocked=tuple(map(_candidate, backlog.first_blocked)),
             hosts=_hosts(snapshot),
             tracker=self.tracker.view(),
         )
@@ -110,9 +110,9 @@ class DaemonView:
             snapshot.skipped,
             snapshot.hindrance,
             snapshot.poll_error,
-            _hanging(snapshot),
-            _hostless(snapshot),
-            _closed(snapshot),
+            _endless_poll(snapshot),
+            _no_usable_host(snapshot),
+            _closed_tracker(snapshot),
             "the daemon is stopping" if snapshot.draining else None,
         )
         overdue = max(0.0, trio.current_time() - self.orchestrator.next_round_at)
@@ -123,7 +123,7 @@ class DaemonView:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)
 
 
-def _hanging(snapshot: Snapshot) -> str | None:
+def _endless_poll(snapshot: Snapshot) -> str | None:
     """Say that a poll does not end: a preflight may hang where the workspace root does."""
     since = snapshot.polling_since
     if since is None or snapshot.now - since < POLL_LIMIT:
@@ -133,7 +133,7 @@ def _hanging(snapshot: Snapshot) -> str | None:
     )
 
 
-def _hostless(snapshot: Snapshot) -> str | None:
+def _no_usable_host(snapshot: Snapshot) -> str | None:
     """Say that no host can be used, if so; one that works is enough to be ready."""
     troubles = [snapshot.troubled.get(host) for host in snapshot.policy.hosts]
     messages = [trouble.message for trouble in troubles if trouble is not None]
@@ -142,7 +142,7 @@ def _hostless(snapshot: Snapshot) -> str | None:
     return f"every host is in trouble: {'; '.join(dict.fromkeys(messages))}"
 
 
-def _closed(snapshot: Snapshot) -> str | None:
+def _closed_tracker(snapshot: Snapshot) -> str | None:
     """Say that the tracker takes no changes, where that keeps an issue from being handed off."""
     refusals = (c.refusal for c in snapshot.waiting if isinstance(c, HandingOff) and c.refusal)
     return next(refusals, None)
@@ -210,7 +210,7 @@ def _held(claim: Held, snapshot: Snapshot, failure: FailureView | None) -> HeldV
     )
 
 
-def _kept(kept: Kept) -> CandidateView:
+def _candidate(kept: Kept) -> CandidateView:
     return CandidateView(
         issue_id=kept.issue.id,
         issue_identifier=kept.issue.identifier,

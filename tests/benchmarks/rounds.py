@@ -105,15 +105,15 @@ async def _measure(target: Target, plan: Plan) -> list[Measured]:
             way.phases.clear()
         single = [_Tally(way, 1, plan.batch) for way in ways]
         await _rounds(single, plan.rounds)
-        measured = [tally.measured() for tally in single]
+        measured = [totals.measured() for totals in single]
         by_name = {way.name: way for way in ways}
         crowds = [_Tally(by_name[name], at_once, count) for name, at_once, count in plan.crowds]
         await _rounds(crowds, plan.crowd_rounds)
-        return measured + [tally.measured() for tally in crowds]
+        return measured + [totals.measured() for totals in crowds]
 
 
 async def _rounds(tallies: list[_Tally], rounds: int) -> None:
     for number in range(rounds):
         first = number % max(1, len(tallies))  # nobody always follows the same one
-        for tally in tallies[first:] + tallies[:first]:
-            await tally.round()
+        for totals in tallies[first:] + tallies[:first]:
+            await totals.round()

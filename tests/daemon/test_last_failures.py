@@ -14,7 +14,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.web import FailureView
 from tests.agents.fake import Completes, Fails, Silent
-from tests.orchestrator.window import now, window_of
+from tests.orchestrator.daemon_view import now, view_of
 from tests.orchestrator.world import World
 from tests.worker.rig import issue
 
@@ -31,11 +31,11 @@ async def test_a_wait_and_the_run_after_it_tell_the_failure(clock: MockClock) ->
     world.agent.scripts["A"] = [Fails(), Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled)
-        (waiting,) = window.state().waiting
+        (waiting,) = view.state().waiting
         await world.until(facts.AgentLaunched, 2)
-        (running,) = window.state().running
+        (running,) = view.state().running
 
     first = world.of(facts.RunStarted)[0].run_id
     assert told(waiting.last_failure) == told(running.last_failure) == FAILED
@@ -49,9 +49,9 @@ async def test_a_hold_for_the_budget_tells_the_last_failure(clock: MockClock) ->
     world.agent.scripts["A"] = [Fails()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.IssueHeld)
-        (held,) = window.state().held
+        (held,) = view.state().held
 
     assert (held.reason, told(held.last_failure)) == ("session_budget_exhausted", FAILED)
 
@@ -62,12 +62,12 @@ async def test_a_failed_handoff_tells_what_the_tracker_said(clock: MockClock) ->
     world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
-        (waiting,) = window.state().waiting
+        (waiting,) = view.state().waiting
         world.tracker.transitions_fail = None
         await world.until(facts.TransitionCompleted, where=lambda fact: fact.result == "success")
-        after = window.failures.of(issue())
+        after = view.failures.of(issue())
 
     assert told(waiting.last_failure) == ("handoff_failed", "the fake tracker is unavailable")
     assert after is None
@@ -79,9 +79,9 @@ async def test_a_success_ends_it(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Fails(), Completes(), Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched, 3)
-        (running,) = window.state().running
+        (running,) = view.state().running
 
     assert running.last_failure is None
 
@@ -92,11 +92,11 @@ async def test_a_stop_is_no_failure(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Fails(), Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched, 2)
         await orchestrator.ask(lambda ask: ev.StopAsked("A", ask))
         await world.until(facts.RunFinished, 2)
-        (held,) = window.state().held
+        (held,) = view.state().held
     recorded = await recorded_failures(world.store, [issue()])
 
     assert [stop.reason for stop in world.of(facts.RunStopping)] == [StopReason.OPERATOR]

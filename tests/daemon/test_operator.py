@@ -9,7 +9,7 @@ from sortie.model import IssueId, TrackerErrorKind
 from sortie.telemetry import facts
 from sortie.web import CommandAnswer, ExplanationView
 from tests.agents.fake import Fails, Silent
-from tests.orchestrator.window import controls_on
+from tests.orchestrator.daemon_view import controls_on
 from tests.orchestrator.world import World
 from tests.worker.rig import issue
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sortie.daemon.totals import Tally
+from sortie.daemon.totals import RunTotals
 from sortie.model import LOCAL, RunId, RunStatus, TurnOutcome
 from sortie.store import Totals
 from sortie.telemetry import facts
@@ -44,26 +44,26 @@ def one_run(*turns: Fact) -> list[Fact]:
 
 def test_what_happens_is_added_to_what_was() -> None:
     """The sums go on from the store's, and the time of runs under way is on top."""
-    tally = Tally(Totals(runs=10, turns=20, credits=1.5, tokens=100, seconds_running=60.0))
+    totals = RunTotals(Totals(runs=10, turns=20, credits=1.5, tokens=100, seconds_running=60.0))
 
     for fact in one_run(completed(0.25, 7), completed(0.25)):
-        tally(fact)
+        totals(fact)
 
-    assert tally.sums(under_way=3.0) == TotalsView(
+    assert totals.view(under_way=3.0) == TotalsView(
         runs=11, turns=22, credits=2.0, tokens=107, seconds_running=70.5
     )
 
 
 def test_unknown_is_none_until_an_agent_tells() -> None:
     """Turns without credits or tokens leave the sums unknown; zero is a number."""
-    tally = Tally(NOTHING)
+    totals = RunTotals(NOTHING)
 
     for fact in one_run(completed()):
-        tally(fact)
-    before = tally.sums(under_way=0.0)
-    tally(completed(0.0, 0))
+        totals(fact)
+    before = totals.view(under_way=0.0)
+    totals(completed(0.0, 0))
 
     assert before == TotalsView(runs=1, turns=1, credits=None, tokens=None, seconds_running=7.5)
-    assert tally.sums(under_way=0.0) == TotalsView(
+    assert totals.view(under_way=0.0) == TotalsView(
         runs=1, turns=1, credits=0.0, tokens=0, seconds_running=7.5
     )

@@ -25,7 +25,7 @@ from sortie.web import (
     WorkflowView,
 )
 from tests.agents.fake import Chats, Completes, Fails, Silent
-from tests.orchestrator.window import VALID, window_of
+from tests.orchestrator.daemon_view import VALID, view_of
 from tests.orchestrator.world import World
 from tests.worker.rig import ROOT, issue
 
@@ -37,9 +37,9 @@ async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
     world = World()
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.PollCompleted)
-        state = window.state()
+        state = view.state()
 
     assert (state.status, state.running, state.waiting, state.held) == ("running", (), (), ())
     assert state.counts == Counts(running=0, waiting=0, held=0)
@@ -58,11 +58,11 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Completes(after=10, credits=0.5), Chats(every=10, times=9)]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.TurnBegan, 2)
         await world.until(facts.AgentSpoke, 3)
-        state = window.state()
-        gauges = window.gauges()
+        state = view.state()
+        gauges = view.gauges()
 
     (run,) = state.running
     assert (run.issue_id, run.issue_identifier, run.issue_url, run.title, run.state) == (
@@ -104,9 +104,9 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     world.agent.scripts["C"] = [Completes(after=2)]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
-        state = window.state()
+        state = view.state()
         noticed_at = datetime.now(UTC)
 
     retry, continuation = sorted(state.waiting, key=lambda w: w.issue_id)
@@ -138,14 +138,14 @@ async def test_a_tracker_that_takes_no_changes_is_shown(clock: MockClock) -> Non
     world.tracker.transitions_fail = TrackerErrorKind.CLOSED
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.TransitionCompleted, 2)
         await trio.sleep(1)
-        closed, state = window.health(), window.state()
+        closed, state = view.health(), view.state()
         world.tracker.transitions_fail = None
         await world.until(facts.TransitionCompleted, where=lambda fact: not fact.error)
         await trio.sleep(1)
-        after = window.health()
+        after = view.health()
 
     error = world.of(facts.TransitionCompleted)[0].error
     assert (closed.ready, closed.reasons) == (False, (error,))
@@ -159,9 +159,9 @@ async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
     world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
-        (waiting,) = window.state().waiting
+        (waiting,) = view.state().waiting
 
     assert (waiting.kind, waiting.attempt, waiting.reason) == ("handoff", 2, "the handoff failed")
 
@@ -176,9 +176,9 @@ async def test_slots_are_shown_where_a_limit_is_set(clock: MockClock) -> None:
     world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
-        slots = window.state().slots
+        slots = view.state().slots
 
     assert slots == SlotsView(total=2, free=1, by_state={"todo": 0}, by_host={})
 
@@ -193,31 +193,31 @@ async def test_readiness_follows_polls_disk_and_preflight(clock: MockClock) -> N
     """Each fault is a reason, and goes when it is mended."""
     world = World()
     orchestrator = await world.born()
-    window = window_of(orchestrator, world)
-    unborn = window.health()
+    view = view_of(orchestrator, world)
+    unborn = view.health()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(orchestrator.run)
         await polled(world, 1)
-        good = window.health()
+        good = view.health()
         world.tracker.down = TrackerErrorKind.UNAVAILABLE
         await polled(world, 2)
-        down = window.health()
+        down = view.health()
         world.tracker.down = None
         world.readiness = Readiness(fault="no place")
         await polled(world, 3)
-        placeless = window.health()
+        placeless = view.health()
         world.readiness = Readiness(hindrance="no agent")
         await polled(world, 4)
-        agentless = window.health()
+        agentless = view.health()
         world.store.failing = StoreError("disk full")
         orchestrator.tell(ev.PauseAsked(True))
         await world.until(facts.StoreFailed)
-        diskless = window.health()
+        diskless = view.health()
         world.store.failing = None
         await world.until(facts.StoreRecovered)
         orchestrator.shut_down()
-    leaving = window.health()
+    leaving = view.health()
 
     assert unborn == Health(ready=False, reasons=("no preflight has been made yet",))
     assert good == Health(ready=True)
@@ -233,13 +233,13 @@ async def test_a_daemon_that_waits_is_not_overdue(clock: MockClock) -> None:
     world = World(polling={"interval_ms": 3_600_000})
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await trio.sleep(1800)
-        waiting = window.health().overdue
+        waiting = view.health().overdue
         world.store.failing = StoreError("disk full")
         orchestrator.tell(ev.PauseAsked(True))
         await trio.sleep(1800)
-        diskless = window.health().overdue
+        diskless = view.health().overdue
         world.store.failing = None
 
     assert (waiting, diskless <= 1.0) == (0.0, True)
@@ -254,13 +254,13 @@ async def test_a_loop_that_does_not_come_round_is_overdue(clock: MockClock) -> N
         await hung.wait()
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.PollCompleted)
         healthy = world.store.commit
         setattr(world.store, "commit", hang)  # noqa: B010
         orchestrator.tell(ev.PauseAsked(True))
         await trio.sleep(120)
-        late = window.health().overdue
+        late = view.health().overdue
         setattr(world.store, "commit", healthy)  # noqa: B010
         hung.set()
 
@@ -273,10 +273,10 @@ async def test_pause_and_an_invalid_workflow_are_shown(clock: MockClock) -> None
     broken = WorkflowView(path="/w/WORKFLOW.md", valid=False, errors=("oops",))
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world, broken)
+        view = view_of(orchestrator, world, broken)
         orchestrator.tell(ev.PauseAsked(True))
         await world.until(facts.PauseChanged)
-        state, gauges = window.state(), window.gauges()
+        state, gauges = view.state(), view.gauges()
 
     assert (state.status, state.workflow) == ("paused", broken)
     assert (gauges.dispatch_paused, gauges.workflow_valid) == (True, False)
@@ -288,16 +288,16 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
-        (running,) = window.state().running
-        usage = window.gauges().ssh_host_usage
+        (running,) = view.state().running
+        usage = view.gauges().ssh_host_usage
         orchestrator.tell(HostTroubled("west", "west refused"))
         await trio.sleep(1)
-        partly = (window.health().ready, window.gauges().ssh_host_up)
+        partly = (view.health().ready, view.gauges().ssh_host_up)
         orchestrator.tell(HostTroubled("east", "east refused"))
         await trio.sleep(1)
-        health = window.health()
+        health = view.health()
 
     assert running.host == "east"
     assert usage == {"east": 1, "west": 0}
@@ -322,9 +322,9 @@ async def test_what_nobody_works_on_is_counted_and_shown(clock: MockClock) -> No
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
-        state = window.state()
+        state = view.state()
 
     counts = state.counts
     assert (counts.running, counts.queued, counts.blocked, counts.unreadable) == (1, 1, 1, 1)
@@ -358,10 +358,10 @@ async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> Non
     world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator, world)
+        view = view_of(orchestrator, world)
         orchestrator.tell(HostTroubled("west", "west refused"))
         await world.until(facts.AgentLaunched)
-        state = window.state()
+        state = view.state()
         noticed_at = datetime.now(UTC)
 
     east, west = state.hosts

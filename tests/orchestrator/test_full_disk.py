@@ -13,7 +13,7 @@ from sortie.orchestrator.pending_commands import PATIENCE
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Fails, Silent
-from tests.orchestrator.window import controls_on, window_of
+from tests.orchestrator.daemon_view import controls_on, view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import Does
 from tests.worker.rig import issue
@@ -42,16 +42,16 @@ async def test_a_full_disk_is_shown_and_mends_itself(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Chats(every=10, times=100)]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator)
+        view = view_of(orchestrator)
         await world.until(facts.AgentLaunched)
-        before = window.gauges().store_writable
+        before = view.gauges().store_writable
         await fill_the_disk(world, orchestrator)
         world.tracker.put(issue("b"))
         await trio.sleep(600)
-        full, gauges, started = window.health(), window.gauges(), len(world.of(facts.RunStarted))
+        full, gauges, started = view.health(), view.gauges(), len(world.of(facts.RunStarted))
         free_the_disk(world)
         await world.until(facts.TransitionCompleted, 2)
-        after, writable = window.health(), window.gauges().store_writable
+        after, writable = view.health(), view.gauges().store_writable
 
     assert (before, gauges.store_writable, writable) == (True, False, True)
     assert (full.ready, full.reasons) == (False, ("disk full",))
@@ -158,12 +158,12 @@ async def test_disk_and_tracker_may_fail_together(clock: MockClock) -> None:
     world.agent.scripts["B"] = [Silent(), Chats(every=1, times=1)]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator)
+        view = view_of(orchestrator)
         await world.until(facts.AgentLaunched, 2)
         await fill_the_disk(world, orchestrator)
         world.tracker.down = TrackerErrorKind.UNAVAILABLE
         await trio.sleep(3600)
-        reasons = window.health().reasons
+        reasons = view.health().reasons
         outcomes = sorted(fact.outcome for fact in world.of(facts.TurnCompleted))
         world.tracker.down = None
         await trio.sleep(60)

@@ -22,7 +22,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Silent
-from tests.orchestrator.window import window_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
@@ -53,15 +53,15 @@ async def test_an_hour_away_is_shown_and_starts_nothing(clock: MockClock) -> Non
     world = World(issue("a"), tracker=HANDOFF)
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator)
+        view = view_of(orchestrator)
         await world.until(facts.TransitionCompleted)
         world.tracker.down = DOWN
         world.tracker.put(issue("b"))
         await trio.sleep(HOUR)
-        away, started = window.health(), len(world.of(facts.RunStarted))
+        away, started = view.health(), len(world.of(facts.RunStarted))
         world.tracker.down = None
         await world.until(facts.TransitionCompleted, 2)
-        back = window.health()
+        back = view.health()
 
     assert (away.ready, away.reasons) == (False, ("the fake tracker is unavailable",))
     assert away.overdue == 0.0

@@ -12,7 +12,7 @@ from sortie.orchestrator.context import Readiness
 from sortie.scheduler import policy_of
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Silent
-from tests.orchestrator.window import window_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import ROOT, issue
 
@@ -99,19 +99,19 @@ async def test_a_look_that_hangs_is_shown_and_holds_up_no_run(clock: MockClock) 
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        window = window_of(orchestrator)
+        view = view_of(orchestrator)
         await world.until(facts.AgentLaunched)
         world.mounted = trio.Event()
         await trio.sleep(30 + POLL_LIMIT - 10)
-        soon = window.health()
+        soon = view.health()
         await trio.sleep(100)
-        late = window.health()
+        late = view.health()
         world.tracker.edit("a", state="Backlog")
         finished = await world.until(facts.RunFinished)
         world.mounted.set()
         world.tracker.put(issue("b"))
         await world.until(facts.TransitionCompleted)
-        after = window.health()
+        after = view.health()
 
     assert (soon.ready, after.ready) == (True, True)
     assert (late.ready, late.overdue) == (False, 0.0)

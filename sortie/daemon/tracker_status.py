@@ -14,31 +14,31 @@ from sortie.web import TrackerView, UnnamedStateView
 SHOWN = 20
 """Issues of one kind that are shown; all are counted."""
 
-_ALIKE = 0.7  # of 1: what difflib takes for a slip of the pen
+_SIMILARITY = 0.7  # of 1, as difflib reckons it: a typing mistake or two
 _HINTS = 3
 _COMPARED = 500  # names, which takes some ten milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerWindow:
-    """The tracker as it was last heard of; each method returns at once."""
+class TrackerStatus:
+    """The tracker as of its last answers; each method returns at once."""
 
     overview: Callable[[], Overview]
     settings: Callable[[], TrackerSettings]
 
     def view(self) -> TrackerView:
-        """Return what ``/api/v1/state`` shows of it."""
+        """Return what ``/api/v1/state`` shows of the tracker."""
         overview = self.overview()
         return TrackerView(
             unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
-            unnamed_states=_unnamed_states(overview.issues, _named(self.settings()))[:SHOWN],
+            unnamed_states=_unnamed_states(overview.issues, _named_states(self.settings()))[:SHOWN],
         )
 
-    def unreadable(self) -> int:
+    def unreadable_count(self) -> int:
         """Return how many issues cannot be read."""
         return len(self.overview().unreadable)
 
-    def unknown(self, name: str, sentence: str, known: Collection[str]) -> str:
+    def explain_unknown(self, name: str, sentence: str, known: Collection[str]) -> str:
         """Return what to say of an issue that the scheduler does not know.
 
         ``sentence`` is the scheduler's, and ``known`` are the identifiers that it knows.
@@ -49,13 +49,13 @@ class TrackerWindow:
                 return f"{name} cannot be read: {found.message}"
         for issue in overview.issues:
             if name in (issue.identifier, issue.id):
-                return _standing(issue, settings) or sentence
+                return _why_not_worked_on(issue, settings) or sentence
         names = {*known, *(issue.identifier for issue in overview.issues)}
-        near = _near(name, names)
+        near = _similar(name, names)
         return f"{sentence}; did you mean {', '.join(near)}?" if near else sentence
 
 
-def _standing(issue: Issue, settings: TrackerSettings) -> str | None:
+def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:
     """Say why the state of an issue keeps it from being worked on; None where it does not."""
     key = state_key(issue.state)
     where = f"{issue.identifier} is in {issue.state}"
@@ -65,13 +65,13 @@ def _standing(issue: Issue, settings: TrackerSettings) -> str | None:
         return None
     if settings.handoff_state is not None and key == state_key(settings.handoff_state):
         return f"{where}, the handoff state: a person takes it from there"
-    near = _near(issue.state, _named(settings))
+    near = _similar(issue.state, _named_states(settings))
     hint = f"; did you mean {near[0]}?" if near else ""
     active = ", ".join(settings.active_states)
     return f"{where}, which no setting names{hint} (active states are {active})"
 
 
-def _named(settings: TrackerSettings) -> tuple[str, ...]:
+def _named_states(settings: TrackerSettings) -> tuple[str, ...]:
     others = (settings.in_progress_state, settings.handoff_state)
     return (
         *settings.active_states,
@@ -91,7 +91,7 @@ def _unnamed_states(
     found = []
     for state, there in by_state.items():
         if state_key(state) not in keys:
-            near = _near(state, named)
+            near = _similar(state, named)
             first = min(issue.identifier for issue in there)
             found.append(
                 UnnamedStateView(
@@ -101,15 +101,15 @@ def _unnamed_states(
     return tuple(sorted(found, key=lambda view: (view.near is None, view.state)))
 
 
-def _near(word: str, known: Collection[str]) -> list[str]:
+def _similar(word: str, known: Collection[str]) -> list[str]:
     """Return the known words that look like one, the likeliest first."""
-    begins = _plain(word)[:1]
-    alike = sorted(name for name in known if _plain(name)[:1] == begins)
-    plain = {_plain(name): name for name in reversed(alike[:_COMPARED])}
-    close = get_close_matches(_plain(word), plain, n=_HINTS, cutoff=_ALIKE)
+    begins = _normalised(word)[:1]
+    alike = sorted(name for name in known if _normalised(name)[:1] == begins)
+    plain = {_normalised(name): name for name in reversed(alike[:_COMPARED])}
+    close = get_close_matches(_normalised(word), plain, n=_HINTS, cutoff=_SIMILARITY)
     return [plain[match] for match in close]
 
 
-def _plain(word: str) -> str:
+def _normalised(word: str) -> str:
     """Return a word without what is easily mistaken: case, blanks and dashes."""
     return "".join(char for char in word.casefold()[:100] if char.isalnum())

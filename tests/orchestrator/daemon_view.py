@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.operator import controls_of
-from sortie.daemon.totals import Tally
-from sortie.daemon.tracker_view import TrackerWindow
+from sortie.daemon.totals import RunTotals
+from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.views import DaemonView
 from sortie.orchestrator import Orchestrator
 from sortie.store import Totals
@@ -25,19 +25,19 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def window_of(
+def view_of(
     orchestrator: Orchestrator, world: World | None = None, workflow: WorkflowView = VALID
 ) -> DaemonView:
-    """Return a window on a life; of the world's facts it tells those that come from now on."""
-    live_runs, tally, failures = LiveRuns(now), Tally(NOTHING), LastFailures(now)
+    """Return a view on a life; of the world's facts it tells those that come from now on."""
+    live_runs, totals, failures = LiveRuns(now), RunTotals(NOTHING), LastFailures(now)
     if world is not None:
-        world.sinks += [live_runs, tally, failures]
+        world.sinks += [live_runs, totals, failures]
     return DaemonView(
         orchestrator=orchestrator,
         live_runs=live_runs,
-        tally=tally,
+        totals=totals,
         failures=failures,
-        tracker=TrackerWindow(
+        tracker=TrackerStatus(
             overview=Overview if world is None else world.tracker.overview,
             settings=lambda: orchestrator.settings.tracker,
         ),
@@ -47,5 +47,5 @@ def window_of(
 
 def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Controls:
     """Return the commands of a life."""
-    window = window_of(orchestrator, world)
-    return controls_of(orchestrator, window.tracker, window.failures)
+    view = view_of(orchestrator, world)
+    return controls_of(orchestrator, view.tracker, view.failures)
