@@ -58,7 +58,7 @@ def validate(
 
 
 def _problems(source: Source) -> Sequence[Problem]:
-    from sortie.daemon.preflight import obstacles
+    from sortie.daemon.unusable_settings import unusable_settings
     from sortie.daemon.workflow_file import load_workflow
 
     options = _options(source)
@@ -68,7 +68,7 @@ def _problems(source: Source) -> Sequence[Problem]:
         return error.problems
     found = (
         Problem(path=str(options.workflow), line=0, column=0, key=key, message=flaw)
-        for key, flaw in obstacles(workflow.settings)
+        for key, flaw in unusable_settings(workflow.settings)
     )
     return (*workflow.warnings, *found)
 

@@ -1,5 +1,5 @@
-"""The composition root: it alone knows every part, reads the clock and owns the signals.
+"""The composition root: makes the parts, connects them, and runs them as the daemon.
 
-``loading`` and ``surveying`` are for commands that only look; ``life`` is the daemon itself, with
-all that it needs to be imported, so nothing is imported here.
+``workflow_file``, ``unusable_settings`` and ``dry_run`` are for commands that only look; they are
+spared the imports of the rest, so nothing is imported here.
 """

@@ -1,4 +1,4 @@
-"""One life of the daemon, from recovery to the exit code."""
+"""The daemon from its start and recovery to the exit code."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from sortie import __version__
-from sortie.daemon.assembly import (
+from sortie.daemon.guards import Guards, expected_failures, published_shortages
+from sortie.daemon.history_limit import prune_history
+from sortie.daemon.http_service import start_http_server, write_endpoint_file
+from sortie.daemon.last_failures import LastFailures, recorded_failures
+from sortie.daemon.locks import RootLock, database_lock
+from sortie.daemon.operator import controls_of
+from sortie.daemon.options import RunOptions
+from sortie.daemon.reloader import Reloader
+from sortie.daemon.run_contexts import (
     RunContexts,
     has_program,
     preflight,
     secrets_of,
     simulator_of,
 )
-from sortie.daemon.guards import Guard, expected_failures, shortages_told_to
-from sortie.daemon.history_limit import prune_history
-from sortie.daemon.http_service import start_http_server, write_endpoint_file
-from sortie.daemon.last_failures import LastFailures, recorded_failures
-from sortie.daemon.locks import RootLock, database_lock, root_lock
-from sortie.daemon.operator import controls_of
-from sortie.daemon.options import RunOptions
-from sortie.daemon.reloader import Reloader
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import TrackerStatus
-from sortie.daemon.transports import open_fleet
+from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError, WorkspaceError
@@ -81,8 +81,8 @@ def run_daemon(options: RunOptions) -> int:
     mark = mark_of_database(os.path.realpath(settings.db_path))
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
-        guard = Guard(clock, watchdog)
-        code = trio.run(_live, options, workflow, token, mark, guard, clock=clock)
+        guards = Guards(clock, watchdog)
+        code = trio.run(_run_locked, options, workflow, token, mark, guards, clock=clock)
     # All is closed; the interpreter's end would bring back the defaults, and with them an exit
     # code that says otherwise.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -90,11 +90,11 @@ def run_daemon(options: RunOptions) -> int:
     return code
 
 
-async def _live(
-    options: RunOptions, workflow: Workflow, token: str, mark: int, guard: Guard
+async def _run_locked(
+    options: RunOptions, workflow: Workflow, token: str, mark: int, guards: Guards
 ) -> int:
     settings = workflow.settings
-    with database_lock(settings.db_path) as lock, root_lock(settings.workspace.root) as place:
+    with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
         try:
             lock.ensure()
         except OSError as exc:
@@ -106,66 +106,66 @@ async def _live(
             lock.ensure()  # a new database is only now there to be locked itself
             # Not before: whoever has the lock ends what carries its mark and is not its own.
             carried = mark if carry(mark) else None
-            return await Daemon(options, workflow, store, place, token).run(carried, guard)
+            return await Daemon(options, workflow, store, root_lock, token).run(carried, guards)
 
 
 class Daemon:
     """The parts of a running daemon."""
 
     def __init__(
-        self, options: RunOptions, workflow: Workflow, store: Store, place: RootLock, token: str
+        self, options: RunOptions, workflow: Workflow, store: Store, root_lock: RootLock, token: str
     ) -> None:
         self._options = options
         self._workflow = workflow
         self._store = store
-        self._place = place
+        self._root_lock = root_lock
         self._token = token
         self._registry = CollectorRegistry()
         self._live_runs = LiveRuns(_now)
         self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._live_runs]
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
-        self._shortages = shortages_told_to(self._publish)
-        self._crashing: Callable[[], object] = lambda: None
+        self._shortages = published_shortages(self._publish)
+        self._on_crash: Callable[[], object] = lambda: None
 
     def _publish(self, fact: Fact) -> None:
         for sink in self._sinks:
             sink(fact)
 
-    async def run(self, mark: int | None, guard: Guard) -> int:
+    async def run(self, mark: int | None, guards: Guards) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
-        self._crashing = guard.watchdog.leave_within
+        self._on_crash = guards.watchdog.leave_within
         async with (
-            open_fleet(self._publish, environ, mark) as fleet,
+            open_transports(self._publish, environ, mark) as transports,
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish
             ) as self._tracker,
         ):
-            benches = RunContexts(self._workflow, self._tracker, fleet, environ, self._place)
-            leaving = Shutdown(None, fleet, self._publish)
+            contexts = RunContexts(
+                self._workflow, self._tracker, transports, environ, self._root_lock
+            )
+            shutdown = Shutdown(None, transports, self._publish)
             async with trio.open_nursery() as services:
-                guard.begin(services, self._shortages, self._publish)
-                await services.start(
-                    lambda task_status: leaving.heed_signals(self._reload, task_status=task_status)
-                )
-                await self._take_place(benches)
+                guards.start(services, self._shortages, self._publish)
+                await services.start(shutdown.handle_signals, self._reload)
+                await self._lock_root(contexts)
                 memory: Memory | None = None
-                with leaving.clearing:
-                    memory = await self._recover(benches)
-                if memory is not None and not leaving.asked:
+                with shutdown.recovery:
+                    memory = await self._recover(contexts)
+                if memory is not None and not shutdown.asked:
                     totals = RunTotals(await self._store.totals())
                     claimed = [claim.issue for claim in memory.claims]
                     failures = LastFailures(_now, await recorded_failures(self._store, claimed))
                     self._sinks += [totals, failures]
-                    orchestrator = self._make_orchestrator(memory, benches)
-                    leaving.orchestrator = orchestrator
-                    fleet.tell(orchestrator.tell)
-                    await self._work(orchestrator, benches, (totals, failures), leaving, services)
-                guard.watchdog.leave_within()
+                    orchestrator = self._make_orchestrator(memory, contexts)
+                    shutdown.orchestrator = orchestrator
+                    transports.send_events_to(orchestrator.tell)
+                    await self._work(orchestrator, contexts, (totals, failures), shutdown, services)
+                guards.watchdog.leave_within()
                 services.cancel_scope.cancel()
-        self._publish(facts.DaemonStopped(reason=leaving.reason))
-        return leaving.exit_code
+        self._publish(facts.DaemonStopped(reason=shutdown.reason))
+        return shutdown.exit_code
 
     def _reload(self) -> None:
         if self._reloader is not None:
@@ -174,9 +174,9 @@ class Daemon:
     async def _work(
         self,
         orchestrator: Orchestrator,
-        benches: RunContexts,
+        contexts: RunContexts,
         known: tuple[RunTotals, LastFailures],
-        leaving: Shutdown,
+        shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
         """Have issues worked on until somebody asks to leave."""
@@ -185,7 +185,7 @@ class Daemon:
             self._options,
             self._workflow,
             self._publish,
-            lambda w: _apply(w, self._tracker, benches, orchestrator),
+            lambda workflow: self._apply(workflow, contexts, orchestrator),
         )
         tracker = TrackerStatus(
             overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
@@ -211,16 +211,26 @@ class Daemon:
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
         try:
             self._announce()
-            await self._announce_simulator(benches)
-            await self._work_on(orchestrator, reloader, leaving, services)
+            await self._announce_simulator(contexts)
+            await self._work_on(orchestrator, reloader, shutdown, services)
         finally:
             endpoint_file.remove()
+
+    def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
+        """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
+        self._tracker.configure(states_of(workflow.settings.tracker))
+        try:
+            contexts.use(workflow)
+        except SortieError:
+            self._tracker.configure(states_of(orchestrator.settings.tracker))
+            raise
+        orchestrator.apply(workflow.settings, policy_of(workflow.settings))
 
     async def _work_on(
         self,
         orchestrator: Orchestrator,
         reloader: Reloader,
-        leaving: Shutdown,
+        shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
         services.start_soon(reloader.run)
@@ -228,8 +238,8 @@ class Daemon:
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
         )
         if self._options.exit_when_idle:
-            self._sinks.append(leaving)
-            services.start_soon(leaving.when_idle, orchestrator)
+            self._sinks.append(shutdown)
+            services.start_soon(shutdown.stop_when_idle, orchestrator)
         await orchestrator.run()
 
     def _announce(self) -> None:
@@ -244,12 +254,12 @@ class Daemon:
             )
         )
 
-    async def _announce_simulator(self, benches: RunContexts) -> None:
-        program = await simulator_of(benches.local)
+    async def _announce_simulator(self, contexts: RunContexts) -> None:
+        program = await simulator_of(contexts.local)
         if program is not None:
             self._publish(facts.AgentSimulated(program=program))
 
-    async def _take_place(self, benches: RunContexts) -> None:
+    async def _lock_root(self, contexts: RunContexts) -> None:
         """Lock the workspace root; where that cannot be done yet, the preflights go on trying.
 
         Raises HeldElsewhere.
@@ -257,23 +267,23 @@ class Daemon:
         if self._workflow.settings.worker.ssh_hosts:
             return  # it is not used on this machine
         with suppress(WorkspaceError, OSError, Shortage):
-            await benches.local.workspaces.check()
-            await run_in_thread(self._place.ensure)
+            await contexts.local.workspaces.check()
+            await run_in_thread(self._root_lock.ensure)
 
-    async def _recover(self, benches: RunContexts) -> Memory:
-        """End what an earlier life left running, and take over what it recorded."""
+    async def _recover(self, contexts: RunContexts) -> Memory:
+        """End what an earlier daemon left running, and take over what it recorded."""
         settings = self._workflow.settings
         recovery = Recovery(
             store=self._store,
-            transport_of=lambda host: benches.of(host).transport,
+            transport_of=lambda host: contexts.for_host(host).transport,
             publish=self._publish,
             wall=time.time,
             grace=settings.agent.stop_grace,
-            has_program=lambda: has_program(benches.local),
+            has_program=lambda: has_program(contexts.local),
         )
         return await recover(recovery, policy_of(settings))
 
-    def _make_orchestrator(self, memory: Memory, benches: RunContexts) -> Orchestrator:
+    def _make_orchestrator(self, memory: Memory, contexts: RunContexts) -> Orchestrator:
         settings = self._workflow.settings
         scheduler = Scheduler(
             policy_of(settings),
@@ -286,24 +296,14 @@ class Daemon:
             store=self._store,
             tracker=self._tracker,
             publish=self._publish,
-            run_context_for=benches.of,
-            preflight=lambda: preflight(benches.local, self._store, self._place, self._shortages),
+            run_context_for=contexts.for_host,
+            preflight=lambda: preflight(
+                contexts.local, self._store, self._root_lock, self._shortages
+            ),
             wall=time.time,
         )
-        return Orchestrator(scheduler, settings, context, self._crashing)
+        return Orchestrator(scheduler, settings, context, self._on_crash)
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _apply(
-    workflow: Workflow, tracker: GuardedTracker, benches: RunContexts, orchestrator: Orchestrator
-) -> None:
-    tracker.configure(states_of(workflow.settings.tracker))
-    try:
-        benches.use(workflow)
-    except SortieError:
-        tracker.configure(states_of(orchestrator.settings.tracker))
-        raise
-    orchestrator.apply(workflow.settings, policy_of(workflow.settings))

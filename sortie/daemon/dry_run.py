@@ -14,12 +14,12 @@ import trio
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
-from sortie.daemon.assembly import secrets_of
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, living_holder
 from sortie.daemon.options import RunOptions
-from sortie.daemon.preflight import obstacles
+from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.tracker import FreshSightings, open_tracker
+from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import AgentError, Issue, SortieError
 from sortie.orchestrator.recovery import recall
@@ -57,7 +57,9 @@ def survey(options: RunOptions) -> list[Surveyed]:
     states = settings.tracker.active_states
     issues = _ask(workflow, lambda tracker: tracker.fetch_candidates(states))
     policy = policy_of(settings)
-    faults = [f"{key}: {flaw}" for key, flaw in obstacles(settings) if key != "agent.command"]
+    faults = [
+        f"{key}: {flaw}" for key, flaw in unusable_settings(settings) if key != "agent.command"
+    ]
     missing = _run(lambda: _missing_program(options, settings))
     memory = _memory(settings, policy, has_program=missing is None)
     return judge(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
@@ -71,7 +73,7 @@ def judge(
     fault: str = "",
     hindrance: str | None = None,
 ) -> list[Surveyed]:
-    """Let a scheduler of its own decide about candidates, with what an earlier life left.
+    """Let a scheduler of its own decide about candidates, with what an earlier daemon recorded.
 
     ``fault`` forbids every start, ``hindrance`` says why no agent could be launched; see Readiness.
     """

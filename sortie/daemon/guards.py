@@ -1,4 +1,4 @@
-"""What keeps the daemon fair and alive: its clock, its watchdog, and its account of shortages."""
+"""The daemon's clock, watchdog and account of shortages, and the failures that may end it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sortie.telemetry import Publish, facts
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
-    """What sees to it that the daemon neither judges too early nor stands still for ever."""
+class Guards:
+    """The clock that notices pauses of the daemon, and the watchdog that ends one that hangs."""
 
     clock: PauseClock
     watchdog: Watchdog
 
-    def begin(self, services: trio.Nursery, shortages: Shortages, publish: Publish) -> None:
+    def start(self, services: trio.Nursery, shortages: Shortages, publish: Publish) -> None:
         """Notice pauses and shortages while the nursery lasts."""
         keep_account(shortages)
         keep_reserve()
@@ -33,8 +33,8 @@ class Guard:
         )
 
 
-def shortages_told_to(publish: Publish) -> Shortages:
-    """Return an account that tells of the beginning and the end of each shortage."""
+def published_shortages(publish: Publish) -> Shortages:
+    """Return an account that publishes the beginning and the end of each shortage."""
 
     def ended(shortage: Shortage) -> None:
         keep_reserve()
@@ -48,7 +48,7 @@ def shortages_told_to(publish: Publish) -> Shortages:
 
 @contextmanager
 def expected_failures() -> Iterator[None]:
-    """Raise the SortieError, or the shortage, that ended a life of the daemon, if that was all."""
+    """Raise the SortieError, or the shortage, that ended the daemon, if that was all."""
     try:
         yield
     except ExceptionGroup as group:
@@ -56,18 +56,18 @@ def expected_failures() -> Iterator[None]:
         if expected is None or other is not None:
             raise
         error = _first(expected)
-        raise _told(error) from group
+        raise _as_expected(error) from group
     except (OSError, RuntimeError, MemoryError) as error:
         if not _is_expected(error):
             raise
-        raise _told(error) from error
+        raise _as_expected(error) from error
 
 
 def _is_expected(error: Exception) -> bool:
     return isinstance(error, SortieError) or shortage_behind(error) is not None
 
 
-def _told(error: Exception) -> Exception:
+def _as_expected(error: Exception) -> Exception:
     return error if isinstance(error, SortieError) else shortage_behind(error) or error
 
 

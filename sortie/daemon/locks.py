@@ -235,8 +235,3 @@ def database_lock(db_path: str) -> Lock:
 def database_lock_path(db_path: str) -> str:
     """Return where the lock of a database is: beside the file itself, whatever leads to it."""
     return f"{os.path.realpath(db_path)}.lock"
-
-
-def root_lock(root: str) -> RootLock:
-    """Return the lock of a workspace root, which lies in it under a name no workspace has."""
-    return RootLock(root)

@@ -30,9 +30,9 @@ class Reloader:
         self._options = options
         self._publish = publish
         self._apply = apply
-        self._wanted = trio.Event()
+        self._due = trio.Event()
         self._forced = False
-        self._seen = workflow
+        self._last_read = workflow
         self.workflow = workflow
         self.errors: tuple[str, ...] = ()
 
@@ -43,20 +43,20 @@ class Reloader:
     def force(self) -> None:
         """Read the file again even if it has not changed."""
         self._forced = True
-        self._wanted.set()
+        self._due.set()
 
     async def run(self) -> None:
-        """HostHealth and reload until cancelled."""
+        """Watch the file, and read it again when it changes, until cancelled."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch, self.workflow.path, lambda: self._wanted.set())
+            nursery.start_soon(watch, self.workflow.path, lambda: self._due.set())
             while True:
-                await self._wanted.wait()
-                self._wanted = trio.Event()
+                await self._due.wait()
+                self._due = trio.Event()
                 try:
                     await self._reload()
                 except Shortage:
                     await trio.sleep(LONGEST_PAUSE)
-                    self._wanted.set()
+                    self._due.set()
 
     async def _reload(self) -> None:
         forced, self._forced = self._forced, False
@@ -71,11 +71,11 @@ class Reloader:
                 self.errors = errors
                 self._publish(WorkflowReloaded(errors=errors))
             return
-        if not forced and not self.errors and fresh == self._seen:
+        if not forced and not self.errors and fresh == self._last_read:
             return  # saved without a change
         self.errors = ()
         restart = needs_restart(self.workflow.settings, fresh.settings)
-        self._seen = fresh
+        self._last_read = fresh
         kept = keep_restart_only(self.workflow.settings, fresh.settings)
         workflow = replace(fresh, settings=kept)
         try:

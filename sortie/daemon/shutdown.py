@@ -30,14 +30,14 @@ LAST_SECONDS = 6.0
 CUT_SECONDS = 1.0
 """Seconds that a second signal leaves, and again for the last sweep."""
 
-CLEARING_SECONDS = 5.0
+RECOVERY_SECONDS = 5.0
 """Seconds in which a daemon that is asked to leave goes on ending what an earlier one left."""
 
 SKIPPED_POLLS = 2
 """Polls in a row that could not even be made, after which waiting for idleness is hopeless."""
 
 
-class Endings(Protocol):
+class RunEnder(Protocol):
     """What can end processes: a transport, or several."""
 
     def hurry(self) -> None:
@@ -52,21 +52,21 @@ class Endings(Protocol):
 class Shutdown:
     """Ends the daemon's work in good order, or at once; ``exit_code`` tells which.
 
-    There is no ``orchestrator`` until what an earlier life left is cleared up; who is asked to
-    leave before that finishes ``clearing`` up in a hurry, and leaves what takes longer, such as
-    a host that does not answer, to the next start.
+    There is no ``orchestrator`` before the end of recovery, which ends what an earlier daemon left
+    running. A daemon that is asked to stop before that gives ``recovery`` a few seconds more, and
+    leaves what takes longer, such as a host that does not answer, to the next start.
     """
 
     def __init__(
-        self, orchestrator: Orchestrator | None, transport: Endings, publish: Publish
+        self, orchestrator: Orchestrator | None, transport: RunEnder, publish: Publish
     ) -> None:
         self.orchestrator = orchestrator
         self._transport = transport
         self._publish = publish
-        self.clearing = trio.CancelScope()
+        self.recovery = trio.CancelScope()
         self.asked = False
         self._skipped = 0
-        self._hopeless = trio.Event()
+        self._cannot_poll = trio.Event()
         self.exit_code = EXIT_OK
         self.reason = ""
 
@@ -76,39 +76,39 @@ class Shutdown:
         self._publish(facts.DaemonStopping(running=len(self._runs())))
         if self.orchestrator is None:
             self._transport.hurry()
-            nursery.start_soon(self._stop_clearing)
+            nursery.start_soon(self._stop_recovery)
         else:
             self.orchestrator.giving_up = True
             self.orchestrator.shut_down()
-        nursery.start_soon(self._insist)
+        nursery.start_soon(self._keep_deadlines)
 
     def _runs(self) -> list[RunId]:
         if self.orchestrator is None:
             return []
         return [claim.run_id for claim in self.orchestrator.snapshot().worked]
 
-    async def _stop_clearing(self) -> None:
-        await trio.sleep(CLEARING_SECONDS)
-        self.clearing.cancel()
+    async def _stop_recovery(self) -> None:
+        await trio.sleep(RECOVERY_SECONDS)
+        self.recovery.cancel()
 
-    async def _insist(self) -> None:
+    async def _keep_deadlines(self) -> None:
         await trio.sleep(POLITE_SECONDS)
-        self._cut()
+        self._end_grace()
         await trio.sleep(LAST_SECONDS)
-        await self._leave_now(EXIT_FAILURE)
+        await self._exit_now(EXIT_FAILURE)
 
-    def _cut(self) -> None:
+    def _end_grace(self) -> None:
         self._transport.hurry()
         if self.orchestrator is not None:
             self.orchestrator.cut()
 
-    async def _cut_short(self) -> None:
+    async def _stop_at_once(self) -> None:
         self.exit_code, self.reason = EXIT_CUT_SHORT, "a second signal"
-        self._cut()
+        self._end_grace()
         await trio.sleep(CUT_SECONDS)
-        await self._leave_now(EXIT_CUT_SHORT)
+        await self._exit_now(EXIT_CUT_SHORT)
 
-    async def _leave_now(self, code: int) -> None:
+    async def _exit_now(self, code: int) -> None:
         """End what can be found of the runs and leave; the next start sees to the rest."""
         runs = self._runs()
         reason = f"out of time with {len(runs)} runs under way"
@@ -120,7 +120,7 @@ class Shutdown:
         self._publish(facts.DaemonStopped(reason=reason))
         os._exit(code)
 
-    async def heed_signals(
+    async def handle_signals(
         self, reload: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
         """Obey SIGTERM, SIGINT and SIGHUP until cancelled; from then on a second one ends all."""
@@ -135,7 +135,7 @@ class Shutdown:
                         elif not self.asked:
                             self.begin(nursery, signal.Signals(number).name)
                         else:
-                            nursery.start_soon(self._cut_short)
+                            nursery.start_soon(self._stop_at_once)
         finally:
             # Closing all and ending the interpreter takes some tenths of a second more, in which
             # a signal's default would end the process by that signal.
@@ -145,28 +145,28 @@ class Shutdown:
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def __call__(self, fact: Fact) -> None:
-        """HostHealth the polls, as a sink: where none can be made, no idleness can be seen."""
+        """Watch the polls, as a sink: where none can be made, no idleness can be seen."""
         if not isinstance(fact, PollCompleted):
             return
         in_vain = fact.result == "skipped" and fact.candidates is None
         self._skipped = self._skipped + 1 if in_vain else 0
         if self._skipped >= SKIPPED_POLLS:
-            self._hopeless.set()
-        elif self._hopeless.is_set():
-            self._hopeless = trio.Event()
+            self._cannot_poll.set()
+        elif self._cannot_poll.is_set():
+            self._cannot_poll = trio.Event()
 
-    async def when_idle(self, orchestrator: Orchestrator) -> None:
+    async def stop_when_idle(self, orchestrator: Orchestrator) -> None:
         """Leave as soon as there is nothing to do and nothing to wait for."""
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._when_hopeless, nursery)
+            nursery.start_soon(self._stop_when_unable_to_poll, nursery)
             await orchestrator.idle.wait()
             if not self.asked:
-                self.exit_code = _tell_left(orchestrator.snapshot())
+                self.exit_code = _log_unfinished(orchestrator.snapshot())
                 self.begin(nursery, "idle")
 
-    async def _when_hopeless(self, nursery: trio.Nursery) -> None:
+    async def _stop_when_unable_to_poll(self, nursery: trio.Nursery) -> None:
         while True:
-            await self._hopeless.wait()
+            await self._cannot_poll.wait()
             if not self._runs():
                 break
             await trio.sleep(1.0)
@@ -175,7 +175,7 @@ class Shutdown:
             self.begin(nursery, "polls are not possible")
 
 
-def _tell_left(snapshot: Snapshot) -> int:
+def _log_unfinished(snapshot: Snapshot) -> int:
     """Log what an idle daemon leaves undone, and return the exit code that says so."""
     log = structlog.get_logger()
     left = {c.issue.identifier: f"held: {c.reason}: {c.detail}" for c in snapshot.held}

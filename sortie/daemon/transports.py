@@ -36,37 +36,37 @@ class TransportPool:
 
     def __init__(
         self,
-        bridge: AsyncioThread,
+        asyncio_thread: AsyncioThread,
         publish: Publish,
         environ: Mapping[str, str],
         mark: int | None = None,
     ) -> None:
         self.local = LocalTransport(environ.get("PATH", ""), mark=mark)
-        self._bridge = bridge
+        self._asyncio_thread = asyncio_thread
         self._publish = publish
         self._agent = environ.get("SSH_AUTH_SOCK")
         self._search_path = environ.get("PATH", os.defpath)
         self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
-        self._owed: dict[str, set[RunId]] = {}
+        self._unswept: dict[str, set[RunId]] = {}
         self._connections: dict[tuple[str, SshSettings], Connections] = {}
         self.helper_environ: Mapping[str, str] = {}
         self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
         # Pids and names are not unique: in containers they are the same again and again.
         self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
         self._noticed: set[tuple[str, str]] = set()
-        self._unheard: list[Event] = []
-        self._tell: Callable[[Event], object] = self._unheard.append
+        self._unsent: list[Event] = []
+        self._send: Callable[[Event], object] = self._unsent.append
 
-    def tell(self, listener: Callable[[Event], object]) -> None:
-        """Tell somebody what becomes of hosts, and what has become of them so far."""
-        self._tell, unheard = listener, self._unheard
-        self._unheard = []
-        for event in unheard:
+    def send_events_to(self, listener: Callable[[Event], object]) -> None:
+        """Send the events of hosts to a listener, those that came before it too."""
+        self._send, unsent = listener, self._unsent
+        self._unsent = []
+        for event in unsent:
             listener(event)
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
-        self._set_wanted(settings)
+        self._mark_wanted(settings)
         if host == LOCAL:
             return self.local
         ssh, delivery = self._ssh_settings(settings), settings.worker.ssh_secret_delivery
@@ -74,7 +74,7 @@ class TransportPool:
         key = (host, ssh, delivery, handshake)
         if key not in self._remote:
             if (host, ssh) not in self._connections:
-                self._connections[host, ssh] = Connections(host, ssh, self._bridge)
+                self._connections[host, ssh] = Connections(host, ssh, self._asyncio_thread)
             remote = SshTransport(
                 host,
                 self._connections[host, ssh],
@@ -82,12 +82,12 @@ class TransportPool:
                 bounds=Bounds(handshake=handshake),
                 notice=partial(self._notice, host),
             )
-            owed = self._owed.setdefault(host, set())
+            unswept = self._unswept.setdefault(host, set())
             hold = self._locks_of(host, ssh, handshake).hold
-            self._remote[key] = MonitoredTransport(remote, self._watch(), owed, hold)
+            self._remote[key] = MonitoredTransport(remote, self._health(), unswept, hold)
         return self._remote[key]
 
-    def _set_wanted(self, settings: Settings) -> None:
+    def _mark_wanted(self, settings: Settings) -> None:
         """Keep the connections of these settings, and no others that nobody uses."""
         ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
         for (host, used_ssh), connections in self._connections.items():
@@ -137,19 +137,19 @@ class TransportPool:
         )
 
     def _notice(self, host: str, message: str) -> None:
-        """Tell of something about a host once in our life."""
+        """Publish something about a host, once."""
         if (host, message) not in self._noticed:
             self._noticed.add((host, message))
             self._publish(facts.HostNoticed(host=host, message=message))
 
-    def _watch(self) -> HostHealth:
+    def _health(self) -> HostHealth:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)
 
     def _troubled(self, host: str, error: HostError) -> None:
-        self._tell(ev.HostTroubled(host, str(error)))
+        self._send(ev.HostTroubled(host, str(error)))
 
     def _reached(self, host: str) -> None:
-        self._tell(ev.HostReached(host))
+        self._send(ev.HostReached(host))
 
     def _reaped(self, _host: str, count: int) -> None:
         if count:
@@ -157,16 +157,16 @@ class TransportPool:
 
 
 @asynccontextmanager
-async def open_fleet(
+async def open_transports(
     publish: Publish, environ: Mapping[str, str], mark: int | None = None
 ) -> AsyncIterator[TransportPool]:
-    """Have a fleet; its connections are closed in the end.
+    """Open the pool; its connections are closed in the end.
 
     ``mark`` is the mark that this process carries.
     """
-    async with open_bridge() as bridge:
-        fleet = TransportPool(bridge, publish, environ, mark)
+    async with open_bridge() as asyncio_thread:
+        pool = TransportPool(asyncio_thread, publish, environ, mark)
         try:
-            yield fleet
+            yield pool
         finally:
-            await fleet.close()
+            await pool.close()

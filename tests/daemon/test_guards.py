@@ -1,4 +1,4 @@
-"""How a life of the daemon ends by what was to be expected, and by what was not."""
+"""How the daemon ends by what was to be expected, and by what was not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.daemon.guards import expected_failures, shortages_told_to
+from sortie.daemon.guards import expected_failures, published_shortages
 from sortie.model import SortieError
 from sortie.resources import Resource, Shortage
 from sortie.resources.descriptors import released_reserve
@@ -51,7 +51,7 @@ async def test_the_reserve_is_held_again_when_a_shortage_is_over(
 ) -> None:
     """Others may have taken it; the next shortage finds it whole."""
     told: list[Fact] = []
-    shortages = shortages_told_to(told.append)
+    shortages = published_shortages(told.append)
     nursery.start_soon(shortages.watch)
 
     with own_reserve():

@@ -18,9 +18,9 @@ import pytest
 from sortie.daemon.locks import (
     HeldElsewhere,
     Lock,
+    RootLock,
     database_lock,
     living_holder,
-    root_lock,
 )
 from sortie.model import WorkspaceError
 
@@ -175,7 +175,7 @@ def test_a_root_is_locked_though_its_lock_file_is_removed(tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to("root")
     root, same = str(tmp_path / "root"), str(tmp_path / "link" / ".")
 
-    with root_lock(root) as first, root_lock(same) as second:
+    with RootLock(root) as first, RootLock(same) as second:
         first.ensure()
         (tmp_path / "root" / "@daemon.lock").unlink()
         with pytest.raises(HeldElsewhere, match=rf"pid {os.getpid()}, since 2"):
@@ -187,7 +187,7 @@ def test_a_root_is_locked_though_its_lock_file_is_removed(tmp_path: Path) -> Non
 
 def test_where_the_locks_lie(tmp_path: Path) -> None:
     """The database's lies beside it, the root's in it where no workspace can be."""
-    with database_lock(str(tmp_path / "x.db")) as database, root_lock(str(tmp_path)) as root:
+    with database_lock(str(tmp_path / "x.db")) as database, RootLock(str(tmp_path)) as root:
         database.ensure()
         root.ensure()
 
@@ -265,7 +265,7 @@ def test_a_root_that_was_removed_or_replaced_is_not_taken(tmp_path: Path) -> Non
     when it is back, and its lock file may be removed meanwhile."""
     root, away = tmp_path / "root", tmp_path / "away"
     root.mkdir()
-    with root_lock(str(root)) as lock:
+    with RootLock(str(root)) as lock:
         lock.check()
         lock.ensure()
         root.rename(away)
@@ -289,13 +289,13 @@ def test_a_root_is_known_again_by_what_its_lock_file_says(tmp_path: Path) -> Non
     taken for ours."""
     root, copy = tmp_path / "root", tmp_path / "copy"
     root.mkdir()
-    with root_lock(str(root)) as lock:
+    with RootLock(str(root)) as lock:
         lock.ensure()
         shutil.copytree(root, copy)
         root.rename(tmp_path / "away")
         copy.rename(root)
         lock.ensure()
-        with root_lock(str(root)) as other, pytest.raises(HeldElsewhere):
+        with RootLock(str(root)) as other, pytest.raises(HeldElsewhere):
             other.ensure()
         root.rename(tmp_path / "copy")
         root.mkdir()

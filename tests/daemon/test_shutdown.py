@@ -54,9 +54,9 @@ def handlers() -> Iterator[None]:
 class Day:
     """An orchestrator, its way to leave, and whether a reload was asked for."""
 
-    def __init__(self, orchestrator: Orchestrator, leaving: Shutdown) -> None:
+    def __init__(self, orchestrator: Orchestrator, shutdown: Shutdown) -> None:
         self.orchestrator = orchestrator
-        self.leaving = leaving
+        self.shutdown = shutdown
         self.reloads = 0
 
     def reload(self) -> None:
@@ -65,17 +65,15 @@ class Day:
 
 @asynccontextmanager
 async def day(world: World, *, when_idle: bool = False) -> AsyncIterator[Day]:
-    """Live as the daemon does: signals are heeded until the orchestrator is drained."""
+    """Live as the daemon does: signals are handled until the orchestrator is drained."""
     orchestrator = await world.born()
-    leaving = Shutdown(orchestrator, world.transport, world.publish)
-    today = Day(orchestrator, leaving)
-    world.sinks.append(leaving)
+    shutdown = Shutdown(orchestrator, world.transport, world.publish)
+    today = Day(orchestrator, shutdown)
+    world.sinks.append(shutdown)
     async with trio.open_nursery() as services:
-        await services.start(
-            lambda task_status: leaving.heed_signals(today.reload, task_status=task_status)
-        )
+        await services.start(shutdown.handle_signals, today.reload)
         if when_idle:
-            services.start_soon(leaving.when_idle, orchestrator)
+            services.start_soon(shutdown.stop_when_idle, orchestrator)
         services.start_soon(_live, orchestrator, services)
         yield today
 
@@ -99,7 +97,7 @@ async def test_a_signal_drains(clock: MockClock, exits: list[int], number: signa
         await world.until(facts.AgentLaunched)
         send(number)
 
-    assert (today.leaving.exit_code, today.leaving.reason, exits) == (0, number.name, [])
+    assert (today.shutdown.exit_code, today.shutdown.reason, exits) == (0, number.name, [])
     assert world.of(facts.DaemonStopping) == [facts.DaemonStopping(running=1)]
     assert [row.status for row in await world.history()] == [RunStatus.INTERRUPTED]
     assert [ran.exit.status for ran in world.transport.ran] == [0]
@@ -131,7 +129,7 @@ async def test_hooks_are_cut_when_politeness_ends(clock: MockClock, exits: list[
         await world.until(facts.AgentLaunched)
         send(signal.SIGTERM)
 
-    assert (today.leaving.exit_code, exits, world.transport.hurried) == (0, [], True)
+    assert (today.shutdown.exit_code, exits, world.transport.hurried) == (0, [], True)
     assert trio.current_time() == module.POLITE_SECONDS
     assert [row.status for row in await world.history()] == [RunStatus.INTERRUPTED]
     world.assert_quiet()
@@ -168,7 +166,7 @@ async def test_a_second_signal_cuts(clock: MockClock, exits: list[int]) -> None:
         await trio.sleep(2)
         send(signal.SIGINT)
 
-    assert (today.leaving.exit_code, exits, world.transport.hurried) == (130, [], True)
+    assert (today.shutdown.exit_code, exits, world.transport.hurried) == (130, [], True)
     assert trio.current_time() == 2.0
     world.assert_quiet()
 
@@ -253,7 +251,7 @@ async def test_an_idle_daemon_leaves(clock: MockClock, exits: list[int]) -> None
     async with day(world, when_idle=True) as today:
         pass
 
-    assert (today.leaving.exit_code, today.leaving.reason) == (0, "idle")
+    assert (today.shutdown.exit_code, today.shutdown.reason) == (0, "idle")
     world.tracker.assert_all_in("Review")
 
 
@@ -282,7 +280,7 @@ async def test_an_idle_daemon_tells_what_is_left(
         if left is paused:
             today.orchestrator.tell(ev.PauseAsked(True))
 
-    assert today.leaving.exit_code == 3
+    assert today.shutdown.exit_code == 3
 
 
 async def test_a_tracker_that_is_down_is_no_idleness(clock: MockClock, exits: list[int]) -> None:
@@ -294,7 +292,7 @@ async def test_a_tracker_that_is_down_is_no_idleness(clock: MockClock, exits: li
         await trio.sleep(36_000)
         world.tracker.down = None
 
-    assert today.leaving.exit_code == 0
+    assert today.shutdown.exit_code == 0
     assert trio.current_time() >= 36_000
 
 
@@ -307,8 +305,8 @@ async def test_polls_that_cannot_be_made_end_the_wait(clock: MockClock, exits: l
         await world.until(facts.AgentLaunched)
         world.readiness = Readiness(fault="the root is read-only")
 
-    assert today.leaving.exit_code == 1
-    assert today.leaving.reason == "polls are not possible"
+    assert today.shutdown.exit_code == 1
+    assert today.shutdown.reason == "polls are not possible"
     assert [row.status for row in await world.history()] == [RunStatus.SUCCEEDED]
 
 
@@ -321,4 +319,4 @@ async def test_a_signal_wins_over_idleness(clock: MockClock, exits: list[int]) -
         await world.until(facts.AgentLaunched)
         send(signal.SIGTERM)
 
-    assert (today.leaving.exit_code, today.leaving.reason) == (0, "SIGTERM")
+    assert (today.shutdown.exit_code, today.shutdown.reason) == (0, "SIGTERM")

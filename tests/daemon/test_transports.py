@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.config import Settings
-from sortie.daemon.transports import TransportPool, open_fleet
+from sortie.daemon.transports import TransportPool, open_transports
 from sortie.model import LOCAL, HostError, HostTrouble, RunId
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
@@ -32,33 +32,33 @@ def _nobody(_: object) -> None:
     pass
 
 
-async def trouble(fleet: TransportPool) -> str:
+async def trouble(pool: TransportPool) -> str:
     with pytest.raises(HostError) as caught:
-        await fleet.transport(NOWHERE, settings()).files.contained("/", "/tmp")
+        await pool.transport(NOWHERE, settings()).files.contained("/", "/tmp")
     return str(caught.value)
 
 
 async def test_what_became_of_hosts_before_anybody_listened_is_told() -> None:
     """What the search for left-overs finds at start, before there is a scheduler."""
     heard: list[Event] = []
-    async with open_fleet(_nobody, {"PATH": "/bin"}) as fleet:
-        first = await trouble(fleet)
-        fleet.tell(heard.append)
-        second = await trouble(fleet)
+    async with open_transports(_nobody, {"PATH": "/bin"}) as pool:
+        first = await trouble(pool)
+        pool.send_events_to(heard.append)
+        second = await trouble(pool)
 
     assert heard == [ev.HostTroubled(NOWHERE, first), ev.HostTroubled(NOWHERE, second)]
 
 
 async def test_hosts_keep_their_transport_while_the_settings_stay() -> None:
     """Another time for the handshake makes another one; this machine has always the same."""
-    async with open_fleet(_nobody, {"PATH": "/bin"}) as fleet:
-        first = fleet.transport(NOWHERE, settings())
-        again = fleet.transport(NOWHERE, settings())
-        patient = fleet.transport(NOWHERE, settings(read_timeout_ms=60_000))
+    async with open_transports(_nobody, {"PATH": "/bin"}) as pool:
+        first = pool.transport(NOWHERE, settings())
+        again = pool.transport(NOWHERE, settings())
+        patient = pool.transport(NOWHERE, settings(read_timeout_ms=60_000))
 
         assert first is again
         assert patient is not first
-        assert fleet.transport(LOCAL, settings()) is fleet.local
+        assert pool.transport(LOCAL, settings()) is pool.local
 
 
 async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
@@ -69,8 +69,8 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
     inner = FakeTransport(directories=["/w"])
     monkeypatch.setattr("sortie.daemon.transports.SshTransport", lambda *_args, **_options: inner)
     monkeypatch.setattr(RootLocks, "hold", hold)
-    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
-        remote = fleet.transport(NOWHERE, settings())
+    async with open_transports(told.append, {"PATH": "/bin"}) as pool:
+        remote = pool.transport(NOWHERE, settings())
         inner.faults["sweep"] = HostError(HostTrouble.UNREACHABLE, "refused")
         with pytest.raises(HostError):
             await remote.sweep([RunId("run-1")], grace=0.0)
@@ -101,9 +101,9 @@ async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPat
         return FakeTransport()
 
     monkeypatch.setattr("sortie.daemon.transports.SshTransport", make)
-    async with open_fleet(told.append, {"PATH": "/bin"}) as fleet:
-        fleet.transport(NOWHERE, settings())
-        fleet.transport(NOWHERE, settings(read_timeout_ms=60_000))
+    async with open_transports(told.append, {"PATH": "/bin"}) as pool:
+        pool.transport(NOWHERE, settings())
+        pool.transport(NOWHERE, settings(read_timeout_ms=60_000))
         for notice in [*notices, *notices]:
             notice("its login leaves something running")
 

@@ -217,7 +217,7 @@ async def test_readiness_follows_polls_disk_and_preflight(clock: MockClock) -> N
         world.store.failing = None
         await world.until(facts.StoreRecovered)
         orchestrator.shut_down()
-    leaving = view.health()
+    stopping = view.health()
 
     assert unborn == Health(ready=False, reasons=("no preflight has been made yet",))
     assert good == Health(ready=True)
@@ -225,7 +225,7 @@ async def test_readiness_follows_polls_disk_and_preflight(clock: MockClock) -> N
     assert placeless == Health(ready=False, reasons=("no place",))
     assert agentless == Health(ready=False, reasons=("no agent",))
     assert diskless == Health(ready=False, reasons=("disk full", "no agent"))
-    assert leaving.reasons == ("no agent", "the daemon is stopping")
+    assert stopping.reasons == ("no agent", "the daemon is stopping")
 
 
 async def test_a_daemon_that_waits_is_not_overdue(clock: MockClock) -> None:

@@ -1,4 +1,4 @@
-"""From settings to the parts that obey them."""
+"""The contexts of runs, made from the settings in force, and what must be there for a run."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def secrets_of(settings: Settings) -> Secrets:
 
 
 class RunContexts:
-    """The tools of runs, for each host, under the settings in force."""
+    """The context of a run on each host, under the settings in force."""
 
     def __init__(
         self,
         workflow: Workflow,
         tracker: Tracker,
-        fleet: TransportPool,
+        transports: TransportPool,
         environ: Mapping[str, str],
-        place: RootLock,
+        root_lock: RootLock,
     ) -> None:
         self._tracker = tracker
-        self._fleet = fleet
+        self._transports = transports
         self._environ = environ
-        self._place = place
+        self._root_lock = root_lock
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:
@@ -63,14 +63,14 @@ class RunContexts:
                 clock=trio.current_time,
             )
         )
-        local, secrets = self._fleet.local, secrets_of(settings)
-        self._fleet.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
+        local, secrets = self._transports.local, secrets_of(settings)
+        self._transports.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
         self._local = RunContext(
             settings=settings,
             prompt=workflow.prompt,
             agent=agent,
             transport=local,
-            workspaces=Workspaces(settings.workspace.root, local, self._recognise),
+            workspaces=Workspaces(settings.workspace.root, local, self._is_same_root),
             tracker=self._tracker,
             environ=self._environ,
             secrets=secrets,
@@ -79,77 +79,79 @@ class RunContexts:
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
         )
 
-    async def _recognise(self) -> bool:
+    async def _is_same_root(self) -> bool:
         try:
-            return await run_in_thread(self._place.check)
+            return await run_in_thread(self._root_lock.check)
         except Shortage as exc:
             raise WorkspaceError(str(exc)) from exc
 
     @property
     def local(self) -> RunContext:
-        """The tools for a run on this machine."""
+        """The context of a run on this machine."""
         return self._local
 
-    def of(self, host: str) -> RunContext:
-        """Return the tools for a run on a host."""
+    def for_host(self, host: str) -> RunContext:
+        """Return the context of a run on a host."""
         if host == LOCAL:
             return self._local
         settings = self._local.settings
-        transport = self._fleet.transport(host, settings)
+        transport = self._transports.transport(host, settings)
         workspaces = Workspaces(settings.remote_root, transport)
         return replace(self._local, transport=transport, workspaces=workspaces)
 
 
-async def agent_program(bench: RunContext) -> tuple[str, ...]:
+async def agent_program(context: RunContext) -> tuple[str, ...]:
     """Return the command with which agents are launched here. Raises AgentError."""
-    adapter = agents.ADAPTERS.load(bench.settings.agent.kind)
+    adapter = agents.ADAPTERS.load(context.settings.agent.kind)
     return await resolve_command(
-        bench.settings.agent.command,
+        context.settings.agent.command,
         adapter.default_command,
-        bench.transport,
-        bench.environ.get("PATH"),
+        context.transport,
+        context.environ.get("PATH"),
     )
 
 
-async def has_program(bench: RunContext) -> bool:
+async def has_program(context: RunContext) -> bool:
     """Tell whether agents can be launched; of remote hosts only their runs tell."""
-    if bench.settings.worker.ssh_hosts:
+    if context.settings.worker.ssh_hosts:
         return True
     try:
-        await agent_program(bench)
+        await agent_program(context)
     except AgentError:
         return False
     return True
 
 
-async def simulator_of(bench: RunContext) -> str | None:
+async def simulator_of(context: RunContext) -> str | None:
     """Return the path of the agent's program where it only stands in for the agent."""
-    simulators = agents.ADAPTERS.load(bench.settings.agent.kind).simulators
+    simulators = agents.ADAPTERS.load(context.settings.agent.kind).simulators
     try:
-        command = await agent_program(bench)
+        command = await agent_program(context)
     except AgentError:
         return None
     is_one = any(os.path.basename(part) in simulators for part in command)
     return command[0] if is_one else None
 
 
-async def preflight(bench: RunContext, store: Store, lock: Lock, shortages: Shortages) -> Readiness:
-    """Look whether runs can be recorded, have a place, which is ours, and an agent.
+async def preflight(
+    context: RunContext, store: Store, lock: Lock, shortages: Shortages
+) -> Readiness:
+    """Look whether runs can be recorded, have a workspace root that is ours, and an agent.
 
     Of remote hosts only their runs tell. While this machine is short of something, one run at a
     time is launched, on whatever host.
     """
-    is_remote = bool(bench.settings.worker.ssh_hosts)
+    is_remote = bool(context.settings.worker.ssh_hosts)
     try:
         await store.check()
         if not is_remote:
-            await bench.workspaces.check()
+            await context.workspaces.check()
             await run_in_thread(lock.ensure)
     except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
         return Readiness(fault=str(exc))
     if not is_remote:
         try:
-            await agent_program(bench)
+            await agent_program(context)
         except AgentError as exc:
             if shortage_behind(exc) is None:
                 return Readiness(hindrance=str(exc))

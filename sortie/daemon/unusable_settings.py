@@ -1,4 +1,4 @@
-"""What stands in the way of a start, found without making or changing anything."""
+"""Settings that name what cannot be used on this machine, found without changing anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sortie.model import StoreError
 from sortie.store.filesystems import refuse_network
 
 
-def obstacles(settings: Settings) -> Iterator[tuple[str, str]]:
+def unusable_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield key and sentence for each setting that names what cannot be used on this machine."""
     found = {"db_path": _database(settings.db_path)}
     if not settings.worker.ssh_hosts:
@@ -43,14 +43,14 @@ def _database(path: str) -> str | None:
 def _root(path: str) -> str | None:
     if os.path.islink(path):
         return f"{path} is a link; name the directory itself"
-    place = path
-    while not os.path.lexists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)
-    if not os.path.isdir(place):
-        return f"{place} is not a directory; remove it, or name another"
-    if not os.access(place, os.W_OK | os.X_OK):
-        return f"{place} cannot be written; make it writable, or name another directory"
-    if place == path and os.stat(path).st_uid != os.geteuid():
+    existing = path
+    while not os.path.lexists(existing) and os.path.dirname(existing) != existing:
+        existing = os.path.dirname(existing)
+    if not os.path.isdir(existing):
+        return f"{existing} is not a directory; remove it, or name another"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return f"{existing} cannot be written; make it writable, or name another directory"
+    if existing == path and os.stat(path).st_uid != os.geteuid():
         return f"{path} belongs to another user; name a directory of your own"
     return None
 
