@@ -17,7 +17,7 @@ from sortie.cli.arguments import (
     WorkflowOption,
 )
 from sortie.cli.completion import complete_issue
-from sortie.cli.format import utc
+from sortie.cli.format import span, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
 from sortie.model import RunId
 
@@ -138,11 +138,7 @@ def _duration(row: HistoryRow) -> str:
     if row.finished_at is None:
         return ""
     seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, left = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{left:02}s"
+    return f"{seconds:.1f}s" if seconds < 60 else span(seconds)
 
 
 def _error(row: HistoryRow) -> str:
