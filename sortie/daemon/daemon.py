@@ -24,13 +24,7 @@ from sortie.daemon.locks import RootLock, database_lock
 from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader
-from sortie.daemon.run_contexts import (
-    RunContexts,
-    has_program,
-    preflight,
-    secrets_of,
-    simulator_of,
-)
+from sortie.daemon.run_contexts import RunContexts, has_program, preflight, secrets_of, simulator_of
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
@@ -210,8 +204,7 @@ class Daemon:
         url = await start_http_server(services, settings, self._token, answers, self._publish)
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
         try:
-            self._announce()
-            await self._announce_simulator(contexts)
+            await self._announce(contexts)
             await self._work_on(orchestrator, reloader, shutdown, services)
         finally:
             endpoint_file.remove()
@@ -242,7 +235,7 @@ class Daemon:
             services.start_soon(shutdown.stop_when_idle, orchestrator)
         await orchestrator.run()
 
-    def _announce(self) -> None:
+    async def _announce(self, contexts: RunContexts) -> None:
         settings = self._workflow.settings
         self._publish(
             facts.DaemonStarted(
@@ -253,8 +246,6 @@ class Daemon:
                 tracker=settings.tracker.kind,
             )
         )
-
-    async def _announce_simulator(self, contexts: RunContexts) -> None:
         program = await simulator_of(contexts.local)
         if program is not None:
             self._publish(facts.AgentSimulated(program=program))
