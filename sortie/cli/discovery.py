@@ -18,9 +18,10 @@ from sortie.cli.output import note
 from sortie.model import SortieError, WorkflowError
 
 if TYPE_CHECKING:
-    from sortie.config import Node, Surroundings
+    from sortie.config import Surroundings
     from sortie.daemon.endpoint_file import DaemonEndpoint
     from sortie.daemon.options import RunOptions
+    from sortie.documents import Node
 
 _BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _DB_PATH = re.compile(r"^db_path:.*$", re.MULTILINE)
@@ -114,17 +115,17 @@ def _complaint(source: Source, error: WorkflowError) -> str:
 
 def _salvaged(options: RunOptions) -> str:
     """Return the database by what can still be read: overrides, front matter, default."""
-    from sortie.config import Node
-    from sortie.config import Place as Spot
     from sortie.config.overrides import overlay
     from sortie.config.references import resolve
     from sortie.config.values import Lookup
+    from sortie.documents import Node
+    from sortie.documents import Place as FilePlace
 
     around = _surroundings(options)
-    here = Spot(source=str(options.workflow), line=1, column=1)
+    here = FilePlace(source=str(options.workflow), line=1, column=1)
     written = _written(options)
     entries: dict[str, Node] = {} if written is None else {"db_path": written}
-    document = overlay(Node(value=entries, place=here), around).document
+    document = overlay(Node(value=entries, origin=here), around).document
     node = document.at(("db_path",))
     found = None if node is None else resolve(node, Lookup.PATH, around).node
     if found is None or not isinstance(found.value, str):

@@ -16,7 +16,6 @@ from sortie.config.settings import (
     WorkerSettings,
     WorkspaceSettings,
 )
-from sortie.config.tree import Node, Place
 from sortie.config.values import Frozen, PathText, Secret
 
 __all__ = [
@@ -29,10 +28,8 @@ __all__ = [
     "Frozen",
     "HookSettings",
     "LoggingSettings",
-    "Node",
     "Override",
     "PathText",
-    "Place",
     "PollingSettings",
     "Schemas",
     "Secret",

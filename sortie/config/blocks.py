@@ -16,8 +16,8 @@ from sortie.config.messages import describe, explain, nearest
 from sortie.config.references import Resolved, resolve, unset, unset_warning
 from sortie.config.report import Report
 from sortie.config.schemas import Surroundings
-from sortie.config.tree import Node, Path
 from sortie.config.values import LARGEST
+from sortie.documents import Node, Path
 
 
 def decode_block(
@@ -30,10 +30,10 @@ def decode_block(
     """
     node = report.document.at(path)
     if node is None:
-        node = Node(value={}, place=report.nearest(path).where)
+        node = Node(value={}, origin=report.nearest(path).where)
     elif not isinstance(node.value, Mapping):
         report.error(node, path, f"needs a mapping, not {describe(node.value)}")
-        node = Node(value={}, place=node.place, key=node.key)
+        node = replace(node, value={})
     decoding = _Decoding(path=path, model=model, around=around, report=report, node=node)
     decoding.drop_unknown_keys()
     decoding.look_up()
@@ -59,9 +59,8 @@ class _Decoding:
         fields = fields_of(model)
         for key, entry in node.entries().items():
             if key not in fields:
-                at_key = Node(value=None, place=entry.key or entry.place)
                 message = f"unknown key; {nearest(key, fields)}"
-                self.report.error(at_key, (*path, key), message)
+                self.report.error(entry.key or entry, (*path, key), message)
                 node = node.without_entry(key)
                 continue
             if inner := sections_of(model).get(key):
@@ -155,11 +154,10 @@ class _Decoding:
 
     def _empty(self, loc: Path) -> Node | None:
         """Return the node of a key that was written without a value."""
-        written = self.node.value if isinstance(self.node.value, Mapping) else {}
-        entry = written.get(str(loc[0]))
+        entry = self.node.get(str(loc[0]))
         if entry is None or entry.value is not None or entry.key is None:
             return None
-        return Node(value=None, place=entry.key)
+        return replace(entry.key, value=None)
 
     def _written(self, loc: Path) -> Path:
         """Return as much of a location as was written; the rest names a type, or is missing."""

@@ -25,8 +25,8 @@ from sortie.config.rules import (
 )
 from sortie.config.schemas import BlockSchema, Schemas, Surroundings, TrackerSchema
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
-from sortie.config.tree import Node
 from sortie.config.values import HostPathText, PathText, Secret
+from sortie.documents import Node
 from sortie.model import Problem
 
 _SECRETS = ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY")
@@ -127,7 +127,7 @@ def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:
-            at_key = Node(value=None, place=node.key or node.place)
+            at_key = node.key or node
             if meant := misspelt(key, known):
                 report.error(at_key, (key,), f'unknown key; did you mean "{meant}"?')
             else:
@@ -142,13 +142,13 @@ def _chosen(
     block, path = report.document.at((section,)), (section, "kind")
     if block is not None and not isinstance(block.value, Mapping):
         return None
-    node = report.document.at(path) or Node(value=default, place=report.nearest(path).where)
+    node = report.document.at(path) or Node(value=default, origin=report.nearest(path).where)
     if isinstance(node.value, str) and node.value in known:
         return known[node.value]
     broken = schemas.broken.get((section, str(node.value)))
     message = _about_kind(node.value, known) if broken is None else f"cannot be used: {broken}"
     report.error(node, path, message)
-    report.replace(path, Node(value="unknown", place=node.place))
+    report.replace(path, Node(value="unknown", origin=node.place))
     return None
 
 
@@ -185,7 +185,7 @@ def _defaults(model: type[BaseModel]) -> BaseModel | None:
 def _db_path(report: Report, around: Surroundings) -> str:
     written = report.document.entries().get("db_path")
     entries = {} if written is None else {"db_path": written}
-    alone = Report(Node(value=entries, place=report.document.place))
+    alone = Report(Node(value=entries, origin=report.document.place))
     paths = decode_block((), _WrittenPaths, around, alone)
     report.problems += alone.problems
     report.bad |= alone.bad
@@ -227,7 +227,7 @@ def _tell(report: Report, finding: Finding) -> None:
     node, path = report.nearest(finding.path), report.document.as_written(finding.path)
     if finding.because is not None:
         asking = report.nearest(finding.because)
-        node = Node(value=None, place=asking.key or asking.place)
+        node = asking.key or asking
     if any(report.is_bad(concerned) for concerned in (path, *finding.needs)):
         return
     if finding.severity == "error":

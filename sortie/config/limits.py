@@ -9,8 +9,8 @@ from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
 from sortie.config.rules import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
-from sortie.config.tree import Node
 from sortie.config.values import LARGEST
+from sortie.documents import Node
 from sortie.model import state_key
 
 _PATH = ("agent", "max_concurrent_agents_by_state")

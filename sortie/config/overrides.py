@@ -20,7 +20,7 @@ from sortie.config.messages import misspelt, nearest
 from sortie.config.references import names_in
 from sortie.config.schemas import Override, Surroundings
 from sortie.config.settings import Settings
-from sortie.config.tree import Node, Place, Scalar
+from sortie.documents import Node, Place, Scalar
 from sortie.model import Problem
 
 _SECTIONS = {
@@ -102,9 +102,9 @@ def _node(override: Override, info: FieldInfo) -> Node:
     place, text = override.place, override.text.strip()
     if is_list(info):
         words = [word.strip() for word in text.split(",") if word.strip()]
-        items = (Node(value=w, place=place, index=i) for i, w in enumerate(words))
-        return Node(value=tuple(items), place=place, key=place)
-    return Node(value=_scalar(text, info), place=place, key=place)
+        items = (Node(value=w, origin=place, index=i) for i, w in enumerate(words))
+        return Node(value=tuple(items), origin=place)
+    return Node(value=_scalar(text, info), origin=place)
 
 
 def _scalar(text: str, info: FieldInfo) -> Scalar:
@@ -119,7 +119,7 @@ def _scalar(text: str, info: FieldInfo) -> Scalar:
 def _put(document: Node, path: tuple[str, ...], leaf: Node) -> Node:
     if len(path) == 1:
         return document.with_entry(path[0], leaf)
-    below = document.at(path[:1]) or Node(value={}, place=document.place)
+    below = document.at(path[:1]) or Node(value={}, origin=document.place)
     return document.with_entry(path[0], _put(below, path[1:], leaf))
 
 

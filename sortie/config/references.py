@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from sortie.config.schemas import Surroundings
-from sortie.config.tree import Node
 from sortie.config.values import Lookup
+from sortie.documents import Node
 
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 _UNUSABLE = re.compile("[\ud800-\udfff]")  # what the environment has for bytes of no UTF-8

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sortie.config.tree import Node, Path, dotted
+from sortie.documents import Node, Path, dotted
 from sortie.model import Problem
 
 
@@ -53,5 +53,5 @@ def _with(document: Node, path: Path, node: Node) -> Node:
     if not path:
         return node
     key = str(path[0])
-    below = document.entries().get(key) or Node(value={}, place=node.place, key=node.key)
+    below = document.entries().get(key) or replace(node, value={})
     return document.with_entry(key, _with(below, path[1:], node))

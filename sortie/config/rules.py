@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sortie.config.schemas import TrackerSchema
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
-from sortie.config.tree import Path
+from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sortie.config.tree import Place
+from sortie.documents import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,10 @@ from types import CodeType
 
 from jinja2 import TemplateSyntaxError, nodes
 
-from sortie.config import Place
 from sortie.config.messages import nearest
+from sortie.documents import Place, Text
 from sortie.model import Problem
 from sortie.workflow.go_templates import go_actions
-from sortie.workflow.places import Lines
 from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
 from sortie.workflow.sandbox import RENDER_SECONDS, PromptEnvironment
 from sortie.workflow.template_tokens import TemplateTokens, WordUse
@@ -84,10 +83,10 @@ class _PromptLines:
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
-        self._lines = Lines(prompt.path, prompt.source)
+        self._text = Text(prompt.path, prompt.source)
 
     def at(self, index: int, message: str) -> Problem:
-        place = self._lines.place(index)
+        place = self._text.place(index)
         return self._problem(place.line, place.column, message)
 
     def on_line(self, line: int, message: str) -> Problem:

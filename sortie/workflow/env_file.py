@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sortie.config import Override, Place
+from sortie.config import Override
+from sortie.documents import Place
 from sortie.model import Problem
 from sortie.workflow.files import FileRefused, read_text
 

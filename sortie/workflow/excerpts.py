@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from sortie.config import Node
+from sortie.documents import Node
 from sortie.model import Excerpt, Problem
 from sortie.model.secrets import SHORTEST_SECRET
 

@@ -7,7 +7,7 @@ import re
 import stat
 from pathlib import Path
 
-from sortie.config import Place
+from sortie.documents import Place, Text
 from sortie.model import Problem
 from sortie.resources import shortage_behind
 from sortie.resources.descriptors import own
@@ -53,8 +53,7 @@ def _refused(source: str, message: str, before: str | None = None) -> FileRefuse
     """Return the refusal at the end of the text ``before``, or of the file as a whole."""
     if before is None:
         return FileRefused(Place(source=source).problem("", message))
-    line, column = before.count("\n") + 1, len(before.rpartition("\n")[2]) + 1
-    return FileRefused(Place(source=source, line=line, column=column).problem("", message))
+    return FileRefused(Text(source, before).place(len(before)).problem("", message))
 
 
 def _read(path: Path, source: str) -> bytes:

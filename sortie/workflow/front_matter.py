@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from frontmatter.default_handlers import BaseHandler
-
-from sortie.config import Node
+from sortie.documents import (
+    Duplicate,
+    Fault,
+    Node,
+    Text,
+    YamlRules,
+    read_yaml,
+    split_front_matter,
+)
 from sortie.model import Problem
-from sortie.workflow.places import Lines
-from sortie.workflow.yaml_tree import TreeReader, YamlRefused
+
+RULES = YamlRules(depth=40, values=10_000, strict=True)
 
 _KEY = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:[ \t]|$)")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
@@ -33,64 +38,32 @@ class Parts:
     problems: tuple[Problem, ...] = ()
 
 
-class LocatedYaml(BaseHandler):
-    """Front matter of YAML 1.2 that begins at ``start`` and whose values know their places.
-
-    ``problems`` are those found so far.
-    """
-
-    FM_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
-
-    def __init__(self, lines: Lines, start: int) -> None:
-        super().__init__()
-        self.problems: tuple[Problem, ...] = ()
-        self.document: Node | None = None
-        self._lines = lines
-        self._start = start
-
-    def split(self, text: str) -> tuple[str, str]:
-        """Return front matter and the rest; all of it is the rest where none begins.
-
-        Raises ValueError where it begins and does not end.
-        """
-        return super().split(text) if self.detect(text) else ("", text)
-
-    def load(self, fm: str) -> dict[str, Any]:
-        """Return the entries as located nodes; the whole is in ``document``."""
-        reader = TreeReader(self._lines, self._start)
-        try:
-            self.document = reader.read(fm)
-        except YamlRefused as exc:
-            self.problems = (*reader.problems, exc.problem)
-            return {}
-        self.problems = tuple(reader.problems)
-        return dict(self.document.entries())
-
-
-def split_workflow(text: str, source: str) -> Parts:
+def split_workflow(content: str, source: str) -> Parts:
     """Split a file's text, whose line ends are ``\\n``; ``source`` names it in problems."""
-    lines = Lines(source, text)
-    blank = _BLANK_LINES.match(text)
-    body = text[blank.end() if blank else 0 :]
-    opening = len(text) - len(body)
-    first_line = body.partition("\n")[0]
-    handler = LocatedYaml(lines, opening + len(first_line))
+    text = Text(source, content)
+    blank = _BLANK_LINES.match(content)
+    opening = blank.end() if blank else 0
     try:
-        front_matter, prompt = handler.split(body)
+        front = split_front_matter(content, opening)
     except ValueError:
         message = "the front matter that begins here does not end; close it with a line ---"
-        problem = lines.place(opening).problem("", message)
+        problem = text.place(opening).problem("", message)
         return Parts(document=None, prompt="", prompt_line=0, problems=(problem,))
-    handler.load(front_matter)
-    document = handler.document
-    problems = handler.problems
-    if not handler.detect(body):
-        message = f"{_why_none(first_line)}, so all of the file is taken as the prompt"
-        problems = (lines.place(opening).problem("", message, "warning"), *problems)
-    if document is not None and document.value is None:
-        document = Node(value={}, place=lines.place(opening))
-    start = len(text) - len(prompt.lstrip()) if prompt.strip() else len(text.rstrip()) - 1
-    begin = lines.place(max(start, 0))
+    document: Node | None = Node(value={}, origin=text, start=opening)
+    problems: tuple[Problem, ...]
+    if front is None:
+        why = _why_none(content[opening:].partition("\n")[0])
+        message = f"{why}, so all of the file is taken as the prompt"
+        problems = (text.place(opening).problem("", message, "warning"),)
+        prompt = content[opening:]
+    else:
+        read = read_yaml(text, front.start, front.end, RULES)
+        problems = tuple(map(_problem, read.faults))
+        if read.root is None or read.root.value is not None:
+            document = read.root
+        prompt = content[front.body :]
+    start = len(content) - len(prompt.lstrip()) if prompt.strip() else len(content.rstrip()) - 1
+    begin = text.place(max(start, 0))
     return Parts(
         document=document,
         prompt=prompt.strip(),
@@ -98,6 +71,12 @@ def split_workflow(text: str, source: str) -> Parts:
         prompt_column=begin.column if prompt.strip() else 1,
         problems=problems,
     )
+
+
+def _problem(fault: Fault) -> Problem:
+    if isinstance(fault, Duplicate):
+        return fault.place.problem(fault.key, f"stands twice; first on line {fault.first.line}")
+    return fault.problem
 
 
 def _why_none(first_line: str) -> str:

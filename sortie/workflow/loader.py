@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sortie.config import Node, Place, Schemas, Settings, Surroundings, decode
+from sortie.config import Schemas, Settings, Surroundings, decode
+from sortie.documents import Node, Place
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiler import check_prompt
 from sortie.workflow.env_file import EnvFile, read_env_file

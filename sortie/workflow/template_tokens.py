@@ -12,7 +12,7 @@ from jinja2 import Environment, TemplateSyntaxError
 from jinja2.lexer import ignored_tokens
 from jinja2.parser import Parser
 
-from sortie.workflow.places import Lines
+from sortie.documents import Text
 
 _SKIPPED = ignored_tokens | {"raw_begin", "raw_end"}
 """Tokens that a parser does not get to see."""
@@ -66,8 +66,8 @@ class TemplateTokens:
     def uses(self) -> dict[WordUse, list[int]]:
         """Return the indices of each word by its use, in order; the lists may be consumed."""
         uses: dict[WordUse, list[int]] = defaultdict(list)
-        lines = Lines("", self._source)
-        for use, index in _uses([t for t in self._tokens if t.kind not in _SKIPPED], lines):
+        text = Text("", self._source)
+        for use, index in _uses([t for t in self._tokens if t.kind not in _SKIPPED], text):
             uses[use].append(index)
         return uses
 
@@ -126,11 +126,11 @@ def _count(tokens: Iterator[object]) -> int:
     return count
 
 
-def _uses(tokens: list[PlacedToken], lines: Lines) -> Iterator[tuple[WordUse, int]]:
+def _uses(tokens: list[PlacedToken], source: Text) -> Iterator[tuple[WordUse, int]]:
     padding = [PlacedToken(index=0, kind="", text="")] * 2
     padded = [*padding, *tokens]
     for owner, before, token in zip(padded, padded[1:], padded[2:], strict=False):
-        line = lines.place(token.index).line
+        line = source.place(token.index).line
         if token.kind == "string" and before.text == "[":
             word = token.text[1:-1]
             yield WordUse(line=line, role="field", word=word, owner=owner.text), token.index + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated, Literal, Self
 
@@ -11,10 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from sortie.config import (
     BlockSchema,
     Decoded,
-    Node,
     Override,
     PathText,
-    Place,
     Schemas,
     Secret,
     Settings,
@@ -22,6 +21,7 @@ from sortie.config import (
     TrackerSchema,
     decode,
 )
+from sortie.documents import Node, Place
 from sortie.workflow.front_matter import split_workflow
 
 
@@ -130,12 +130,8 @@ def _lifted(node: Node) -> Node:
         value = tuple(_lifted(item) for item in value)
     elif isinstance(value, Mapping):
         value = {key: _lifted(item) for key, item in value.items()}
-    return Node(
-        value=value,
-        place=up(node.place),
-        key=up(node.key) if node.key else None,
-        index=node.index,
-    )
+    key = _lifted(node.key) if node.key else None
+    return replace(node, value=value, origin=up(node.place), key=key)
 
 
 def decoded(front_matter: str, surroundings: Surroundings | None = None) -> Decoded:

@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from sortie.config import AgentSettings, Frozen, Node, Place, WorkerSettings, decode
+from sortie.config import AgentSettings, Frozen, WorkerSettings, decode
+from sortie.documents import Node, Place
 from tests.config.sample import (
     GOOD,
     SCHEMAS,
@@ -438,8 +439,8 @@ def test_useless_limits_are_ignored_with_a_warning() -> None:
 def test_a_tree_without_places_of_keys_is_decoded_too() -> None:
     """What YAML does not come from, such as a tree made by code, gets the places it has."""
     place = Place(source="W", line=7, column=3)
-    entry = Node(value={"nope": Node(value=1, place=place)}, place=place)
-    document = Node(value={"polling": entry, "odd": entry}, place=place)
+    entry = Node(value={"nope": Node(value=1, origin=place)}, origin=place)
+    document = Node(value={"polling": entry, "odd": entry}, origin=place)
 
     result = decode(document, schemas=SCHEMAS, around=around())
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.config import Node, Place, Settings, decode
+from sortie.config import Settings, decode
 from sortie.config.overrides import TARGETS
+from sortie.documents import Node, Place
 from tests.config.sample import SCHEMAS, around
 
 PLACE = Place(source="W", line=2, column=1)
+KEY = Node(value="key", origin=PLACE)
 
 _sections = {name: info.annotation for name, info in Settings.model_fields.items()}
 _keys = sorted(
@@ -30,15 +32,12 @@ def node(value: object) -> Node:
     """Return a value as a tree, all of it in one place."""
     match value:
         case list():
-            return Node(
-                value=tuple(node(item) for item in value), place=PLACE, key=PLACE, index=None
-            )
+            return Node(value=tuple(node(item) for item in value), origin=PLACE, key=KEY)
         case dict():
-            return Node(
-                value={key: node(item) for key, item in value.items()}, place=PLACE, key=PLACE
-            )
+            entries = {key: node(item) for key, item in value.items()}
+            return Node(value=entries, origin=PLACE, key=KEY)
         case None | bool() | int() | float() | str():
-            return Node(value=value, place=PLACE, key=PLACE)
+            return Node(value=value, origin=PLACE, key=KEY)
     raise AssertionError(value)
 
 

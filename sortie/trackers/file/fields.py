@@ -1,4 +1,4 @@
-"""The fields of an issue, read from nodes: what each accepts, and what it is without a value.
+"""The fields of an issue, read from a tree: what each accepts, and what it is without a value.
 
 Issue text is untrusted: names are one line without control characters, and what is free text
 loses its control characters, so that it is harmless in a log, a terminal and a command line.
@@ -7,10 +7,11 @@ loses its control characters, so that it is harmless in a log, a terminal and a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from sortie.documents import Fault, Node
 from sortie.model import Blocker, Comment, Issue, IssueId
-from sortie.trackers.file.nodes import Flaw, Mapping, Node, Scalar, Sequence, is_null
 
 NAME_LIMIT = 255
 """Characters of an id, identifier, state, label and other name."""
@@ -33,10 +34,10 @@ def issue_of(root: Node, *, stem: str | None, body: str | None) -> Issue:
     """Read an issue, its blockers by identifier only and its times None where it has none.
 
     ``stem`` stands in for a missing id. ``body`` is the description, where it does not stand in
-    a field. Raises Flaw for the first field that is not as it should be.
+    a field. Raises Fault for the first field that is not as it should be.
     """
-    if not isinstance(root, Mapping):
-        raise Flaw(root.start, "an issue must be a mapping of fields to values")
+    if not isinstance(root.value, dict):
+        raise Fault(root.place, "an issue must be a mapping of fields to values")
     identity, identifier = _identities(root, stem)
     described = body if body is not None else _text(root, "description")
     return Issue(
@@ -59,13 +60,13 @@ def issue_of(root: Node, *, stem: str | None, body: str | None) -> Issue:
     )
 
 
-def id_of(root: Node, stem: str | None) -> IssueId | None:
+def id_of(root: Node | None, stem: str | None) -> IssueId | None:
     """Return the id of an issue whose other fields may be wrong, None where none is readable."""
-    if not isinstance(root, Mapping):
+    if root is None or not isinstance(root.value, dict):
         return None
     try:
         identity = _name(root, "id") or stem or _name(root, "identifier")
-    except Flaw:
+    except Fault:
         return None
     return None if identity is None else IssueId(identity)
 
@@ -85,106 +86,112 @@ def is_name(text: str) -> bool:
     return bool(text.strip()) and len(text) <= NAME_LIMIT and not _NOT_IN_A_NAME.search(text)
 
 
-def _identities(root: Mapping, stem: str | None) -> tuple[str, str]:
+def _identities(root: Node, stem: str | None) -> tuple[str, str]:
     identity, identifier = _name(root, "id"), _name(root, "identifier")
     if identity is None and stem is not None:
         if not is_name(stem):
-            raise Flaw(root.start, "id: missing, and the file's name cannot stand in for it")
+            raise Fault(root.place, "missing, and the file's name cannot stand in for it", "id")
         identity = stem.strip()
     identity = _required(root, "id", identity or identifier)
     return identity, identifier or identity
 
 
-def _required(root: Mapping, key: str, value: str | None) -> str:
+def _wrong(root: Node, key: str, message: str) -> Fault:
+    """Return a fault of a field, at its value or, where it has none, at the whole issue."""
+    return Fault((root.get(key) or root).place, message, key)
+
+
+def _required(root: Node, key: str, value: str | None) -> str:
     if value is None:
-        node = root.get(key)
-        raise Flaw(root.start if node is None else node.start, f"{key}: required, but missing")
+        raise _wrong(root, key, "required, but missing")
     return value
 
 
-def _title(root: Mapping) -> str:
+def _title(root: Node) -> str:
     title = " ".join(harmless(_text(root, "title") or "").split())
     if len(title) > LINE_LIMIT:
-        raise Flaw(_start(root, "title"), f"title: longer than {LINE_LIMIT} characters")
+        raise _wrong(root, "title", f"longer than {LINE_LIMIT} characters")
     return _required(root, "title", title or None)
 
 
-def _text(root: Mapping, key: str) -> str | None:
+def _text(root: Node, key: str) -> str | None:
     node = root.get(key)
-    if node is None or is_null(node):
+    if node is None or node.value is None:
         return None
-    if not isinstance(node, Scalar):
-        raise Flaw(_start(root, key), f"{key}: must be text")
+    if not node.is_single:
+        raise Fault(node.place, "must be text", key)
     return node.text
 
 
-def _name(root: Mapping, key: str, limit: int = NAME_LIMIT) -> str | None:
+def _name(root: Node, key: str, limit: int = NAME_LIMIT) -> str | None:
     text = _text(root, key)
-    return None if text is None else _checked(text, key, _start(root, key), limit)
+    return None if text is None else _checked(text, root.get(key) or root, key, limit)
 
 
-def _checked(text: str, key: str, offset: int, limit: int = NAME_LIMIT) -> str | None:
+def _checked(text: str, node: Node, key: str, limit: int = NAME_LIMIT) -> str | None:
     name = text.strip()
     if len(name) > limit:
-        raise Flaw(offset, f"{key}: longer than {limit} characters")
+        raise Fault(node.place, f"longer than {limit} characters", key)
     found = _NOT_IN_A_NAME.search(name)
     if found:
         code = f"U+{ord(found.group()):04X}"
-        raise Flaw(offset, f"{key}: must be one line without control characters, found {code}")
+        raise Fault(node.place, f"must be one line without control characters, found {code}", key)
     return name or None
 
 
-def _names(root: Mapping, key: str) -> tuple[str, ...]:
+def _names(root: Node, key: str) -> tuple[str, ...]:
     node = root.get(key)
-    if node is None or is_null(node):
+    if node is None or node.value is None:
         return ()
-    if isinstance(node, Scalar):
-        parts = (_checked(part, key, node.start) for part in node.text.split(","))
-        return tuple(part for part in parts if part is not None)
-    names: list[str] = []
-    for item in node.items if isinstance(node, Sequence) else (node,):
-        if not isinstance(item, Scalar) or is_null(item):
-            raise Flaw(item.start, f"{key}: must be text or a list of texts")
-        name = _checked(item.text, key, item.start)
-        if name is not None:
-            names.append(name)
-    return tuple(names)
+    names = (_checked(text, item, key) for text, item in _parts(node, key))
+    return tuple(name for name in names if name is not None)
 
 
-def _priority(root: Mapping) -> int | None:
+def _parts(node: Node, key: str) -> Iterator[tuple[str, Node]]:
+    """Yield the items of a list, or what stands between the commas of one text."""
+    if node.is_single:
+        yield from ((part, node) for part in node.text.split(","))
+        return
+    for item in node.value if isinstance(node.value, tuple) else (node,):
+        if item.value is None or not item.is_single:
+            raise Fault(item.place, "must be text or a list of texts", key)
+        yield item.text, item
+
+
+def _priority(root: Node) -> int | None:
     node = root.get("priority")
-    if is_null(node):
+    if node is None or node.value is None:
         return None
-    if isinstance(node, Scalar) and node.plain and _WHOLE.fullmatch(node.text):
+    if not isinstance(node.value, str) and _WHOLE.fullmatch(node.text):
         priority = int(node.text)
         if priority in _PRIORITIES:
             return priority
-    raise Flaw(_start(root, "priority"), "priority: must be a whole number, or nothing")
+    raise Fault(node.place, "must be a whole number, or nothing", "priority")
 
 
-def _comments(root: Mapping) -> tuple[Comment, ...]:
+def _comments(root: Node) -> tuple[Comment, ...]:
     node = root.get("comments")
-    if node is None or is_null(node):
+    if node is None or node.value is None:
         return ()
-    if not isinstance(node, Sequence):
-        raise Flaw(node.start, "comments: must be a list")
-    return tuple(_comment(item) for item in node.items)
+    if not isinstance(node.value, tuple):
+        raise Fault(node.place, "must be a list", "comments")
+    return tuple(_comment(item) for item in node.value)
 
 
 def _comment(item: Node) -> Comment:
-    if not isinstance(item, Mapping):
-        raise Flaw(item.start, "comments: each must have author, body and created_at")
+    if not isinstance(item.value, dict):
+        raise Fault(item.place, "each must have author, body and created_at", "comments")
     try:
         body = _text(item, "body")
         if body is None:
-            raise Flaw(item.start, "body: required, but missing")
+            raise Fault(item.place, "required, but missing", "body")
         author = _name(item, "author") or "unknown"
         return Comment(author=author, body=harmless(body), created_at=_time(item, "created_at"))
-    except Flaw as flaw:
-        raise Flaw(flaw.offset, f"comments: {flaw.message}") from flaw
+    except Fault as fault:
+        raise Fault(fault.place, f"{fault.key}: {fault.message}", "comments") from fault
 
 
-def _time(root: Mapping, key: str) -> datetime | None:
+def _time(root: Node, key: str) -> datetime | None:
     text = _text(root, key)
     if text is None:
         return None
@@ -196,10 +203,4 @@ def _time(root: Mapping, key: str) -> datetime | None:
             return datetime.fromisoformat(stamp).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    offset = _start(root, key)
-    raise Flaw(offset, f"{key}: must be a time such as 2026-05-01T12:00:00Z, or a date")
-
-
-def _start(root: Mapping, key: str) -> int:
-    node = root.get(key)
-    return root.start if node is None else node.start
+    raise _wrong(root, key, "must be a time such as 2026-05-01T12:00:00Z, or a date")

@@ -13,7 +13,7 @@ from pathlib import Path
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
-from sortie.trackers.file.documents import Change, Content, Format, Found, SetState, Spoiled
+from sortie.trackers.file.entries import Change, Content, Format, Found, Malformed, SetState
 from sortie.trackers.file.fields import one_line
 from sortie.trackers.file.issue_index import Document, Reading, index
 from sortie.trackers.file.json_list import IssueList
@@ -194,8 +194,8 @@ def _unreadable(path: Path, file_format: Format, exc: Exception, known: IssueId 
         if not isinstance(file_format, Markdown):
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, message) from exc
     guess = known or IssueId(stem_of(path.name))
-    spoiled = Spoiled(id=guess, where=where, message=message, kind=kind)
-    return Document(name=path.name, stamp=None, digest=message, entries=(spoiled,))
+    malformed = Malformed(id=guess, where=where, message=message, kind=kind)
+    return Document(name=path.name, stamp=None, digest=message, entries=(malformed,))
 
 
 def _raise_unless_found(reading: Reading, issue_id: IssueId, path: Path) -> None:

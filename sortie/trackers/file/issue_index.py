@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.file.documents import Content, Found, Ignored, Spoiled
+from sortie.trackers.file.entries import Content, Found, Ignored, Malformed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Document:
         match self.entries:
             case (Found(issue=issue),):
                 return issue.id
-            case (Spoiled(id=guess),):
+            case (Malformed(id=guess),):
                 return guess
             case _:
                 return None
@@ -106,7 +106,7 @@ def index(documents: Mapping[str, Document], gone: tuple[GoneIssue, ...] = ()) -
         identifiers = {entry.issue.identifier: entry for entry in found.values()}
     for doc in documents.values():
         for entry in doc.entries:
-            if isinstance(entry, Spoiled):
+            if isinstance(entry, Malformed):
                 names = _names_of(entry.where)
                 if entry.id is not None:
                     names.add(entry.id)

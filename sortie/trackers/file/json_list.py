@@ -5,30 +5,24 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
+from sortie.documents import Fault, Node, Text
+from sortie.documents.json_reader import Item, item_at, read_items
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.trackers.file.documents import (
+from sortie.trackers.file.entries import (
     AUTHOR,
     AddComment,
     Change,
     Entry,
     Found,
+    Malformed,
     SetState,
-    Spoiled,
+    Splice,
     is_as_meant,
+    spliced,
     stamp,
+    text_of,
 )
 from sortie.trackers.file.fields import id_of, issue_of, one_line
-from sortie.trackers.file.json_reader import Item, item_at, items
-from sortie.trackers.file.nodes import (
-    Flaw,
-    Locator,
-    Mapping,
-    Sequence,
-    decoded,
-    is_null,
-)
-
-_Splice = tuple[int, int, str]  # from, to, what stands there instead
 
 
 class IssueList:
@@ -38,10 +32,8 @@ class IssueList:
 
     def read(self, name: str, raw: bytes, _known: IssueId | None) -> tuple[Entry, ...]:
         """Return the issues in their order. A file that is not a JSON list is UNAVAILABLE."""
-        where = one_line(name)
-        text, listed = _listed(where, raw)
-        locator = Locator(where, text)
-        return tuple(_entry(text, item, locator) for item in listed)
+        text, listed = _listed(one_line(name), raw)
+        return tuple(_entry(text, item) for item in listed)
 
     def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
         """Change the characters of the issue's own values."""
@@ -49,9 +41,9 @@ class IssueList:
         text, listed = _listed(where, raw)
         roots = (item.node for item in listed if id_of(item.node, None) == issue.id)
         root = next(roots, None)
-        if isinstance(root, Mapping):
-            new = _spliced(text, root, change)
-            if _is_as_meant(change, issue, root, text, new):
+        if root is not None:
+            new = spliced(text.content, _splices(text.content, root, change))
+            if _is_as_meant(change, issue, root, text.content, new):
                 return new.encode()
         raise TrackerError(
             TrackerErrorKind.INVALID,
@@ -59,66 +51,65 @@ class IssueList:
         )
 
 
-def _listed(where: str, raw: bytes) -> tuple[str, list[Item]]:
+def _listed(where: str, raw: bytes) -> tuple[Text, list[Item]]:
     try:
-        text = decoded(raw)
-        return text, list(items(text))
-    except Flaw as flaw:
-        message = Locator(where, raw.decode(errors="replace")).describe(flaw)
-        raise TrackerError(TrackerErrorKind.UNAVAILABLE, message) from flaw
+        text = text_of(where, raw)
+        return text, list(read_items(text))
+    except Fault as fault:
+        raise TrackerError(TrackerErrorKind.UNAVAILABLE, str(fault.problem)) from fault
 
 
-def _entry(text: str, item: Item, locator: Locator) -> Entry:
-    spot = locator.place(item.node.start)
+def _entry(text: Text, item: Item) -> Entry:
+    place = item.node.place
+    where = f"{place.source}:{place.line}:{place.column}"
     try:
-        if item.flaw is not None:
-            raise item.flaw
+        if item.fault is not None:
+            raise item.fault
         issue = issue_of(item.node, stem=None, body=None)
-    except Flaw as flaw:
-        return Spoiled(id=id_of(item.node, None), where=spot, message=locator.describe(flaw))
-    written = text[item.node.start : item.node.end]
+    except Fault as fault:
+        return Malformed(id=id_of(item.node, None), where=where, message=str(fault.problem))
+    written = text.content[item.node.start : item.node.end]
     digest = sha256(written.encode()).hexdigest()
-    return Found(issue=issue, state_key=state_key(issue.state), digest=digest, where=spot)
+    return Found(issue=issue, state_key=state_key(issue.state), digest=digest, where=where)
 
 
-def _is_as_meant(change: Change, issue: Issue, root: Mapping, text: str, new: str) -> bool:
+def _is_as_meant(change: Change, issue: Issue, root: Node, text: str, new: str) -> bool:
     """Tell whether the item alone was changed, and as was asked."""
     try:
-        item, end = item_at(new, root.start)
+        item, end = item_at(Text("", new), root.start)
         now = issue_of(item.node, stem=None, body=None)
-    except Flaw:
+    except Fault:
         return False
     around = text[: root.start], text[root.end :]
-    kept = item.flaw is None and around == (new[: root.start], new[end:])
+    kept = item.fault is None and around == (new[: root.start], new[end:])
     return kept and is_as_meant(change, (issue, root), (now, item.node))
 
 
-def _spliced(text: str, root: Mapping, change: Change) -> str:
+def _splices(text: str, root: Node, change: Change) -> list[Splice]:
     match change:
         case SetState(state=state):
             splices = _set(text, root, "state", state)
         case AddComment():
             splices = [_add_comment(text, root, change)]
-    splices += _set(text, root, "updated_at", stamp(change.at))
-    for start, end, new in sorted(splices, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    return splices + _set(text, root, "updated_at", stamp(change.at))
 
 
-def _set(text: str, root: Mapping, key: str, value: str) -> list[_Splice]:
+def _set(text: str, root: Node, key: str, value: str) -> list[Splice]:
     node = root.get(key)
     if node is None:
         return []
     return [(node.start, node.end, json.dumps(value, ensure_ascii=text.isascii()))]
 
 
-def _add_comment(text: str, root: Mapping, change: AddComment) -> _Splice:
+def _add_comment(text: str, root: Node, change: AddComment) -> Splice:
     """Lay the comment out as the issue is: one key a line, or all on one line."""
     said = {"author": AUTHOR, "body": change.body, "created_at": stamp(change.at)}
-    first, (_, last) = root.pairs[0][0].start, root.pairs[-1]
+    members = root.children()
+    first, last = members[0].key, members[-1]
+    assert first is not None  # it has an id
     newline = "\r\n" if "\r\n" in text else "\n"
-    if "\n" in text[root.start : first]:
-        margin = _margin(text, first)
+    if "\n" in text[root.start : first.start]:
+        margin = _margin(text, first.start)
         unit = margin.removeprefix(_margin(text, root.start)) or "  "
         inner, outer = newline + margin + unit, newline + margin
         laid = json.dumps(said, ensure_ascii=text.isascii(), indent=unit)
@@ -130,7 +121,7 @@ def _add_comment(text: str, root: Mapping, change: AddComment) -> _Splice:
     if node is None:
         gap = outer or " "
         return last.end, last.end, f',{gap}"comments": [{inner}{comment}{outer}]'
-    if is_null(node) or (isinstance(node, Sequence) and not node.items):
+    if node.value is None or node.value == ():
         return node.start, node.end, f"[{inner}{comment}{outer}]"
     end = node.start + len(text[node.start : node.end - 1].rstrip())
     return end, end, f",{inner or ' '}{comment}"

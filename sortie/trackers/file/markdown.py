@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 
+from sortie.documents import (
+    Fault,
+    FrontMatter,
+    Node,
+    Text,
+    YamlRules,
+    read_yaml,
+    split_front_matter,
+)
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
-from sortie.trackers.file import yaml_editor, yaml_reader
-from sortie.trackers.file.documents import (
+from sortie.trackers.file import yaml_editor
+from sortie.trackers.file.entries import (
     Change,
     Content,
     Found,
     Ignored,
-    Spoiled,
+    Malformed,
     is_as_meant,
+    text_of,
 )
 from sortie.trackers.file.fields import id_of, is_name, issue_of, one_line
-from sortie.trackers.file.nodes import Flaw, Locator, Mapping, decoded
 
 SUFFIX = ".md"
 
 _ABOUT_THE_FOLDER = frozenset({"agents", "changelog", "contributing", "index", "license", "readme"})
 """Names of files that are no issues, unless they have front matter."""
 
+_RULES = YamlRules(depth=64, values=2**20, strict=False)
+
 _OPENING = re.compile(r"\ufeff?---[ \t]*\r?\n")
-_CLOSING = re.compile(r"^---[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _ID_LINE = re.compile(
     r"^id:[ \t]+[\"']?([^\s\[{&*!|>].*?)[\"']?[ \t]*(?:[ \t]#.*)?\r?$", re.MULTILINE
 )
@@ -56,33 +64,34 @@ class Markdown:
             return (Ignored(where=where, message=message),)
         guess = known or IssueId(stem)
         try:
-            parts = _split(decoded(raw))
-            guess = _guess(parts.front, guess)
-            root = _root(parts)
+            text = text_of(where, raw)
+            parts = _split(text)
+            guess = _guess(text.content[parts.start : parts.end], guess)
+            root = _root(text, parts)
             guess = id_of(root, stem) or guess
-            issue = _issue(parts, root, stem)
-        except Flaw as flaw:
-            message = Locator(where, raw.decode(errors="replace")).describe(flaw)
-            return (Spoiled(id=guess, where=where, message=message),)
+            issue = issue_of(root, stem=stem, body=text.content[parts.body :])
+        except Fault as fault:
+            return (Malformed(id=guess, where=where, message=str(fault.problem)),)
         digest = sha256(raw).hexdigest()
         return (Found(issue=issue, state_key=state_key(issue.state), digest=digest, where=where),)
 
     def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
         """Change the front matter: its text where that is enough, else all of it anew."""
-        stem = stem_of(name)
-        parts = _split(decoded(raw))
-        root = _root(parts)
-        for front in _fronts(parts.front, root, change):
-            text = parts.head + front + parts.tail
+        text = text_of(name, raw)
+        parts = _split(text)
+        root = _root(text, parts)
+        for new in _rewritten(text.content, parts, root, change):
             try:
-                again = _split(text)
-                new_root = _root(again)
-                new_issue = _issue(again, new_root, stem)
-            except Flaw:
+                again = Text(name, new)
+                new_parts = _split(again)
+                new_root = _root(again, new_parts)
+                body = new[new_parts.body :]
+                new_issue = issue_of(new_root, stem=stem_of(name), body=body)
+            except Fault:
                 continue
             meant = is_as_meant(change, (issue, root), (new_issue, new_root))
-            if meant and again.tail == parts.tail:
-                return text.encode()
+            if meant and new[new_parts.end :] == text.content[parts.end :]:
+                return new.encode()
         raise TrackerError(
             TrackerErrorKind.INVALID,
             f"{one_line(name)}: the front matter is written in a way that cannot be changed "
@@ -90,56 +99,31 @@ class Markdown:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """A file's text: ``head + front + tail``; the tail begins with the closing line."""
-
-    head: str
-    front: str
-    tail: str
-    body: str
-
-
 def _begins(raw: bytes) -> bool:
     return _OPENING.match(raw[:100].decode(errors="replace")) is not None
 
 
-def _split(text: str) -> _Parts:
-    opening = _OPENING.match(text)
-    if opening is None:
-        raise Flaw(0, "no front matter: the first line must be ---")
-    closing = _CLOSING.search(text, opening.end())
-    if closing is None:
-        raise Flaw(0, "the front matter is not closed by a line ---")
-    return _Parts(
-        head=text[: opening.end()],
-        front=text[opening.end() : closing.start()],
-        tail=text[closing.start() :],
-        body=text[closing.end() :],
-    )
-
-
-def _root(parts: _Parts) -> Mapping:
-    """Return the fields. Raises Flaw with an offset in the whole text."""
-    with _shifted(parts):
-        root = yaml_reader.parse(parts.front)
-        if not isinstance(root, Mapping):
-            raise Flaw(0, "the front matter must be a mapping of fields to values")
-        return root
-
-
-def _issue(parts: _Parts, root: Mapping, stem: str) -> Issue:
-    with _shifted(parts):
-        return issue_of(root, stem=stem, body=parts.body)
-
-
-@contextmanager
-def _shifted(parts: _Parts) -> Iterator[None]:
-    """Give a flaw of the front matter its offset in the whole text."""
+def _split(text: Text) -> FrontMatter:
+    begin = 1 if text.content.startswith("\ufeff") else 0
     try:
-        yield
-    except Flaw as flaw:
-        raise Flaw(len(parts.head) + flaw.offset, flaw.message) from flaw
+        parts = split_front_matter(text.content, begin)
+    except ValueError as exc:
+        raise Fault(text.place(0), "the front matter is not closed by a line ---") from exc
+    if parts is None:
+        raise Fault(text.place(0), "no front matter: the first line must be ---")
+    return parts
+
+
+def _root(text: Text, parts: FrontMatter) -> Node:
+    """Return the fields. Raises Fault."""
+    read = read_yaml(text, parts.start, parts.end, _RULES)
+    if read.root is None:
+        raise read.faults[-1]
+    if not isinstance(read.root.value, dict):
+        raise Fault(read.root.place, "the front matter must be a mapping of fields to values")
+    if read.faults:
+        raise read.faults[0]
+    return read.root
 
 
 def _guess(front: str, otherwise: IssueId) -> IssueId:
@@ -147,11 +131,11 @@ def _guess(front: str, otherwise: IssueId) -> IssueId:
     return IssueId(found.group(1).strip()) if found and is_name(found.group(1)) else otherwise
 
 
-def _fronts(front: str, root: Mapping, change: Change) -> Iterator[str]:
-    """Yield the changed front matter, most careful first."""
-    spliced = yaml_editor.spliced(front, root, change)
+def _rewritten(text: str, parts: FrontMatter, root: Node, change: Change) -> Iterator[str]:
+    """Yield the changed text, most careful first."""
+    spliced = yaml_editor.edited(text, parts.end, root, change)
     if spliced is not None:
         yield spliced
-    dumped = yaml_editor.dumped(front, change)
+    dumped = yaml_editor.dumped(text[parts.start : parts.end], change)
     if dumped is not None:
-        yield dumped
+        yield text[: parts.start] + dumped + text[parts.end :]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sortie.trackers.file.documents import Found
+from sortie.trackers.file.entries import Found
 from sortie.trackers.file.issue_index import Document, GoneIssue
 
 GONE_LIMIT = 1000

@@ -22,7 +22,7 @@ from sortie.model import (
 from sortie.resources import run_in_thread
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.disk import LockTaken
-from sortie.trackers.file.documents import AddComment, Change, Found, SetState
+from sortie.trackers.file.entries import AddComment, Change, Found, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import Reading

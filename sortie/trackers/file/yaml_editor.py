@@ -1,6 +1,6 @@
 """Changes to the text of YAML front matter.
 
-``spliced`` touches only the characters of the value itself. It may misjudge an unusual text:
+``edited`` touches only the characters of the value itself. It may misjudge an unusual text:
 the caller reads what it made, and takes what ``dumped`` makes where it says something else.
 """
 
@@ -14,10 +14,17 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.util import load_yaml_guess_indent
 
-from sortie.trackers.file.documents import AUTHOR, AddComment, Change, SetState, stamp
-from sortie.trackers.file.nodes import Mapping, Node, Scalar, Sequence, is_null, is_special
-
-_Splice = tuple[int, int, str]  # from, to, what stands there instead
+from sortie.documents import Node
+from sortie.documents.scalars import resolve_scalar
+from sortie.trackers.file.entries import (
+    AUTHOR,
+    AddComment,
+    Change,
+    SetState,
+    Splice,
+    spliced,
+    stamp,
+)
 
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")  # an anchor, a tag
 _WORDS = re.compile(r"[^\W\d_](?:[\w ./()+-]*[\w).])?")
@@ -28,23 +35,24 @@ _UNPRINTABLE = re.compile(
 )
 
 
-def spliced(front: str, root: Mapping, change: Change) -> str | None:
-    """Return the text with the change made in place, None where there is no place for it."""
-    newline = "\r\n" if "\r\n" in front else "\n"
+def edited(text: str, end: int, root: Node, change: Change) -> str | None:
+    """Return the text with the change made in place, None where there is no place for it.
+
+    ``end`` is where the front matter ends, whose fields are ``root``.
+    """
+    newline = "\r\n" if "\r\n" in text[:end] else "\n"
     match change:
         case SetState(state=state):
-            splices = _set(front, root, "state", state)
+            splices = _set(text, root, "state", state)
         case AddComment():
             if root.flow:
                 return None
-            added = _add_comment(front, root, change, newline)
+            added = _add_comment(text, end, root, change, newline)
             if added is None:
                 return None
             splices = added
-    splices += _set(front, root, "updated_at", stamp(change.at))
-    for start, end, text in sorted(splices, reverse=True):
-        front = front[:start] + text + front[end:]
-    return front
+    splices += _set(text, root, "updated_at", stamp(change.at))
+    return spliced(text, splices)
 
 
 def dumped(front: str, change: Change) -> str | None:
@@ -73,9 +81,9 @@ def dumped(front: str, change: Change) -> str | None:
     return out.getvalue()
 
 
-def _set(front: str, root: Mapping, key: str, text: str) -> list[_Splice]:
+def _set(front: str, root: Node, key: str, text: str) -> list[Splice]:
     node = root.get(key)
-    if not isinstance(node, Scalar):
+    if node is None or not node.is_single:
         return []
     if node.start == node.end:
         gap = "" if front[node.start - 1 : node.start].isspace() else " "
@@ -89,7 +97,11 @@ def _set(front: str, root: Mapping, key: str, text: str) -> list[_Splice]:
 
 def _styled(text: str, like: str) -> str:
     """Return a scalar that reads as the text, quoted as another one is where it can be."""
-    plain = _WORDS.fullmatch(text) and not is_special(text) and not _YAML_1_1.fullmatch(text)
+    plain = (
+        _WORDS.fullmatch(text)
+        and isinstance(resolve_scalar(text), str)
+        and not _YAML_1_1.fullmatch(text)
+    )
     match like[:1]:
         case "'" if not _UNPRINTABLE.search(text):
             return "'" + text.replace("'", "''") + "'"
@@ -107,24 +119,26 @@ def _quoted(text: str) -> str:
 
 
 def _add_comment(
-    front: str, root: Mapping, change: AddComment, newline: str
-) -> list[_Splice] | None:
+    text: str, end: int, root: Node, change: AddComment, newline: str
+) -> list[Splice] | None:
     node = root.get("comments")
-    margin = _column(front, root.pairs[0][0].start)
+    first = root.children()[0].key
+    assert first is not None
+    margin = _column(text, first.start)
     lines = _lines(change, margin + 2, newline)
     if node is None:
-        return [(len(front), len(front), f"{' ' * margin}comments:{newline}{lines}")]
-    if is_null(node) or (isinstance(node, Sequence) and not node.items):
-        start = len(front[: node.start].rstrip(" \t"))
-        below = _next_line(front, node.end)
+        return [(end, end, f"{' ' * margin}comments:{newline}{lines}")]
+    if node.value is None or node.value == ():
+        start = len(text[: node.start].rstrip(" \t"))
+        below = _next_line(text, node.end)
         return [(start, node.end, ""), (below, below, lines)]
-    if isinstance(node, Sequence) and not node.flow:
-        below = _next_line(front, _end(front, node))
-        return [(below, below, _lines(change, _column(front, node.start), newline))]
-    if isinstance(node, Sequence):
-        end = node.start + len(front[node.start : node.end - 1].rstrip())
-        return [(end, end, f", {_in_flow(change)}")]
-    return None
+    if not isinstance(node.value, tuple):
+        return None
+    if node.flow:
+        last = node.start + len(text[node.start : node.end - 1].rstrip())
+        return [(last, last, f", {_in_flow(change)}")]
+    below = _next_line(text, _end(text, node))
+    return [(below, below, _lines(change, _column(text, node.start), newline))]
 
 
 def _in_flow(change: AddComment) -> str:
@@ -152,8 +166,8 @@ def _body_lines(body: str, pad: str) -> list[str]:
 
 def _end(front: str, node: Node) -> int:
     """Return where the last characters of a block collection end."""
-    while isinstance(node, Sequence | Mapping) and not node.flow:
-        node = node.items[-1] if isinstance(node, Sequence) else node.pairs[-1][1]
+    while not (node.is_single or node.flow):
+        node = node.children()[-1]
     return node.start + len(front[node.start : node.end].rstrip())
 
 

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.model import Blocker, Comment, Issue, IssueId
-from sortie.trackers.file.documents import Found, Ignored, Spoiled
+from sortie.trackers.file.entries import Found, Ignored, Malformed
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
-from tests.trackers.file.yamlwords import NOT_HERE
 
 
-def read(text: str, name: str = "DEMO-1.md") -> Found | Spoiled:
+def read(text: str, name: str = "DEMO-1.md") -> Found | Malformed:
     (entry,) = Markdown().read(name, text.encode(), None)
     assert not isinstance(entry, Ignored)
     return entry
@@ -29,7 +28,7 @@ def issue_of(text: str) -> Issue:
 
 def complaint_of(text: str, name: str = "DEMO-1.md") -> str:
     entry = read(text, name)
-    assert isinstance(entry, Spoiled), entry
+    assert isinstance(entry, Malformed), entry
     return entry.message
 
 
@@ -184,7 +183,8 @@ def test_a_value_is_taken_as_it_is_written(front: str, field: str, value: object
         ),
         (
             "---\ntitle: t\n state: [\n---\n",
-            f"3:7: not valid YAML: {NOT_HERE}",
+            "3:7: invalid YAML: a key cannot stand here: the text above goes on until here; "
+            "look at the indentation, and for a colon that is missing",
         ),
     ],
 )
@@ -199,7 +199,7 @@ def test_a_file_that_is_not_utf_8_is_named_at_its_first_bad_byte() -> None:
 
     (entry,) = Markdown().read("DEMO-1.md", raw, None)
 
-    assert isinstance(entry, Spoiled)
+    assert isinstance(entry, Malformed)
     assert entry.message == "DEMO-1.md:2:9: not UTF-8"
 
 
@@ -220,7 +220,7 @@ def test_a_malformed_file_still_hints_at_its_id(
     """What it says, what it was when it was readable, its name: the best there is."""
     (entry,) = Markdown().read(name, text.encode(), IssueId(known) if known else None)
 
-    assert isinstance(entry, Spoiled)
+    assert isinstance(entry, Malformed)
     assert entry.id == guess
 
 

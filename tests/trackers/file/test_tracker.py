@@ -22,7 +22,6 @@ from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import Reading
 from sortie.trackers.file.tracker import FileTracker
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
-from tests.trackers.file.yamlwords import NO_VALUE
 
 
 class HangingFiles(IssueFiles):
@@ -120,7 +119,7 @@ async def test_a_malformed_file_is_logged_once_for_each_content(
         await names(tracker)
 
     assert (first, second, mended) == (1, 2, {"A"})
-    assert malformed(entries) == [f"A.md:3:1: not valid YAML: {NO_VALUE}"] * 3
+    assert malformed(entries) == ["A.md:3:1: invalid YAML: a value is missing here"] * 3
 
 
 async def test_a_malformed_file_takes_no_name_from_another_issue(

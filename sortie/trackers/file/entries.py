@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from sortie.documents import Fault, Node, Text
 from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
-from sortie.trackers.file.nodes import Node, content
 
 AUTHOR = "sortie"
 """Who signs the comments that are written here."""
@@ -24,7 +25,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoiled:
+class Malformed:
     """An issue that cannot be read; its id is a guess, None where nothing hints at one."""
 
     id: IssueId | None
@@ -41,7 +42,7 @@ class Ignored:
     message: str  # begins with the place
 
 
-Entry = Found | Spoiled
+Entry = Found | Malformed
 
 Content = tuple[Entry | Ignored, ...]
 """What one file holds."""
@@ -69,6 +70,9 @@ class AddComment:
 
 
 Change = SetState | AddComment
+
+Splice = tuple[int, int, str]
+"""A change of a text: from where, to where, and what stands there instead."""
 
 
 class Format(Protocol):
@@ -101,6 +105,22 @@ def stamp(at: datetime) -> str:
     return whole_second(at).isoformat().replace("+00:00", "Z")
 
 
+def text_of(where: str, raw: bytes) -> Text:
+    """Return a file's text. Raises Fault where it is not UTF-8."""
+    try:
+        return Text(where, raw.decode())
+    except UnicodeDecodeError as exc:
+        before = raw[: exc.start].decode()
+        raise Fault(Text(where, before).place(len(before)), "not UTF-8") from exc
+
+
+def spliced(text: str, splices: Collection[Splice]) -> str:
+    """Return a text with some of its parts replaced."""
+    for start, end, new in sorted(splices, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
 def is_as_meant(change: Change, before: tuple[Issue, Node], after: tuple[Issue, Node]) -> bool:
     """Tell whether the change, and nothing but the change, makes one content the other."""
     match change:
@@ -109,4 +129,19 @@ def is_as_meant(change: Change, before: tuple[Issue, Node], after: tuple[Issue, 
         case AddComment(comment=comment):
             owned, made = "comments", after[0].comments == (*before[0].comments, comment)
     rest = (owned, "updated_at")
-    return made and content(before[1], rest) == content(after[1], rest)
+    return made and content_of(before[1], rest) == content_of(after[1], rest)
+
+
+def content_of(node: Node, without: Collection[str] = ()) -> object:
+    """Return what a node says, however it is written, less some of its keys."""
+    match node.value:
+        case tuple() as items:
+            return [content_of(item) for item in items]
+        case dict() as entries:
+            return [(key, content_of(v)) for key, v in entries.items() if key not in without]
+        case str() as text:
+            return text
+        case None:
+            return ("special", "")
+        case _:
+            return ("special", node.text.casefold())

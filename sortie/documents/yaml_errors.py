@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ruamel.yaml.error import MarkedYAMLError
+from yaml import MarkedYAMLError
 
 _CONTEXTS = {"a flow sequence": ("list", "]"), "a flow mapping": ("mapping", "}")}
 

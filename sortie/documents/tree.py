@@ -1,4 +1,4 @@
-"""Front matter as a tree in which every value knows where it was written."""
+"""A tree in which every value knows where it was written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from sortie.model import Problem
+from sortie.documents.places import Place, Text
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -25,56 +25,48 @@ def dotted(path: Path) -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where something was written; ``line`` and ``column`` count from 1, 0 when unknown.
+# Not frozen: that alone would make reading a thousand issues a tenth slower. Nobody changes one.
+@dataclass(slots=True)
+class Node:
+    """A value, and where it was written: from ``start`` to ``end`` of a text, or in an override.
 
-    ``name`` is what an override is called, such as ``SORTIE_POLLING_INTERVAL_MS``; it stands in
-    problems instead of the dotted key. None is a place in WORKFLOW.md.
+    ``text`` is a single value as written, but for quotes and escapes. ``key`` is the key of an
+    entry of a mapping, a node of its own. ``index`` is the position in the list where an item was
+    written. ``flow`` tells whether a mapping or list is written in brackets.
     """
 
-    source: str
-    line: int = 0
-    column: int = 0
-    name: str | None = None
+    value: Scalar | tuple[Node, ...] | dict[str, Node]
+    origin: Text | Place
+    start: int = 0
+    end: int = 0
+    text: str = ""
+    flow: bool = False
+    key: Node | None = None
+    index: int | None = field(default=None, compare=False)
 
     @property
-    def is_override(self) -> bool:
-        """Tell whether this is outside WORKFLOW.md, where values are literal."""
-        return self.name is not None
-
-    def problem(self, key: str, message: str, severity: str = "error") -> Problem:
-        """Return the finding that ``message`` is wrong with ``key`` here."""
-        return Problem(
-            path=self.source,
-            line=self.line,
-            column=self.column,
-            key=self.name or key,
-            message=message,
-            severity=severity,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A value with its place, and that of its key where it has one.
-
-    ``index`` is the position in the list where it was written.
-    """
-
-    value: Scalar | tuple[Node, ...] | Mapping[str, Node]
-    place: Place
-    key: Place | None = None
-    index: int | None = field(default=None, compare=False)
+    def place(self) -> Place:
+        """Return where the value was written."""
+        return self.origin if isinstance(self.origin, Place) else self.origin.place(self.start)
 
     @property
     def where(self) -> Place:
         """Return where to point a person to: a mapping or list is known by its key."""
-        return self.key if self.key and isinstance(self.value, tuple | Mapping) else self.place
+        named = self.key and not self.is_single
+        return self.key.place if self.key and named else self.place
+
+    @property
+    def is_single(self) -> bool:
+        """Tell whether this is neither a mapping nor a list."""
+        return not isinstance(self.value, (dict, tuple))
+
+    def get(self, key: str) -> Node | None:
+        """Return an entry of a mapping, also a null one; None where there is none."""
+        return self.value.get(key) if isinstance(self.value, dict) else None
 
     def entries(self) -> Mapping[str, Node]:
         """Return the entries of a mapping that are not null; nothing where it is none."""
-        if not isinstance(self.value, Mapping):
+        if not isinstance(self.value, dict):
             return {}
         return {key: node for key, node in self.value.items() if node.value is not None}
 
@@ -82,14 +74,18 @@ class Node:
         """Return the items of a list; nothing where it is none."""
         return self.value if isinstance(self.value, tuple) else ()
 
+    def children(self) -> tuple[Node, ...]:
+        """Return the items of a list or the values of a mapping, also null ones."""
+        return tuple(self.value.values()) if isinstance(self.value, dict) else self.items()
+
     def with_entry(self, key: str, node: Node) -> Node:
         """Return this mapping with an entry set."""
-        old = self.value if isinstance(self.value, Mapping) else {}
+        old = self.value if isinstance(self.value, dict) else {}
         return replace(self, value={**old, key: node})
 
     def without_entry(self, key: str) -> Node:
         """Return this mapping without an entry."""
-        old = self.value if isinstance(self.value, Mapping) else {}
+        old = self.value if isinstance(self.value, dict) else {}
         return replace(self, value={k: node for k, node in old.items() if k != key})
 
     def plain(self) -> Any:
@@ -97,7 +93,7 @@ class Node:
         match self.value:
             case tuple() as items:
                 return [item.plain() for item in items]
-            case Mapping():
+            case dict():
                 return {key: node.plain() for key, node in self.entries().items()}
             case scalar:
                 return scalar

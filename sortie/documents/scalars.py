@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sortie.config.tree import Scalar
+from sortie.documents.tree import Scalar
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -14,11 +14,14 @@ _PREFIXED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _INFINITE = re.compile(r"([-+]?)\.(?:inf|Inf|INF)")
 _NOT_A_NUMBER = frozenset({".nan", ".NaN", ".NAN"})
+_FIRST = frozenset("~nNtTfF.+-0123456789")  # of every text that is no string
 _EXACT_DIGITS = 30  # longer whole numbers lose their last digits; no setting takes any of them
 
 
 def resolve_scalar(text: str) -> Scalar:
     """Return what a plain scalar means."""
+    if text and text[0] not in _FIRST:
+        return text
     if text in _NULL:
         return None
     if text in _TRUE or text in _FALSE:
