@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sortie.model import HoldReason, IssueId, KnownWorkspace, RunId
+from sortie.model import HoldReason, IssueId, KnownWorkspace, RunId, RunStatus, Streak
 from sortie.orchestrator.recovery import recall
 from sortie.scheduler import Decision, Event, Policy, Record, Scheduler, run_ids
 from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Claim, Held
 from tests.scheduler.driver import EPOCH, POLICY, Driver, issue
 from tests.sim.disk import Disk
+from tests.store.inline import memory_database
 
 A = IssueId("a")
 
@@ -21,7 +23,7 @@ class Lives(Driver):
     def __init__(self, policy: Policy = POLICY) -> None:
         super().__init__(policy)
         self.policy = policy
-        self.disk = Disk()
+        self.disk = Disk(memory_database())
         self._lives = 1
 
     def tell(self, event: Event) -> list[Decision]:
@@ -38,7 +40,7 @@ class Lives(Driver):
         """Kill the daemon, unanswered questions and all, and begin its next life."""
         self._lives += 1
         memory, records = recall(
-            self.disk.read(), self.policy, now=self.now, wall=self.now, left=left
+            self.disk.recover(), self.policy, now=self.now, wall=self.now, left=left
         )
         for record in records:
             self.disk.write(record, self.now)
@@ -64,6 +66,19 @@ class Lives(Driver):
         return KnownWorkspace(
             issue_id=IssueId(name), identifier=issue(name).identifier, host="local", path=f"/{name}"
         )
+
+    def ran_before(self, name: str = "a", *, sessions: int) -> None:
+        """Put on record that an issue has a workspace and had so many sessions."""
+        run_id, found = RunId("earlier"), issue(name)
+        for record in (
+            rec.RecordRun(
+                run_id=run_id, issue=found, streak=Streak(), host="local", agent=self.policy.agent
+            ),
+            rec.RecordWorkspace(run_id=run_id, workspace=self.known(name)),
+            rec.RecordTurn(run_id=run_id, issue_id=found.id, turn=1, sessions=sessions),
+            rec.RecordExit(run_id=run_id, status=RunStatus.SUCCEEDED),
+        ):
+            self.disk.write(record, self.now)
 
     def begin(self, name: str = "a", *, turn: int = 1) -> RunId:
         """Start an issue's run, with a workspace, up to a turn; turn 0: none begins."""

@@ -76,8 +76,7 @@ def parked(reason: HoldReason) -> Lives:
     else:
         driver.put(issue(state="Doing"))
         _record(driver, reason)
-        driver.disk.workspaces["local", "/a"] = driver.known()
-        driver.disk.sessions[A] = 1
+        driver.ran_before(sessions=1)
         driver.die()
         driver.pass_time()
     assert driver.holds() is reason

@@ -267,7 +267,7 @@ def test_only_a_raised_or_removed_limit_ends_a_hold_for_the_budget(
     driver = Lives(replace(PARKING, max_sessions=before))
     driver.put(issue())
     reason = HoldReason.SESSION_BUDGET_EXHAUSTED
-    driver.disk.sessions[A] = 3
+    driver.ran_before(sessions=3)
     driver.disk.write(rec.RecordHold(issue=issue(), reason=reason, detail="3 sessions"), 0.0)
     driver.die()
 

@@ -281,7 +281,7 @@ class Day:
         assert world.claims() == {}
         assert world.disk.retries == {}
         assert world.disk.holds == {}
-        assert all(run.status is not RunStatus.RUNNING for run in world.disk.runs.values())
+        assert world.disk.under_way == {}
         left = [i for i, _ in world.disk.workspaces if i in world.issues]
         assert left == []
         self._replay()

@@ -1,108 +1,48 @@
-"""A disk for the simulated world: what records leave behind, and nothing else."""
+"""What is on record: the rows of a real database, as a simulated world looks at them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from sortie.model import IssueId, KnownWorkspace, RunId, RunStatus
+from sortie.model import IssueId, KnownWorkspace, RunId
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
-from sortie.store import Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
+from sortie.store import HistoryRow, Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
+from sortie.store import rows as read
+from sortie.store.database import Database, Row
+from sortie.store.record_writer import write
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+_RUN = "SELECT * FROM runs WHERE run_id = ?"
+_FORGETTING = (rec.ForgetRetry, rec.ForgetHold, rec.ForgetWorkspace)
 
 
-@dataclass(slots=True)
-class Run:
-    """A run's row."""
-
-    record: rec.RecordRun
-    status: RunStatus = RunStatus.RUNNING
-    turns: int = 0
-
-
-@dataclass(slots=True)
 class Disk:
-    """Rows by key; writing checks what a database's constraints would."""
+    """Rows by key, each table read when somebody looks; ``changed`` tells that there are others."""
 
-    runs: dict[RunId, Run] = field(default_factory=dict)
-    retries: dict[IssueId, StoredRetry] = field(default_factory=dict)
-    holds: dict[IssueId, StoredHold] = field(default_factory=dict)
-    sessions: dict[IssueId, int] = field(default_factory=dict)
-    workspaces: dict[tuple[str, str], KnownWorkspace] = field(default_factory=dict)
-    crashes: dict[IssueId, StoredCrash] = field(default_factory=dict)
-    paused: bool = False
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._tables: dict[str, object] = {}
 
     def write(self, record: Record, at: float) -> None:
-        """Apply one record at Unix time ``at``."""
-        match record:
-            case rec.RecordRun():
-                assert record.run_id not in self.runs, "a run id was used twice"
-                self.runs[record.run_id] = Run(record)
-            case rec.RecordExit(run_id=run_id, status=status, turns=turns):
-                run = self.runs[run_id]
-                assert run.status is RunStatus.RUNNING, "a run ended twice"
-                run.status = status
-                run.turns = run.turns if turns is None else turns
-            case rec.RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
-                self.runs[run_id].turns = turn
-                self.sessions[issue_id] = sessions
-            case rec.ResetSessions(issue_id=issue_id):
-                self.sessions.pop(issue_id, None)
-            case rec.RecordProcess(run_id=run_id):
-                assert run_id in self.runs
-            case rec.RecordRetry():
-                assert record.delay >= 0
-                self.retries[record.issue.id] = StoredRetry(
-                    issue=record.issue,
-                    kind=record.kind,
-                    trigger=record.trigger,
-                    streak=record.streak,
-                    delay=record.delay,
-                    due_at=at + record.delay,
-                    tries=record.tries,
-                )
-            case rec.ForgetRetry(issue_id=issue_id):
-                del self.retries[issue_id]
-            case rec.RecordHold(issue=issue, settled=settled, again=True):
-                if (held := self.holds.get(issue.id)) is not None:
-                    self.holds[issue.id] = replace(held, issue=issue, settled=settled)
-            case rec.RecordHold(issue=issue, reason=reason, detail=detail, settled=settled):
-                self.holds[issue.id] = StoredHold(
-                    issue=issue, reason=reason, detail=detail, since=at, settled=settled
-                )
-            case rec.ForgetHold(issue_id=issue_id):
-                del self.holds[issue_id]
-            case rec.RecordPause(paused=paused):
-                self.paused = paused
-            case rec.RecordWorkspace(workspace=workspace):
-                self.workspaces[workspace.host, workspace.path] = workspace
-            case rec.ForgetWorkspace(host=host, path=path):
-                del self.workspaces[host, path]
-            case rec.RecordCrash(issue=issue):
-                before = self.crashes.get(issue.id)
-                times = 1 if before is None else before.times + 1
-                self.crashes[issue.id] = StoredCrash(issue=issue, times=times)
-            case rec.ForgetCrashes(issue_id=issue_id):
-                self.crashes.pop(issue_id, None)
-            case _:
-                assert_never(record)
+        """Write a record at Unix time ``at``; whoever forgets something must have recorded it."""
+        before = self._database._connection.total_changes
+        write(self._database, [record], at, inherited=0)
+        if isinstance(record, _FORGETTING):
+            assert self._database._connection.total_changes > before, f"nothing to forget: {record}"
+        self.changed()
 
-    def read(self) -> Recovered:
+    def changed(self) -> None:
+        """Look at the rows anew from now on."""
+        self._tables.clear()
+
+    def recover(self) -> Recovered:
         """Return all that a new life needs."""
         return Recovered(
-            unfinished=tuple(
-                UnfinishedRun(
-                    run_id=run_id,
-                    issue=run.record.issue,
-                    streak=run.record.streak,
-                    host=run.record.host,
-                    process=None,
-                    workspace=None,
-                    turns=run.turns,
-                )
-                for run_id, run in self.runs.items()
-                if run.status is RunStatus.RUNNING
-            ),
+            unfinished=tuple(self.under_way.values()),
             retries=tuple(self.retries.values()),
             holds=tuple(self.holds.values()),
             paused=self.paused,
@@ -110,3 +50,56 @@ class Disk:
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
         )
+
+    def run(self, run_id: str) -> HistoryRow | None:
+        """Return a run, None where it is not recorded."""
+        row = self._database._connection.execute(_RUN, (run_id,)).fetchone()
+        return None if row is None else read.history_row(row)
+
+    @property
+    def under_way(self) -> Mapping[RunId, UnfinishedRun]:
+        """Runs that are not over."""
+        return self._table("unfinished_runs", read.unfinished_run, lambda run: run.run_id)
+
+    @property
+    def retries(self) -> Mapping[IssueId, StoredRetry]:
+        """Waits."""
+        return self._table("all_retries", read.stored_retry, lambda wait: wait.issue.id)
+
+    @property
+    def holds(self) -> Mapping[IssueId, StoredHold]:
+        """Holds."""
+        return self._table("all_holds", read.stored_hold, lambda hold: hold.issue.id)
+
+    @property
+    def crashes(self) -> Mapping[IssueId, StoredCrash]:
+        """Issues that were handled when the daemon crashed."""
+        return self._table("all_crashes", read.stored_crash, lambda crash: crash.issue.id)
+
+    @property
+    def workspaces(self) -> Mapping[tuple[str, str], KnownWorkspace]:
+        """Directories by host and path."""
+        return self._table("all_workspaces", read.known_workspace, lambda w: (w.host, w.path))
+
+    @property
+    def sessions(self) -> Mapping[IssueId, int]:
+        """Counted sessions."""
+        rows = self._table("all_sessions", dict, lambda row: IssueId(row["issue_id"]))
+        return {issue_id: row["sessions"] for issue_id, row in rows.items()}
+
+    @property
+    def paused(self) -> bool:
+        """Whether dispatch is paused."""
+        return True in self._table("paused", lambda row: bool(row["paused"]), lambda paused: paused)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._database.close()
+
+    def _table(
+        self, query: str, record: Callable[[Row], T], key: Callable[[T], K]
+    ) -> Mapping[K, T]:
+        if query not in self._tables:
+            found = map(record, self._database.rows(query))
+            self._tables[query] = {key(thing): thing for thing in found}
+        return self._tables[query]  # type: ignore[return-value]

@@ -53,6 +53,7 @@ from tests.sim.freshness import Freshness
 from tests.sim.rests import Rests
 from tests.sim.sentences import sentences_of
 from tests.sim.serving import Serving
+from tests.store.inline import memory_database
 from tests.typed import wrongly_typed
 
 EPOCH = 1_700_000_000.0
@@ -106,7 +107,7 @@ class World:
     issues: dict[IssueId, Issue] = field(default_factory=dict)
     workers: dict[RunId, Worker] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
-    disk: Disk = field(default_factory=Disk)
+    disk: Disk = field(default_factory=lambda: Disk(memory_database()))
     draining: bool = False
     lives: int = 0
     reached: Counter[object] = field(default_factory=Counter)
@@ -133,7 +134,8 @@ class World:
         self.lives += 1
         self.draining = False
         self.log = []
-        memory, records = recall(self.disk.read(), self.policy, now=self.now, wall=EPOCH + self.now)
+        found, wall = self.disk.recover(), EPOCH + self.now
+        memory, records = recall(found, self.policy, now=self.now, wall=wall)
         for record in records:
             self.write(record)
         self.birth = Birth(self.policy, self.now, self.lives, memory)
@@ -229,6 +231,7 @@ class World:
         for name in ("reason", "trigger", "status"):
             if (value := getattr(record, name, None)) is not None:
                 self.reached[value] += 1
+        assert not isinstance(record, rec.RecordRetry) or record.delay >= 0
         self.disk.write(record, EPOCH + self.now)
         if isinstance(record, rec.RecordRetry) and record.kind is WaitKind.HANDOFF:
             tried = self.tries.get(record.issue.id, 0)
@@ -303,7 +306,7 @@ class World:
         self._assert_nobody_in(issue.id, "two workers, one issue")
         assert not self.draining, "started while shutting down"
         assert not self.disk.paused, "started while paused"
-        assert start.run_id in self.disk.runs, "started before it was recorded"
+        assert start.run_id in self.disk.under_way, "started before it was recorded"
         assert issue.id not in self.disk.holds, "started while held"
         assert issue.id not in self.disk.retries, "started with its retry still on disk"
         assert not any(
@@ -478,7 +481,9 @@ class World:
         self.tell(ev.WorkerExited(run_id, report))
         departed = isinstance(claim, Stopping) and claim.reason in DEPARTED
         if report.end == Stopped(completed=True) and departed:
-            assert self.disk.runs[run_id].status is RunStatus.SUCCEEDED, "work done was disowned"
+            run = self.disk.run(run_id)
+            assert run is not None
+            assert run.status is RunStatus.SUCCEEDED, "work done was disowned"
         if issue_id not in self.disk.retries:
             self.expected_attempt.pop(issue_id, None)
             self.not_before.pop(issue_id, None)
@@ -508,7 +513,7 @@ class World:
             match claim:
                 case Starting() | Running() | Stopping():
                     runs.add(claim.run_id)
-                    assert self.disk.runs[claim.run_id].turns == claim.turns
+                    assert self.disk.under_way[claim.run_id].turns == claim.turns
                     if isinstance(claim, Stopping) and claim.reason is StopReason.OPERATOR:
                         held.add(issue_id)
                     worker = self.workers[claim.run_id]

@@ -11,7 +11,7 @@ from unittest import mock
 
 import trio
 
-from sortie.model import Issue, IssueId, RunStatus
+from sortie.model import Issue, IssueId
 from sortie.scheduler import events as ev
 from sortie.worker import prompt
 from sortie.workflow import Prompt, PromptContext
@@ -114,6 +114,7 @@ async def _day(plan: Plan, path: str, trace: Trace) -> Day:
             await _bad_life(world, schedule, plan.steps)
         await _good_life(world, schedule)
         machinery.cancel_scope.cancel()
+    world.drive.disk.close()
     return Day(plan, trace, world.drive.commits)
 
 
@@ -225,7 +226,7 @@ def _expect(world: SimWorld, state: str) -> None:
 def _judge_evening(world: SimWorld) -> None:
     disk = world.drive.disk
     left: dict[str, object] = {
-        "runs under way": [i for i, r in disk.runs.items() if r.status is RunStatus.RUNNING],
+        "runs under way": list(disk.under_way),
         "waits": list(disk.retries),
         "holds": list(disk.holds),
         "workspaces": list(disk.workspaces),

@@ -2,7 +2,8 @@
 
 ``Drive`` tells ``committed`` and ``recovered`` what happens to it.
 
-Rule 1: what is committed is on record here too, in ``disk``, and every new life finds the same.
+Rule 1: what is on record is looked at through a connection of our own, ``disk``, as any process
+may; every new life finds what the last commit had left, and nothing of one that failed.
 Rule 2: each commit is numbered over all lives; the daemon can be killed right before or right
 after any of them.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Literal, TypeVar
+from typing import Literal
 
 import trio
 
@@ -22,13 +23,11 @@ from sortie.scheduler.records import Record
 from sortie.store import Recovered
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
-from sortie.store.faults import explained
 from sortie.store.sqlite import SqliteStore
 from tests.sim.disk import Disk
 from tests.sim.system.plug import Plug
 from tests.sim.system.trace import Trace
-
-_T = TypeVar("_T")
+from tests.store.inline import InlineThread
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,10 @@ class Drive:
 
     def __init__(self, path: str, draw: Random, trace: Trace) -> None:
         self.path = path
-        self.disk = Disk()
+        open_database(path, 1.0).close()
+        own = sqlite3.connect(path, isolation_level=None)
+        self.disk = Disk(Database(own, path))
+        self.left = self.disk.recover()
         self.full = False
         self.failing = False
         self.slow = 0.0
@@ -106,32 +108,11 @@ class _Failing(Database):
                 raise sqlite3.OperationalError("disk I/O error")
 
 
-class InlineWriter:
-    """Does what the store's thread does, at once, so that virtual time stands still meanwhile."""
-
-    def __init__(self, database: Database, plug: Plug) -> None:
-        self._database = database
-        self._plug = plug
-
-    async def change(self, job: Callable[[Database], _T]) -> _T:
-        """Do a job that writes."""
-        return await self._do("write to", job)
-
-    async def read(self, job: Callable[[Database], _T]) -> _T:
-        """Do a job that only reads."""
-        return await self._do("read", job)
-
-    async def _do(self, attempt: str, job: Callable[[Database], _T]) -> _T:
-        await self._plug.through(trio.lowlevel.checkpoint)
-        with explained(attempt, self._database.path):
-            return job(self._database)
-
-
 class SimStore(SqliteStore):
     """A store that may take its daemon with it."""
 
     def __init__(self, drive: Drive, database: Database, plug: Plug) -> None:
-        super().__init__(InlineWriter(database, plug))  # type: ignore[arg-type]
+        super().__init__(InlineThread(database, lambda: plug.through(trio.lowlevel.checkpoint)))
         self._drive = drive
         self._plug = plug
 
@@ -139,7 +120,7 @@ class SimStore(SqliteStore):
         """Read what an earlier life left, and see that it is what was committed."""
         recovered = await super().recover()
         self._drive.recovered()
-        if _keyed(recovered) != _keyed(self._drive.disk.read()):
+        if recovered != self._drive.left:
             self._drive.trace.wrong(f"the database holds {recovered}, not what was committed")
         return recovered
 
@@ -158,7 +139,8 @@ class SimStore(SqliteStore):
             await super().commit(records, at)
         for record in records:
             drive.trace.tell("record", record)
-            drive.disk.write(record, at)
+        drive.disk.changed()
+        drive.left = drive.disk.recover()
         drive.committed(records, at)
         self._crash("after")
 
@@ -176,15 +158,3 @@ class SimStore(SqliteStore):
             self._drive.trace.note("world", f"kills the daemon {self._drive.crash}")
             self._plug.pull()
             self._plug.check()
-
-
-def _keyed(recovered: Recovered) -> tuple[object, ...]:
-    return (
-        {run.run_id: (run.issue, run.streak, run.turns) for run in recovered.unfinished},
-        {retry.issue.id: retry for retry in recovered.retries},
-        {hold.issue.id: hold for hold in recovered.holds},
-        recovered.paused,
-        dict(recovered.sessions),
-        {(known.host, known.path): known for known in recovered.workspaces},
-        {crash.issue.id: crash for crash in recovered.crashes},
-    )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import trio
 
-from sortie.model import HoldReason, Issue, IssueId, RunStatus, StopReason, WaitKind
+from sortie.model import HoldReason, Issue, IssueId, RunId, RunStatus, StopReason, WaitKind
 from sortie.scheduler import Memory, Record, Snapshot
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stopping, Waiting
@@ -50,11 +50,11 @@ class Witnesses:
             self._agent_started(process)
 
     def _agent_started(self, process: Process) -> None:
-        run = next((r for i, r in self._disk.runs.items() if i == process.cookie), None)
-        if run is None or run.status is not RunStatus.RUNNING or not run.turns:
+        run = self._disk.under_way.get(RunId(process.cookie))
+        if run is None or not run.turns:
             self._trace.wrong(f"no record of a run with a turn says why {process} starts")
             return
-        if run.record.issue.id in self._disk.holds:
+        if run.issue.id in self._disk.holds:
             self._trace.wrong(f"{process} starts while its issue is held")
         open_runs = {str(run_id): run for run_id, run in self._account.open.items()}
         if process.cookie not in open_runs:
@@ -119,7 +119,7 @@ class Witnesses:
         match fact:
             case facts.RunStarted(run_id=run_id):
                 self._started[run_id] += 1
-                if run_id not in self._disk.runs:
+                if self._disk.run(run_id) is None:
                     self._trace.wrong(f"run {run_id} was started before it was recorded")
             case facts.RunStopping(run_id=run_id):
                 if not self._started[run_id]:
@@ -127,7 +127,7 @@ class Witnesses:
                 self._account.tell_to_stop(run_id, trio.current_time())
             case facts.RunFinished(run_id=run_id):
                 self._finished[run_id] += 1
-                if self._disk.runs[run_id].status is RunStatus.RUNNING:
+                if run_id in self._disk.under_way:
                     self._trace.wrong(f"run {run_id} was finished before that was recorded")
             case _:
                 pass
@@ -180,7 +180,7 @@ class Witnesses:
                         held.add((issue_id, HoldReason.OPERATOR))  # before the answer
         disk = self._disk
         retries = disk.retries.items()
-        under_way = {i for i, run in disk.runs.items() if run.status is RunStatus.RUNNING}
+        under_way = set(disk.under_way)
         for what, memory, recorded in (
             ("waits", waits, {i: (w.kind, w.streak.failures, w.tries) for i, w in retries}),
             ("holds", held, {(i, hold.reason) for i, hold in disk.holds.items()}),
