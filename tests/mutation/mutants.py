@@ -1,6 +1,8 @@
 """Mutants of a file: mutmut's operators, applied to whole files instead of through trampolines.
 
-Rule: decorated functions are mutated too, since nothing is copied beside its original.
+Rule 1: decorated functions are mutated too, since nothing is copied beside its original.
+Rule 2: a call of ``assert_never`` is no place for a mistake: it is for the type checker, and is
+never reached.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from pathlib import Path
 from random import Random
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.metadata import MetadataWrapper
 from mutmut.mutation.file_mutation import MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
@@ -45,6 +48,8 @@ class _Visitor(MutationVisitor):  # type: ignore[misc]
     def _skip_node_and_children(self, node: cst.CSTNode) -> bool:
         if isinstance(node, cst.FunctionDef) and node.decorators:
             return False
+        if isinstance(node, cst.Call) and m.matches(node.func, m.Name("assert_never")):
+            return True
         return bool(super()._skip_node_and_children(node))
 
 
