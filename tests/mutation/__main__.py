@@ -35,10 +35,10 @@ PACKAGES = {
         mutants=100,
         share=95,
     ),
-    "orchestrator": Package(tests=("tests/orchestrator",), mutants=40, share=70),
-    "worker": Package(tests=("tests/worker", "tests/orchestrator"), mutants=40, share=70),
-    "store": Package(tests=("tests/contract/store", "tests/store"), mutants=40, share=70),
-    "kiro": Package(tests=("tests/kiro", "tests/agents/kiro"), mutants=40, share=70),
+    "orchestrator": Package(tests=("tests/orchestrator",), mutants=40, share=80),
+    "worker": Package(tests=("tests/worker", "tests/orchestrator"), mutants=40, share=85),
+    "store": Package(tests=("tests/contract/store", "tests/store"), mutants=40, share=85),
+    "kiro": Package(tests=("tests/kiro", "tests/agents/kiro"), mutants=40, share=85),
 }
 
 

@@ -203,6 +203,18 @@ async def test_an_issue_whose_processes_stay_is_held(
     assert reaped == [error.ended]
 
 
+async def test_a_search_on_a_host_is_told_before_it_is_made(clock: MockClock) -> None:
+    """A host may take long to answer, and an operator sees what is waited for; this machine
+    answers at once."""
+    heir = Heir()
+
+    await heir.inherit([begun("a", host="east"), begun("b", host="east"), begun("c")])
+
+    assert [f for f in heir.told if isinstance(f, facts.OrphansSought)] == [
+        facts.OrphansSought(host="east", runs=2)
+    ]
+
+
 async def test_what_stays_replaces_a_wait_and_no_hold(clock: MockClock) -> None:
     """A run that was already planned anew is held all the same; an operator's hold stays his."""
     heir = Heir()

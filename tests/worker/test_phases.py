@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from sortie.model import (
@@ -138,6 +139,25 @@ async def test_a_workspace_is_made_once(clock: MockClock) -> None:
         "runs after_run",
     ]
     assert [fact.created for fact in rig.of(facts.WorkspaceReady)] == [True, False]
+
+
+async def test_a_move_that_is_cut_short_is_told_with_the_reason(clock: MockClock) -> None:
+    """A stop waits for the move under way; a daemon that leaves at once does not, and says so."""
+    rig = Rig(tracker={"in_progress_state": "Doing"})
+    rig.tracker.delay = 20.0
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.work)
+        await trio.sleep(1.0)
+        rig.scopes.stop()
+        await trio.sleep(1.0)
+        after_the_stop = rig.of(facts.TransitionCompleted)
+        rig.scopes.cut()
+
+    assert after_the_stop == []
+    assert [(fact.result, fact.error) for fact in rig.of(facts.TransitionCompleted)] == [
+        ("error", "the daemon was told to leave at once")
+    ]
 
 
 async def test_a_move_that_fails_does_not_fail_the_run(clock: MockClock) -> None:
