@@ -150,6 +150,10 @@ def _facts(look: Look) -> Iterator[tuple[str, str, str]]:
 def _tracker(state: StateView) -> Iterator[tuple[str, str, str]]:
     """Yield what the tracker holds and nobody works on, each with a hint where there is one."""
     name = "tracker"
+    until = state.tracker.rests_until
+    if until is not None:
+        yield name, f"left alone until {utc(until)}: {state.tracker.rests_because}", _BAD
+        name = ""
     for view in state.tracker.unnamed_states:
         yield name, _unnamed(view), _BAD if view.near else ""
         name = ""

@@ -34,6 +34,7 @@ from sortie.daemon.views import DaemonView
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
@@ -182,7 +183,7 @@ class Daemon:
             lambda workflow: self._apply(workflow, contexts, orchestrator),
         )
         tracker = TrackerStatus(
-            overview=self._tracker.overview, settings=lambda: orchestrator.settings.tracker
+            tracker=self._tracker, settings=lambda: orchestrator.settings.tracker
         )
         view = DaemonView(
             orchestrator=orchestrator,
@@ -227,6 +228,7 @@ class Daemon:
         services: trio.Nursery,
     ) -> None:
         services.start_soon(reloader.run)
+        services.start_soon(poll_when_changed, self._tracker, orchestrator.tell)
         services.start_soon(
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days
         )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from difflib import get_close_matches
 
+import trio
+
 from sortie.config import TrackerSettings
+from sortie.daemon.tracker import states_of
 from sortie.model import Issue, state_key
-from sortie.trackers import Overview
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.web import TrackerView, UnnamedStateView
 
 SHOWN = 20
@@ -23,27 +28,37 @@ _COMPARED = 500  # names, which takes some ten milliseconds
 class TrackerStatus:
     """The tracker as of its last answers; each method returns at once."""
 
-    overview: Callable[[], Overview]
+    tracker: GuardedTracker
     settings: Callable[[], TrackerSettings]
 
     def view(self) -> TrackerView:
         """Return what ``/api/v1/state`` shows of the tracker."""
-        overview = self.overview()
+        overview, named = self.tracker.overview(), states_of(self.settings()).named
+        rest = self.tracker.rest
         return TrackerView(
+            rests_until=None if rest is None else _time_of_day(rest.until),
+            rests_because=None if rest is None else rest.error,
             unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
-            unnamed_states=_unnamed_states(overview.issues, _named_states(self.settings()))[:SHOWN],
+            unnamed_states=_unnamed_states(overview.issues, named)[:SHOWN],
         )
+
+    def resting(self) -> str | None:
+        """Say until when the tracker is left alone, if it is."""
+        rest = self.tracker.rest
+        if rest is None:
+            return None
+        return f"the tracker is left alone until {_time_of_day(rest.until):%H:%M:%SZ}: {rest.error}"
 
     def unreadable_count(self) -> int:
         """Return how many issues cannot be read."""
-        return len(self.overview().unreadable)
+        return len(self.tracker.overview().unreadable)
 
     def explain_unknown(self, name: str, sentence: str, known: Collection[str]) -> str:
         """Return what to say of an issue that the scheduler does not know.
 
         ``sentence`` is the scheduler's, and ``known`` are the identifiers that it knows.
         """
-        overview, settings = self.overview(), self.settings()
+        overview, settings = self.tracker.overview(), self.settings()
         for found in overview.unreadable:
             if name in found.names:
                 return f"{name} cannot be read: {found.message}"
@@ -65,19 +80,15 @@ def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:
         return None
     if settings.handoff_state is not None and key == state_key(settings.handoff_state):
         return f"{where}, the handoff state: a person takes it from there"
-    near = _similar(issue.state, _named_states(settings))
+    near = _similar(issue.state, states_of(settings).named)
     hint = f"; did you mean {near[0]}?" if near else ""
     active = ", ".join(settings.active_states)
     return f"{where}, which no setting names{hint} (active states are {active})"
 
 
-def _named_states(settings: TrackerSettings) -> tuple[str, ...]:
-    others = (settings.in_progress_state, settings.handoff_state)
-    return (
-        *settings.active_states,
-        *settings.terminal_states,
-        *(state for state in others if state is not None),
-    )
+def _time_of_day(at: float) -> datetime:
+    """Turn a time of trio's into the time of day."""
+    return datetime.fromtimestamp(time.time() + at - trio.current_time(), UTC)
 
 
 def _unnamed_states(

@@ -36,7 +36,7 @@ from sortie.web import (
 )
 
 POLL_LIMIT = 120.0
-"""Seconds after which a poll under way is taken to hang; a tracker is given up after 60."""
+"""Seconds after which a poll that does not wait for the tracker is taken to hang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,8 @@ class DaemonView:
             snapshot.skipped,
             snapshot.hindrance,
             snapshot.poll_error,
-            _endless_poll(snapshot),
+            self.tracker.resting(),
+            None if self.tracker.tracker.is_listing else _endless_poll(snapshot),
             _no_usable_host(snapshot),
             _closed_tracker(snapshot),
             "the daemon is stopping" if snapshot.draining else None,

@@ -28,10 +28,17 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
+from sortie.trackers import Tracker
 from sortie.transports.rank import ranked
 from sortie.worker.cleanup import remove_workspace
 
 Tell = Callable[[Event], None]
+
+COMMENT_TRIES = 3
+"""How often a comment is tried while the tracker wants to be left alone."""
+
+EARLY_POLL_PAUSE = 5.0
+"""Seconds, at least, between two polls that a tracker asks for by itself."""
 
 
 async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell) -> None:
@@ -51,6 +58,7 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
         tell(ev.CandidatesFetched(issues, ready.hindrance, ready.shortage))
     except (TrackerError, StoreError) as exc:
         result, error = "error", str(exc)
+        _tell_of_rest(exc, tell)
         tell(ev.PollFailed(error))
     except Exception as exc:  # the edge: what the preflight looks at may have bugs
         result, error = "error", f"the poll crashed: {type(exc).__name__}"
@@ -63,27 +71,43 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
         )
 
 
+async def poll_when_changed(tracker: Tracker, tell: Tell) -> None:
+    """Have issues polled early whenever the tracker says that some have changed."""
+    while True:
+        await tracker.changed()
+        tell(ev.RefreshRequested())
+        await trio.sleep(EARLY_POLL_PAUSE)
+
+
 async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell) -> None:
     """Re-read issues and tell of them; what could not be read is said to have failed."""
     token, ids = question.token, question.ids
     try:
         answer = await context.tracker.fetch_by_ids(ids)
     except TrackerError as exc:
+        _tell_of_rest(exc, tell)
         tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc), answered=False))
         return
+    for failure in answer.failed.values():
+        _tell_of_rest(failure, tell)
     failed = frozenset(answer.failed)
     error = cut("; ".join(sorted({str(exc) for exc in answer.failed.values()})))
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
 
 
 async def hand_off(context: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
-    """Move an issue to the handoff state if it still stands where the run left it."""
+    """Move an issue to the handoff state if it still stands where the run left it.
+
+    A tracker that wants to be left alone takes no changes for a while, which is no failed try.
+    """
     issue, state = question.issue, question.state
     kind, error = None, None
     try:
         await _move_despite_shortages(context, issue, state)
     except TrackerError as exc:
         kind, error = exc.kind, str(exc)
+        if _tell_of_rest(exc, tell):
+            kind = TrackerErrorKind.CLOSED
     context.publish(
         facts.TransitionCompleted(
             issue=issue,
@@ -95,6 +119,14 @@ async def hand_off(context: OrchestratorContext, question: do.Transition, tell: 
         )
     )
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
+
+
+def _tell_of_rest(error: Exception, tell: Tell) -> bool:
+    """Tell for how long the tracker wants to be left alone, if an error says so."""
+    if not isinstance(error, TrackerError) or error.retry_after is None:
+        return False
+    tell(ev.TrackerRests(error.retry_after))
+    return True
 
 
 async def _move_despite_shortages(context: OrchestratorContext, issue: Issue, state: str) -> None:
@@ -165,12 +197,22 @@ async def _clean_one(
 
 
 async def comment(context: OrchestratorContext, issue: Issue, lifecycle: str, body: str) -> None:
-    """Write a comment; a failure is told and has no other consequence."""
-    error = None
-    try:
-        await context.tracker.comment(issue, body)
-    except TrackerError as exc:
-        error = str(exc)
+    """Write a comment, later where the tracker wants to be left alone.
+
+    A failure is told and has no other consequence.
+    """
+    error: str | None = None
+    for _ in range(COMMENT_TRIES):
+        try:
+            await context.tracker.comment(issue, body)
+        except TrackerError as exc:
+            error = str(exc)
+            if exc.retry_after is None:
+                break
+            await trio.sleep(exc.retry_after)
+        else:
+            error = None
+            break
     context.publish(
         facts.CommentCompleted(
             issue=issue,

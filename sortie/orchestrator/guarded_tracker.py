@@ -203,7 +203,7 @@ class GuardedTracker:
     def _heed(self, error: TrackerError) -> None:
         """Leave the tracker alone for as long as it says, if it says so and within reason."""
         asked = error.retry_after
-        if not isinstance(asked, int | float) or not asked > 0:
+        if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
             error.retry_after = None
             return
         seconds = error.retry_after = min(float(asked), LONGEST_REST)
@@ -211,6 +211,7 @@ class GuardedTracker:
         if until <= self._rest.until:
             return
         self._rest = Rest(until=until, error=str(error))
+        self._publish(facts.TrackerRests(seconds=seconds, asked=float(asked), error=str(error)))
 
     def _complaining(self, operation: str) -> Complain:
         """Return how to tell of what is wrong in an answer: each thing once."""

@@ -157,7 +157,7 @@ class Scheduler:
             case ev.CandidatesFetched(issues, hindrance, shortage):
                 self._poll_answered(now)
                 state.skipped = state.poll_error = None
-                state.silent_until = now
+                state.tracker_answered(now)
                 if state.hindrance is not None and hindrance is None:
                     program_appeared(state)
                 state.hindrance, state.shortage = hindrance, shortage
@@ -167,6 +167,8 @@ class Scheduler:
                 state.poll_error = error
                 state.skipped = error if skipped else None
                 state.idle_polls = 0
+            case ev.TrackerRests(seconds):
+                state.leave_tracker_alone(now + seconds)
             case ev.IssuesRefreshed():
                 refreshed(state, event, now)
             case ev.IssueMoved() | ev.WorkspaceMade() | ev.TurnStarted() | ev.ProcessLaunched():
@@ -213,7 +215,8 @@ class Scheduler:
     def _poll_answered(self, now: float) -> None:
         state = self._state
         state.polling_since = None
-        state.poll_at = now if state.refresh_asked else now + state.policy.poll_interval
+        pause = 0.0 if state.refresh_asked else state.policy.poll_interval
+        state.poll_at = max(now + pause, state.rests_until)
         state.refresh_asked = False
 
     def _is_busy(self) -> bool:

@@ -113,7 +113,7 @@ def rechecked(state: SchedulerState, claim: Rechecking, event: IssuesRefreshed, 
     elif issue_id in event.failed:
         if not event.answered:
             pause = min(UNANSWERED_PAUSE, state.policy.poll_interval)
-            state.silent_until = now + pause
+            state.silent_until = max(now + pause, state.rests_until)
         _put_back_unread(state, claim, event.error, now)
     else:
         _drop(state, claim, claim.issue, "the tracker no longer knows it")

@@ -44,6 +44,13 @@ class PollFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackerRests:
+    """The tracker wants to be left alone for so many seconds; its answer says no more than that."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class IssuesRefreshed:
     """Issues were re-read. One that was asked for and is in neither field is not there;
     ``failed`` holds those that could not be read. Not ``answered``: the tracker gave no answer at
@@ -187,6 +194,7 @@ Event = (
     TimePassed
     | CandidatesFetched
     | PollFailed
+    | TrackerRests
     | IssuesRefreshed
     | IssueMoved
     | WorkspaceMade

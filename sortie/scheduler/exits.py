@@ -211,7 +211,8 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
             state.out.append(WaitOver(issue, event.error))
     elif event.error_kind is TrackerErrorKind.CLOSED:
         refusals = claim.refusals + 1
-        delay = backoff(refusals, state.policy)
+        rest = state.rests_until - now
+        delay = rest if rest > 0 else backoff(refusals, state.policy)
         state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
         waiting = state.claims[issue.id]
         assert isinstance(waiting, HandingOff)

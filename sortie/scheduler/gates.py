@@ -119,6 +119,8 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
         return "the daemon is stopping"
     if state.paused:
         return "dispatch is paused"
+    if view.now < state.rests_until:
+        return "the tracker wants to be left alone for a while"
     if view.now < state.silent_until:
         return "the tracker did not say how the issues stand that were chosen last"
     return state.store_error or state.skipped

@@ -35,7 +35,8 @@ def reconcile(state: SchedulerState, now: float) -> None:
 
     One such question is under way at a time: a slow tracker gets no pile of them.
     """
-    state.reconcile_at = now + min(state.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
+    pause = min(state.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
+    state.reconcile_at = max(now + pause, state.rests_until)
     if state.reconciling is not None:
         return
     ids = {i for i, c in state.claims.items() if _wants_refresh(c)}
@@ -89,7 +90,7 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
     if event.token == state.reconciling:
         state.reconciling = None
     if event.answered:
-        state.silent_until = now
+        state.tracker_answered(now)
     if any(i in state.workspaces and i not in state.claims for i in event.failed):
         state.check_workspaces_at = now  # they were not looked at: again with the next tick
     found = {issue.id: issue for issue in event.issues}

@@ -83,8 +83,8 @@ class SchedulerState:
     ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
     depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
     ``crashed`` are issues with a recorded crash. Before ``silent_until`` nobody is chosen: the
-    tracker gave no answer about those that were. ``out_of_order`` tells that a candidate does not
-    stand in its place.
+    tracker gave no answer about those that were, or wants to be left alone until ``rests_until``.
+    ``out_of_order`` tells that a candidate does not stand in its place.
     """
 
     policy: Policy
@@ -112,6 +112,7 @@ class SchedulerState:
     reconciling: int | None = None
     token: int = 0
     silent_until: float = 0.0
+    rests_until: float = 0.0
     idle_polls: int = 0
     out_of_order: bool = False
     unsettled: bool = False
@@ -126,6 +127,17 @@ class SchedulerState:
         """Number a question to the outside world."""
         self.token += 1
         return self.token
+
+    def leave_tracker_alone(self, until: float) -> None:
+        """Plan no request to the tracker before this time."""
+        self.rests_until = max(self.rests_until, until)
+        self.silent_until = max(self.silent_until, self.rests_until)
+        self.poll_at = max(self.poll_at, self.rests_until)
+        self.reconcile_at = max(self.reconcile_at, self.rests_until)
+
+    def tracker_answered(self, now: float) -> None:
+        """Let issues be chosen again, unless the tracker wants to be left alone all the same."""
+        self.silent_until = max(now, self.rests_until)
 
     def worked(self) -> Iterator[Worked]:
         """Iterate over the claims that a worker stands behind."""

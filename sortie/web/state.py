@@ -147,10 +147,15 @@ class UnnamedStateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerView:
-    """What the tracker holds and nobody works on: as of the last answers, the first of each."""
+    """What the tracker holds and nobody works on: as of the last answers, the first of each.
+
+    ``rests_until`` is when it may be asked again, and why, where it wants to be left alone.
+    """
 
     unreadable: tuple[str, ...] = ()
     unnamed_states: tuple[UnnamedStateView, ...] = ()
+    rests_until: Time | None = None
+    rests_because: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

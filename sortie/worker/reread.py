@@ -40,10 +40,11 @@ async def reread(issue: Issue, tracker: Tracker) -> Reread | Gone | Unreadable:
     missed, error = False, "it did not answer"
     with trio.move_on_after(PATIENCE):
         while True:
+            pause = PAUSE
             try:
                 answer = await tracker.fetch_by_ids({issue.id})
             except TrackerError as exc:
-                error = str(exc)
+                error, pause = str(exc), max(PAUSE, exc.retry_after or 0.0)
             else:
                 if answer.issues:
                     return Reread(answer.issues[0])
@@ -53,5 +54,5 @@ async def reread(issue: Issue, tracker: Tracker) -> Reread | Gone | Unreadable:
                     return Gone()
                 else:
                     missed = True
-            await trio.sleep(PAUSE)
+            await trio.sleep(pause)
     return Unreadable(error)

@@ -10,11 +10,12 @@ from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.views import DaemonView
 from sortie.orchestrator import Orchestrator
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.store import Totals
 from sortie.telemetry.live_runs import LiveRuns
-from sortie.trackers import Overview
 from sortie.web import Controls, WorkflowView
 from tests.orchestrator.world import World
+from tests.trackers.fake import FakeTracker
 
 NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
 VALID = WorkflowView(path="/w/WORKFLOW.md", valid=True)
@@ -38,7 +39,9 @@ def view_of(
         totals=totals,
         failures=failures,
         tracker=TrackerStatus(
-            overview=Overview if world is None else world.tracker.overview,
+            tracker=GuardedTracker(FakeTracker(), lambda _fact: None)
+            if world is None
+            else world.guarded,
             settings=lambda: orchestrator.settings.tracker,
         ),
         workflow=lambda: workflow,

@@ -7,13 +7,15 @@ from collections.abc import Collection, Sequence
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from sortie.model import Issue, TrackerError, TrackerErrorKind
-from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
 from sortie.resources import Shortages, keep_account
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from tests.trackers.fake import FakeTracker
+from tests.worker.rig import issue
 
 
 class Raising(FakeTracker):
@@ -62,3 +64,117 @@ async def test_a_bug_of_an_adapter_is_one_failed_answer() -> None:
     sentence = "the tracker adapter crashed (fetch_candidates): KeyError"
     assert (caught.value.kind, str(caught.value)) == (TrackerErrorKind.UNAVAILABLE, sentence)
     assert [type(fact) for fact in told] == [facts.AdapterCrashed, facts.TrackerAsked]
+
+
+class Paging(FakeTracker):
+    """A tracker whose lists come in pages, one every so many seconds."""
+
+    def __init__(self, pages: int, seconds: float) -> None:
+        super().__init__([issue()])
+        self._pages = pages
+        self._seconds = seconds
+
+    async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
+        for _ in range(self._pages):
+            await trio.sleep(self._seconds)
+            progress()
+        return await super().fetch_candidates(states)
+
+
+async def test_a_long_list_has_the_time_that_its_pages_take(autojump_clock: MockClock) -> None:
+    """The limit is on the time between two pages, not on all of them."""
+    guarded = GuardedTracker(Paging(pages=5, seconds=50.0), lambda _fact: None)
+
+    assert len(await guarded.fetch_candidates(["todo"])) == 1
+    assert trio.current_time() == 250.0
+
+
+@pytest.mark.parametrize(("pages", "seconds", "given_up"), [(5, 61.0, 60.0), (100, 50.0, 600.0)])
+async def test_a_list_without_progress_or_end_is_given_up(
+    autojump_clock: MockClock, pages: int, seconds: float, given_up: float
+) -> None:
+    """One page too slow is one too many, and a list that never ends is ended all the same."""
+    guarded = GuardedTracker(Paging(pages, seconds), lambda _fact: None)
+
+    with pytest.raises(TrackerError, match="the tracker did not answer"):
+        await guarded.fetch_candidates(["todo"])
+
+    assert trio.current_time() == given_up
+
+
+async def test_progress_of_one_request_is_not_that_of_another(autojump_clock: MockClock) -> None:
+    """A request that stands still is given up while another one gets on beside it."""
+
+    class OneHangs(Paging):
+        async def find(self, name: str) -> Issue | None:
+            await trio.sleep_forever()
+
+    guarded = GuardedTracker(OneHangs(pages=5, seconds=50.0), lambda _fact: None)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(guarded.fetch_candidates, ["todo"])
+        with pytest.raises(TrackerError, match="did not answer"):
+            await guarded.find("A")
+        given_up = trio.current_time()
+
+    assert given_up == 60.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [(30.0, 30.0), (86_400.0, 3600.0), (float("inf"), 3600.0)]
+)
+async def test_a_tracker_is_left_alone_for_as_long_as_it_says(
+    autojump_clock: MockClock, asked: float, seconds: float
+) -> None:
+    """No request reaches it before, and each is told how long to wait; a day is too long."""
+    told: list[Fact] = []
+    fake = FakeTracker([issue()])
+    fake.down, fake.retry_after = TrackerErrorKind.UNAVAILABLE, asked
+    guarded = GuardedTracker(fake, told.append)
+    with pytest.raises(TrackerError) as first:
+        await guarded.find("A")
+    fake.down = None
+
+    await trio.sleep(seconds - 10.0)
+    rest = guarded.rest
+    with pytest.raises(TrackerError) as second:
+        await guarded.comment(issue(), "hello")
+    await trio.sleep(10.0)
+
+    assert (first.value.retry_after, second.value.retry_after) == (seconds, 10.0)
+    assert rest is not None
+    assert (rest.until, guarded.rest) == (seconds, None)
+    assert (await guarded.find("A"), fake.remarks("a")) == (issue(), ())
+    assert [fact for fact in told if isinstance(fact, facts.TrackerRests)] == [
+        facts.TrackerRests(seconds=seconds, asked=asked, error="the fake tracker is unavailable")
+    ]
+
+
+@pytest.mark.parametrize("nonsense", [0, -5.0, float("nan"), "soon", True])
+async def test_a_time_that_is_none_is_no_rest(autojump_clock: MockClock, nonsense: object) -> None:
+    """An adapter that says nothing sensible is asked again like any other."""
+    fake = FakeTracker([issue()])
+    fake.down, fake.retry_after = TrackerErrorKind.UNAVAILABLE, nonsense  # type: ignore[assignment]
+    guarded = GuardedTracker(fake, lambda _fact: None)
+
+    with pytest.raises(TrackerError) as caught:
+        await guarded.find("A")
+
+    assert (caught.value.retry_after, guarded.rest) == (None, None)
+
+
+async def test_a_listener_that_fails_listens_again_later(autojump_clock: MockClock) -> None:
+    """Neither an error, a bug nor a rest ends it, and none of them is taken for a change."""
+    errors: list[Exception] = [
+        TrackerError(TrackerErrorKind.UNAVAILABLE, "busy", retry_after=300.0),
+        LookupError("a bug"),
+    ]
+
+    class Deaf(FakeTracker):
+        async def changed(self) -> None:
+            await trio.lowlevel.checkpoint()
+            if errors:
+                raise errors.pop(0)
+
+    await GuardedTracker(Deaf(), lambda _fact: None).changed()
+
+    assert trio.current_time() == 360.0

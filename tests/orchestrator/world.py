@@ -48,6 +48,7 @@ class World:
         sections["hooks"] = {name: name for name in hooks or {}}
         self.settings: Settings = settings_of(**sections)
         self.tracker = FakeTracker(issues)
+        self.guarded = GuardedTracker(self.tracker, self.publish)
         self.agent = FakeAgent()
         self.transport = FakeTransport(hooks, directories=[HOME])
         self.store = MemoryStore()
@@ -90,6 +91,7 @@ class World:
     async def born(self) -> Orchestrator:
         """Recover what is stored, and return the orchestrator of a new life."""
         self.lives += 1
+        self.guarded = GuardedTracker(self.tracker, self.publish)
         policy = policy_of(self.settings)
         recovered = await self.store.recover()
         now = trio.current_time()
@@ -99,7 +101,7 @@ class World:
         self.scheduler = AuditedScheduler(policy, now=now, new_run_id=ids, memory=memory).audit()
         context = OrchestratorContext(
             store=self.store,
-            tracker=GuardedTracker(self.tracker, self.publish),
+            tracker=self.guarded,
             publish=self.publish,
             run_context_for=self.run_context_for,
             preflight=self._preflight,
@@ -115,7 +117,7 @@ class World:
             agent=self.agent,
             transport=self.transport,
             workspaces=Workspaces(ROOT, self.transport),
-            tracker=GuardedTracker(self.tracker, self.publish),
+            tracker=self.guarded,
             environ={"PATH": "/bin"},
             secrets=Secrets(),
             local=self.transport,

@@ -42,6 +42,7 @@ NOT_COUNTED = {
     facts.StatusFileRead,
     facts.StoreFailed,
     facts.StoreRecovered,
+    facts.TrackerRests,
     facts.TurnBegan,
     facts.WaitEnded,
     facts.WorkspaceReady,

@@ -105,6 +105,7 @@ def test_every_fact_has_its_line() -> None:
         ("debug", "http.answered"),
         ("warning", "daemon.was_paused"),
         ("error", "daemon.crashed"),
+        ("warning", "tracker.rests"),
         ("error", "shortage.began"),
         ("info", "shortage.ended"),
         ("error", "adapter.crashed"),

@@ -114,6 +114,8 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 "unnamed_states": [
                     {"state": "Todo", "issues": 2, "first": "DEMO-7", "near": "To Do"}
                 ],
+                "rests_until": None,
+                "rests_because": None,
             },
         },
         separators=(",", ":"),

@@ -120,6 +120,15 @@ class TrackerAsked(Fact):
         return [answered] if quiet else [answered, *recovered]
 
 
+@fact("tracker.rests", "warning")
+class TrackerRests(Fact):
+    """The tracker wants to be left alone for ``asked`` seconds, and is for ``seconds``."""
+
+    seconds: float
+    asked: float
+    error: str
+
+
 @fact("store.failed", "error")
 class StoreFailed(Fact):
     """Records could not be written; nothing is started until they are."""

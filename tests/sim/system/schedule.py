@@ -203,6 +203,7 @@ class Schedule:
             ("requests hang", lambda: setattr(line, "hanging", chance)),
             ("answers are nonsense", lambda: setattr(line, "nonsense", chance)),
             ("reads miss issues", lambda: setattr(line, "forgetful", chance)),
+            ("requests are limited", lambda: setattr(line, "limited", chance)),
             ("lists lag behind", lambda: setattr(line, "lagging", chance)),
             (f"ways take {delay:g} s", lambda: setattr(line, "delay", delay)),
             (f"writes meet {kind}", lambda: setattr(line, "refusal", kind)),

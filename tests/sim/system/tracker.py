@@ -26,8 +26,8 @@ class Line:
     ``unanswered``: it is carried out and the answer is lost; ``lost``: it is not carried out;
     ``hanging``: no answer ever; ``nonsense``: the adapter crashes on the answer; ``forgetful``: a
     re-read misses an issue that is there; ``lagging``: a list is as of some time ago. ``down``:
-    nothing gets through. ``delay`` is how many seconds a way takes at most. ``refusal`` is what
-    writes meet.
+    nothing gets through. ``limited``: it is refused, with a time to be left alone for. ``delay`` is
+    how many seconds a way takes at most. ``refusal`` is what writes meet.
     """
 
     down: bool = False
@@ -37,6 +37,7 @@ class Line:
     nonsense: float = 0.0
     forgetful: float = 0.0
     lagging: float = 0.0
+    limited: float = 0.0
     delay: float = 0.5
     refusal: TrackerErrorKind | None = None
 
@@ -63,11 +64,12 @@ class Tracked:
 
 
 class SimTracker(Tracker):
-    """A Tracker of one life."""
+    """A Tracker of one life. Whoever asks it before the time that it named does wrong."""
 
     def __init__(self, tracked: Tracked, plug: Plug) -> None:
         self._tracked = tracked
         self._plug = plug
+        self._limited_at = self._limited_until = -math.inf
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """See Tracker; a list may lag behind."""
@@ -127,6 +129,8 @@ class SimTracker(Tracker):
     # The line
 
     async def _ask(self, request: Callable[[], Awaitable[_T]]) -> _T:
+        if self._limited_at < trio.current_time() < self._limited_until:
+            self._tracked.trace.wrong("the tracker is asked while it wants to be left alone")
         return await self._plug.through(lambda: self._through_the_line(request))
 
     async def _through_the_line(self, request: Callable[[], Awaitable[_T]]) -> _T:
@@ -134,7 +138,14 @@ class SimTracker(Tracker):
         there, back = draw.uniform(0, line.delay), draw.uniform(0, line.delay)
         lost, unanswered = self._happens(line.lost), self._happens(line.unanswered)
         hanging, nonsense = self._happens(line.hanging), self._happens(line.nonsense)
+        limited = self._happens(line.limited)
         await trio.sleep(there)
+        if limited:
+            self._limited_at, seconds = trio.current_time(), draw.uniform(1, 90)
+            self._limited_until = max(self._limited_until, self._limited_at + seconds)
+            raise TrackerError(
+                TrackerErrorKind.UNAVAILABLE, "too many requests", retry_after=seconds
+            )
         if line.down or lost:
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, "the request did not get through")
         answer = await request()
