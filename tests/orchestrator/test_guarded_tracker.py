@@ -178,3 +178,23 @@ async def test_a_listener_that_fails_listens_again_later(autojump_clock: MockClo
     await GuardedTracker(Deaf(), lambda _fact: None).changed()
 
     assert trio.current_time() == 360.0
+
+
+async def test_each_request_is_told_of_with_its_outcome(autojump_clock: MockClock) -> None:
+    """Success or error, how long it took, and what went wrong."""
+    told: list[Fact] = []
+    tracker = FakeTracker()
+    tracker.delay = 2.0
+    guarded = GuardedTracker(tracker, told.append)
+
+    await guarded.fetch_candidates(["todo"])
+    tracker.down = TrackerErrorKind.UNAVAILABLE
+    with pytest.raises(TrackerError) as caught:
+        await guarded.fetch_candidates(["todo"])
+
+    asked = [fact for fact in told if isinstance(fact, facts.TrackerAsked)]
+    assert [(fact.operation, fact.result, fact.error) for fact in asked] == [
+        ("fetch_candidates", "success", None),
+        ("fetch_candidates", "error", str(caught.value)),
+    ]
+    assert asked[0].seconds == 2.0
