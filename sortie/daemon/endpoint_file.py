@@ -22,7 +22,7 @@ import psutil
 from sortie import __version__
 from sortie.model import ProcessIdentity, SortieError
 from sortie.resources.descriptors import own
-from sortie.transports.local.identity import identity_of
+from sortie.transports.identity import identity_of
 
 _LIMIT = 64 * 1024
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)

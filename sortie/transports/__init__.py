@@ -16,6 +16,9 @@ import trio.abc
 
 from sortie.model import ProcessIdentity, RunId
 
+COOKIE = "SORTIE_RUN_ID"
+"""The environment variable that holds a run's id, and by which its processes are known."""
+
 HOST_VARIABLES = (
     "PATH",
     "HOME",

@@ -31,9 +31,8 @@ from sortie.model import (
     TransportError,
 )
 from sortie.resources import note, shortage_behind
-from sortie.transports import Command, Files, Process, Transport
+from sortie.transports import COOKIE, Command, Files, Process, Transport
 
-COOKIE = "SORTIE_RUN_ID"
 _OWED_GRACE = 5.0
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -16,11 +16,12 @@ from typing import Generic, Protocol, TypeVar
 from sortie.model import ProcessIdentity, RunId
 
 
-class Visible(Protocol):
+class VisibleProcess(Protocol):
     """One process as it stood.
 
-    ``handle`` never equals that of a later process with the same pid; ``identity`` and ``cookie``
-    are None where they were not read or cannot be.
+    ``handle`` never equals that of a later process with the same pid; ``cookie`` is the run id in
+    its environment; it and ``identity`` are None where they were not read or cannot be.
+    ``stopped``: by SIGSTOP, for instance.
     """
 
     @property
@@ -39,44 +40,46 @@ class Visible(Protocol):
     def sid(self) -> int: ...
     @property
     def dead(self) -> bool: ...
+    @property
+    def stopped(self) -> bool: ...
 
 
-Seen = TypeVar("Seen", bound=Visible)
+T = TypeVar("T", bound=VisibleProcess)
 
 
-class ProcessOwnership(Generic[Seen]):
-    """Knows the processes of some runs, census after census.
+class ProcessOwnership(Generic[T]):
+    """Knows the processes of some runs, look after look.
 
     ``staying`` holds who was alive in the last one.
     """
 
     def __init__(self, run_ids: Collection[RunId], roots: Mapping[RunId, ProcessIdentity]) -> None:
         self.wanted = frozenset(run_ids) | roots.keys()
-        self.staying: dict[int, Seen] = {}
+        self.staying: dict[int, T] = {}
         self._roots = roots
         self._runs: dict[Hashable, set[RunId]] = {}
         self._led: dict[int, set[RunId]] = {}
 
-    def runs_of(self, seen: Iterable[Seen]) -> frozenset[RunId]:
+    def runs_of(self, seen: Iterable[T]) -> frozenset[RunId]:
         """Return the runs that these processes belong to."""
         return frozenset().union(*(self._runs.get(one.handle, ()) for one in seen))
 
-    def recognise(self, census: Mapping[int, Seen], me: int, *, newcomers: bool = True) -> None:
+    def recognise(self, table: Mapping[int, T], me: int, *, newcomers: bool = True) -> None:
         """Put who is alive of the runs into ``staying``, and remember them.
 
         ``me`` is the pid of who looks. Without ``newcomers``, only those known and what descends
-        from them: a census without everybody's cookie cannot tell the others from strangers.
+        from them: a table without everybody's cookie cannot tell the others from strangers.
         """
-        spared = _ancestry(census, me)
-        others = {pid: seen for pid, seen in census.items() if pid not in spared}
+        spared = ancestry(table, me)
+        others = {pid: seen for pid, seen in table.items() if pid not in spared}
         if newcomers:
             self._know_roots(others)
             self._let_go(others)
             for seen in others.values():
                 self._claim(seen, self._runs_by_evidence(seen))
-        self.staying = self._trees(census, others)
+        self.staying = self._trees(table, others)
 
-    def _know_roots(self, others: Mapping[int, Seen]) -> None:
+    def _know_roots(self, others: Mapping[int, T]) -> None:
         """Note the recorded roots that are still there; zombies hold their session, too."""
         for run_id, recorded in self._roots.items():
             seen = others.get(recorded.pid)
@@ -86,25 +89,25 @@ class ProcessOwnership(Generic[Seen]):
                 self._claim(seen, {run_id})
                 self._led.setdefault(seen.pid, set()).add(run_id)
 
-    def _let_go(self, others: Mapping[int, Seen]) -> None:
+    def _let_go(self, others: Mapping[int, T]) -> None:
         """Forget the sessions and groups that hold nobody known: their numbers may be reused."""
         known = [seen for seen in others.values() if seen.handle in self._runs]
         held = {number for seen in known for number in (seen.pid, seen.pgid, seen.sid)}
         self._led = {number: runs for number, runs in self._led.items() if number in held}
 
-    def _runs_by_evidence(self, seen: Seen) -> AbstractSet[RunId]:
+    def _runs_by_evidence(self, seen: T) -> AbstractSet[RunId]:
         if seen.cookie is not None:
             return {RunId(seen.cookie)} & self.wanted
         return self._led.get(seen.sid, set()) | self._led.get(seen.pgid, set())
 
-    def _claim(self, seen: Seen, run_ids: AbstractSet[RunId]) -> None:
+    def _claim(self, seen: T, run_ids: AbstractSet[RunId]) -> None:
         if run_ids:
             self._runs.setdefault(seen.handle, set()).update(run_ids)
 
-    def _trees(self, census: Mapping[int, Seen], others: Mapping[int, Seen]) -> dict[int, Seen]:
+    def _trees(self, table: Mapping[int, T], others: Mapping[int, T]) -> dict[int, T]:
         """Claim what descends from the known; return who of all these is alive."""
         children: dict[int, list[int]] = {}
-        for seen in census.values():
+        for seen in table.values():
             children.setdefault(seen.ppid, []).append(seen.pid)
         waiting = [
             (seen.pid, run_id)
@@ -118,17 +121,18 @@ class ProcessOwnership(Generic[Seen]):
             if (pid, run_id) in done:
                 continue
             done.add((pid, run_id))
-            self._claim(census[pid], {run_id})
-            if not census[pid].dead:
-                alive[pid] = census[pid]
+            self._claim(table[pid], {run_id})
+            if not table[pid].dead:
+                alive[pid] = table[pid]
             waiting.extend((child, run_id) for child in children.get(pid, ()))
         return alive
 
 
-def _ancestry(census: Mapping[int, Visible], pid: int) -> frozenset[int]:
+def ancestry(table: Mapping[int, VisibleProcess], pid: int) -> frozenset[int]:
+    """Return a pid and the pids of its ancestors."""
     chain: set[int] = set()
     while pid not in chain:
         chain.add(pid)
-        if pid in census:
-            pid = census[pid].ppid
+        if pid in table:
+            pid = table[pid].ppid
     return frozenset(chain)

@@ -19,15 +19,8 @@ from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.resources.descriptors import own
 from sortie.transports.local.mounts import mounts_in
 from sortie.transports.local.removal import Removal
-from sortie.transports.local.safe_open import (
-    DIRECTORY,
-    opened,
-    opened_below,
-    parts_of,
-    plain,
-    single,
-    translated,
-)
+from sortie.transports.local.safe_open import DIRECTORY, opened, opened_below, translated
+from sortie.transports.paths import parts_of, plain, single
 
 T = TypeVar("T")
 P = ParamSpec("P")

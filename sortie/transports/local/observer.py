@@ -1,12 +1,12 @@
-"""Takes censuses in a thread, one for all who need one at the same time."""
+"""Looks at all processes, in a thread, once for all who ask for it at the same time."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import trio
 
@@ -19,9 +19,13 @@ from sortie.resources import (
 )
 from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
-from sortie.transports.local.process_table import ProcessTable, depth_in, take_census, take_homes
-from sortie.transports.local.process_tree import Families
-from sortie.transports.local.shared import Shared
+from sortie.transports.local.process_table import (
+    ProcessTable,
+    depth_in,
+    read_homes,
+    read_process_table,
+)
+from sortie.transports.local.process_tree import ProcessTrees
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
 # of its own. A thread that hangs in the kernel is abandoned, hence more than one.
@@ -31,6 +35,38 @@ _THREADS = 8
 T = TypeVar("T")
 
 
+class SharedObservation(Generic[T]):
+    """Answers each caller with an observation that was begun after the caller asked.
+
+    Callers that come while one is being made share the next one, so however many ask, at most
+    two are made in the time of two. A failed or cancelled observation is made again by the next
+    in the queue.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._make = make
+        self._lock = trio.Lock()
+        self._begun = 0
+        self._latest: tuple[int, T] | None = None
+
+    @property
+    def begun(self) -> int:
+        """How many observations were begun so far."""
+        return self._begun
+
+    async def ask(self) -> T:
+        """Return an observation begun after this call; raises what making it raises."""
+        begun_before = self._begun
+        async with self._lock:
+            if self._latest is not None and self._latest[0] > begun_before:
+                return self._latest[1]
+            self._begun += 1
+            number = self._begun
+            value = await self._make()
+            self._latest = (number, value)
+            return value
+
+
 class Observer:
     """Looks at the processes of this machine for everybody who waits for some of them to end.
 
@@ -38,47 +74,49 @@ class Observer:
     ``shortage`` is what made the last one fail, None where it succeeded.
     """
 
-    def __init__(self, families: Families) -> None:
-        self._families = families
+    def __init__(self, trees: ProcessTrees) -> None:
+        self._trees = trees
         self._limiter = trio.CapacityLimiter(_THREADS)
-        self._plain = Shared(partial(self._take, everyone=False))
-        self._with_cookies = Shared(partial(self._take, everyone=True))
-        self._homes = Shared(self._take_homes)
-        self._taken_at = -math.inf
+        self._plain = SharedObservation(partial(self._look, complete=False))
+        self._complete = SharedObservation(partial(self._look, complete=True))
+        self._homes = SharedObservation(self._read_homes)
+        self._looked_at = -math.inf
         self.shortage: Shortage | None = None
 
     @property
     def sweeps(self) -> int:
         """How many times the cookies of all processes were read."""
-        return self._with_cookies.begun
+        return self._complete.begun
 
-    async def census(self) -> ProcessTable:
-        """Return how the processes stand now."""
-        return await self._plain.ask()
-
-    async def sweep(self) -> ProcessTable:
-        """Return how the processes stand now, with the cookie of every one of them."""
-        return await self._with_cookies.ask()
+    async def look(self, *, complete: bool) -> ProcessTable:
+        """Return how the processes stand now; ``complete`` with the cookie of each of them."""
+        return await (self._complete if complete else self._plain).ask()
 
     async def glance(self, max_age: float) -> None:
         """Note ancestry and reap the adopted, unless that was done ``max_age`` seconds ago."""
-        if trio.current_time() - self._taken_at >= max_age:
-            await self.census()
+        if trio.current_time() - self._looked_at >= max_age:
+            await self.look(complete=False)
+
+    async def real_path(self, path: str) -> str:
+        """Return a path without links; it may be on a file system that does not answer."""
+        return await self._known(partial(os.path.realpath, path))
 
     async def occupants(self, directory: str) -> list[int]:
-        """Return the pids of the processes that live in a directory or below it."""
-        real = await self._known(partial(os.path.realpath, directory))
+        """Return the pids of the processes that live in a directory, given by its real path, or
+        below it."""
         everybody = await self._homes.ask()
-        return [pid for pid, homes in everybody.items() if any(depth_in(h, real) for h in homes)]
+        return [p for p, homes in everybody.items() if any(depth_in(h, directory) for h in homes)]
 
-    async def _take_homes(self) -> dict[int, tuple[str, ...]]:
-        return await self._known(take_homes)
+    async def _read_homes(self) -> dict[int, tuple[str, ...]]:
+        return await self._known(read_homes)
 
-    async def _take(self, *, everyone: bool) -> ProcessTable:
-        census = await self._known(lambda: take_census(self._families.roots(), everyone=everyone))
-        self._taken_at = trio.current_time()
-        self._families.observe(census)
-        return census
+    async def _look(self, *, complete: bool) -> ProcessTable:
+        table = await self._known(
+            lambda: read_process_table(self._trees.roots(), complete=complete)
+        )
+        self._looked_at = trio.current_time()
+        self._trees.observe(table)
+        return table
 
     async def _known(self, look: Callable[[], T]) -> T:
         """Return what a look shows; where a shortage stands in its way, when that is over."""
@@ -86,7 +124,7 @@ class Observer:
         sentence = "it cannot be told which processes live: their runs stay as they are"
         while True:
             try:
-                seen = await self._looked(look)
+                seen = await self._in_thread(look)
             except Exception as exc:
                 self.shortage = shortage_behind(exc)
                 if self.shortage is None:
@@ -98,7 +136,7 @@ class Observer:
                 await trio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _looked(self, look: Callable[[], T]) -> T:
+    async def _in_thread(self, look: Callable[[], T]) -> T:
         run = partial(run_in_thread, look, limiter=self._limiter, abandon_on_cancel=True)
         try:
             return await run()

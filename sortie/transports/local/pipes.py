@@ -14,6 +14,9 @@ from contextlib import contextmanager
 import trio
 import trio.abc
 
+from sortie.transports import Command, Stdin
+from sortie.transports.local.spawn import RootProcess
+
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
 
@@ -23,21 +26,24 @@ Chunk = tuple[int, bytes]
 class Output:
     """The output of one process, chunks of bytes with the number of the pipe they came from."""
 
-    def __init__(self, streams: Mapping[int, trio.abc.ReceiveStream]) -> None:
+    def __init__(
+        self, streams: Mapping[int, trio.abc.ReceiveStream], nursery: trio.Nursery
+    ) -> None:
         self._streams = streams
+        self._nursery = nursery
         self._receive: trio.MemoryReceiveChannel[Chunk] | None = None
         self._waiting: set[trio.CancelScope] = set()
         self._ending = False
 
-    def read(self, nursery: trio.Nursery) -> AsyncIterator[Chunk]:
-        """Begin to read, in tasks of this nursery. Raises RuntimeError the second time."""
+    def read(self) -> AsyncIterator[Chunk]:
+        """Begin to read, in tasks of the nursery. Raises RuntimeError the second time."""
         if self._receive is not None:
             raise RuntimeError("the output of a process can be iterated once")
         # No capacity: the next chunk is read when this one was taken.
         send, self._receive = trio.open_memory_channel[Chunk](0)
         with send:
             for number, stream in self._streams.items():
-                nursery.start_soon(self._pump, number, _fileno(stream), send.clone())
+                self._nursery.start_soon(self._pump, number, _fileno(stream), send.clone())
         return self._receive
 
     def end(self) -> None:
@@ -125,7 +131,40 @@ class Input(trio.abc.SendStream):
             raise trio.BrokenResourceError("the program has exited")
 
 
-async def feed(stream: trio.abc.SendStream, content: bytes) -> None:
+class Pipes:
+    """What a process is given and what it says; its tasks live in ``nursery``.
+
+    ``stdin`` is None where the command does not ask for one that can be written.
+    """
+
+    def __init__(self, root: RootProcess, command: Command, nursery: trio.Nursery) -> None:
+        assert root.stdout is not None
+        assert root.stderr is not None
+        self.output = Output({1: root.stdout, 2: root.stderr}, nursery)
+        self.stdin: Input | None = None
+        self._streams = (root.stdin, root.stdout, root.stderr)
+        if root.stdin is None:
+            return
+        if command.stdin is Stdin.PIPE:
+            self.stdin = Input(root.stdin)
+        else:
+            nursery.start_soon(_feed, root.stdin, command.stdin or b"")
+
+    def end_stdin(self) -> None:
+        """Have nothing sent any more."""
+        if self.stdin is not None:
+            self.stdin.end()
+
+    async def close(self) -> None:
+        """Read and write no more."""
+        self.end_stdin()
+        self.output.close()
+        for stream in self._streams:
+            if stream is not None:
+                await stream.aclose()
+
+
+async def _feed(stream: trio.abc.SendStream, content: bytes) -> None:
     """Give a process all its input and close it; a process may well read none of it."""
     try:
         async with stream:

@@ -16,11 +16,9 @@ import psutil
 
 from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
-from sortie.transports.local.identity import identity_of
+from sortie.transports import COOKIE
+from sortie.transports.identity import identity_of
 from sortie.transports.local.mark import mark_of
-
-COOKIE = "SORTIE_RUN_ID"
-"""The environment variable by which a run's processes are known."""
 
 _LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
 _DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
@@ -29,7 +27,7 @@ _DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ProcessInfo:
     """One process as it stood; ``handle`` never equals a later process with the same pid.
 
     ``cookie``, ``mark`` and ``homes`` are read only where somebody may ask, and None or empty where
@@ -57,15 +55,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTable:
-    """All processes by pid. ``everyone`` tells whether the cookie of each of them was read."""
+    """All processes by pid. ``complete`` tells whether each of them was looked into."""
 
-    by_pid: Mapping[int, Seen]
+    by_pid: Mapping[int, ProcessInfo]
     children: Mapping[int, Sequence[int]]
-    everyone: bool
+    complete: bool
 
-    def tree(self, pids: Iterable[int]) -> dict[int, Seen]:
+    def tree(self, pids: Iterable[int]) -> dict[int, ProcessInfo]:
         """Return the processes with these pids and all that descend from them."""
-        tree: dict[int, Seen] = {}
+        tree: dict[int, ProcessInfo] = {}
         waiting = [pid for pid in pids if pid in self.by_pid]
         while waiting:
             pid = waiting.pop()
@@ -74,17 +72,8 @@ class ProcessTable:
                 waiting.extend(self.children.get(pid, ()))
         return tree
 
-    def ancestry(self, pid: int) -> frozenset[int]:
-        """Return a pid and the pids of its ancestors."""
-        chain = set()
-        while pid not in chain:
-            chain.add(pid)
-            if pid in self.by_pid:
-                pid = self.by_pid[pid].ppid
-        return frozenset(chain)
 
-
-def take_census(roots: Collection[int], *, everyone: bool) -> ProcessTable:
+def read_process_table(roots: Collection[int], *, complete: bool) -> ProcessTable:
     """Look at every process; blocks for some 10 ms. ``roots`` are pids of our own.
 
     Raises what a shortage raises: a process that could not be looked at is not one that is gone.
@@ -92,7 +81,7 @@ def take_census(roots: Collection[int], *, everyone: bool) -> ProcessTable:
     would always be gone when its turn comes.
     """
     me, my_session = os.getpid(), os.getsid(0)
-    by_pid: dict[int, Seen] = {}
+    by_pid: dict[int, ProcessInfo] = {}
     looked_at: set[int] = set()
     for _ in range(_LISTINGS):
         fresh = set(psutil.pids()) - looked_at
@@ -100,17 +89,17 @@ def take_census(roots: Collection[int], *, everyone: bool) -> ProcessTable:
             break
         looked_at |= fresh
         for pid in fresh:
-            seen = _look_at(pid, me, my_session, roots, everyone=everyone)
+            seen = _look_at(pid, me, my_session, roots, complete=complete)
             if seen is not None:
                 by_pid[pid] = seen
     children: dict[int, list[int]] = {}
     for seen in by_pid.values():
         children.setdefault(seen.ppid, []).append(seen.pid)
-    return ProcessTable(by_pid=by_pid, children=children, everyone=everyone)
+    return ProcessTable(by_pid=by_pid, children=children, complete=complete)
 
 
-def take_homes() -> dict[int, tuple[str, ...]]:
-    """Return where every process lives, see ``Seen.homes``; quicker than a census."""
+def read_homes() -> dict[int, tuple[str, ...]]:
+    """Return where every process lives, see ``ProcessInfo.homes``; quicker than a table."""
     return {pid: homes for pid in psutil.pids() if (homes := _homes(pid))}
 
 
@@ -123,8 +112,8 @@ def depth_in(home: str, directory: str) -> int:
 
 
 def _look_at(
-    pid: int, me: int, my_session: int, roots: Collection[int], *, everyone: bool
-) -> Seen | None:
+    pid: int, me: int, my_session: int, roots: Collection[int], *, complete: bool
+) -> ProcessInfo | None:
     try:
         handle = psutil.Process(pid)
         with handle.oneshot():
@@ -136,8 +125,8 @@ def _look_at(
         _raise_shortage(exc)
         return None
     adopted = ppid == me and sid != my_session and pid not in roots
-    looked_into = (adopted or everyone) and not dead
-    return Seen(
+    looked_into = (adopted or complete) and not dead
+    return ProcessInfo(
         handle=handle,
         pid=pid,
         ppid=ppid,

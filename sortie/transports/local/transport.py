@@ -17,20 +17,18 @@ import trio
 
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
 from sortie.resources.register import not_known
-from sortie.transports import Command, Process, Stdin
-from sortie.transports.local.ending import KILL_BOUND, Ending
+from sortie.transports import COOKIE, Command, Process
 from sortie.transports.local.files import LocalFiles, in_thread
-from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.pipes import Input, Output, feed
-from sortie.transports.local.process import LocalProcess, Means
-from sortie.transports.local.process_table import COOKIE
-from sortie.transports.local.process_tree import Families, Family
+from sortie.transports.local.pipes import Pipes
+from sortie.transports.local.process import LocalProcess
+from sortie.transports.local.process_table import ProcessInfo
+from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.local.programs import resolve_program
-from sortie.transports.local.root import Root, rooted
-from sortie.transports.local.start import check_speakable, start
-from sortie.transports.local.sweep import Sweep
-from sortie.transports.local.workspace_clearance import Clearing, Dwellers
+from sortie.transports.local.reaper import LocalProcesses, RunProcesses
+from sortie.transports.local.spawn import RootProcess, check_speakable, spawn
+from sortie.transports.local.workspace_clearance import Occupants, WorkspaceClearance
+from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
@@ -47,8 +45,8 @@ class LocalTransport:
         self.files = LocalFiles()
         self._search_path = search_path
         self._mark = mark
-        self._families = Families()
-        self._observer = Observer(self._families)
+        self._trees = ProcessTrees()
+        self._observer = Observer(self._trees)
         self._hurry = trio.Event()
 
     @property
@@ -72,25 +70,17 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
-        family = Family(run_id=command.env.get(COOKIE), cwd=os.path.realpath(command.cwd))
-        with self._families.registered(family):
-            started = await start(command)
-            root = family.root = await rooted(started)
+        cwd = await self._observer.real_path(command.cwd)
+        tree = ProcessTree(run_id=command.env.get(COOKIE), cwd=cwd)
+        with self._trees.registered(tree):
+            root = tree.root = await spawn(command)
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.
             manager = trio.open_nursery()
             nursery = await manager.__aenter__()
-            assert started.stdout is not None
-            assert started.stderr is not None
-            output = Output({1: started.stdout, 2: started.stderr})
-            stdin = None
-            if started.stdin is not None:
-                if command.stdin is Stdin.PIPE:
-                    stdin = Input(started.stdin)
-                else:
-                    nursery.start_soon(feed, started.stdin, command.stdin or b"")
-            means = self._means(command, family, nursery, output, stdin)
-            process = LocalProcess(root, family, means)
+            pipes = Pipes(root, command, nursery)
+            reaper = self._reaper_of(tree, root, command.grace)
+            process = LocalProcess(root, tree, self._observer, reaper, pipes)
             try:
                 nursery.start_soon(process.watch)
                 yield process
@@ -101,29 +91,14 @@ class LocalTransport:
                     nursery.cancel_scope.cancel()
                     nursery.cancel_scope.shield = True
                     await manager.__aexit__(None, None, None)
-                    if stdin is not None:
-                        stdin.end()
-                    await self._close(started, root, output)
+                    with trio.CancelScope(shield=True):
+                        await root.reap()
+                        await pipes.close()
 
-    def _means(
-        self,
-        command: Command,
-        family: Family,
-        nursery: trio.Nursery,
-        output: Output,
-        stdin: Input | None,
-    ) -> Means:
-        find = partial(self._families.members, family)
-        return Means(
-            nursery=nursery,
-            observer=self._observer,
-            ending=Ending(
-                give_up=self._families.give_up, hurry=self._hurry, find=find, root=family.root
-            ),
-            output=output,
-            stdin=stdin,
-            grace=command.grace,
-        )
+    def _reaper_of(self, tree: ProcessTree, root: RootProcess, grace: float) -> Reaper[ProcessInfo]:
+        find = partial(self._trees.members, tree)
+        processes = LocalProcesses(self._observer, find, self._trees.given_up, root)
+        return Reaper(processes, grace, self._hurry, leader=root.pid)
 
     async def _leave(self, process: LocalProcess, grace: float) -> None:
         """End a process and what it started; stay for as long as nobody can tell whether it is so.
@@ -148,14 +123,6 @@ class LocalTransport:
             return True
         return False
 
-    async def _close(self, started: trio.Process, root: Root, output: Output) -> None:
-        output.close()
-        with trio.CancelScope(shield=True):
-            await root.reap()
-            for stream in (started.stdin, started.stdout, started.stderr):
-                if stream is not None:
-                    await stream.aclose()
-
     async def sweep(
         self,
         run_ids: Collection[RunId],
@@ -164,19 +131,22 @@ class LocalTransport:
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
         """End every process of these runs, whoever started it; see the port."""
-        hunt = Hunt(run_ids, roots or {}, self._mark)
-        if hunt.is_vain:
+        runs = RunProcesses(run_ids, roots or {}, self._mark)
+        if not runs.wanted and self._mark is None:
             return 0
+        reaper = Reaper(LocalProcesses(self._observer, runs.find, set()), grace, self._hurry)
         with self._unknown_is_not_alive("look for processes of earlier runs"):
-            return await Sweep(hunt, self._observer, self._hurry).end(grace)
+            return await sweep(reaper, runs, grace)
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left in a directory; see the port."""
-        if not await self._observer.occupants(path):
+        real = await self._observer.real_path(path)
+        if not await self._observer.occupants(real):
             return 0
-        dwellers = Dwellers(os.path.realpath(path), self._families, self._mark)
+        occupants = Occupants(real, self._trees, self._mark)
+        clearance = WorkspaceClearance(occupants, self._observer, grace, self._hurry)
         with self._unknown_is_not_alive(f"look who lives in {path}"):
-            return await Clearing(dwellers, self._observer, self._hurry).end(grace)
+            return await clearance.end()
 
     @contextmanager
     def _unknown_is_not_alive(self, attempt: str) -> Iterator[None]:
@@ -191,7 +161,7 @@ class LocalTransport:
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""
-        return await self._observer.occupants(path)
+        return await self._observer.occupants(await self._observer.real_path(path))
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable; see the port."""

@@ -16,11 +16,12 @@ import psutil
 import trio
 
 from sortie.model import ProcessesLeft
-from sortie.transports.local.ending import Ending
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.process_table import ProcessTable, Seen
-from sortie.transports.local.process_tree import Families, Members
-from sortie.transports.local.sweep import SWEEP_BOUND
+from sortie.transports.local.process_table import ProcessInfo, ProcessTable
+from sortie.transports.local.process_tree import ProcessTrees
+from sortie.transports.local.reaper import LocalProcesses
+from sortie.transports.ownership import ancestry
+from sortie.transports.reaper import SWEEP_BOUND, Found, Reaper
 
 PATIENCE = 2.0
 """Seconds in which strangers may leave: what a person's prompt or editor starts is soon over."""
@@ -29,70 +30,67 @@ _PAUSE = 0.1
 _MOST_NAMED = 5
 
 
-class Dwellers:
+class Occupants:
     """Who lives in a directory, given by its real path, look after look.
 
     ``strangers`` holds those of the last look at everybody who are not to be ended, or cannot be.
     """
 
-    def __init__(self, directory: str, families: Families, mark: int | None) -> None:
+    def __init__(self, directory: str, trees: ProcessTrees, mark: int | None) -> None:
         self.directory = directory
-        self.strangers: dict[int, Seen] = {}
-        self._families = families
+        self.strangers: dict[int, ProcessInfo] = {}
+        self._trees = trees
         self._mark = mark
         self._known: set[psutil.Process] = set()
-        self._given_up: set[psutil.Process] = set()
+        self.given_up: set[psutil.Process] = set()
 
-    def give_up(self, seen: Seen) -> None:
-        """Count a process as out of reach: it may not be signalled, or does not die."""
-        self._given_up.add(seen.handle)
-
-    def members(self, census: ProcessTable) -> Members:
+    def find(self, table: ProcessTable) -> Found[ProcessInfo]:
         """Return who is alive of those to be ended, and remember them."""
-        if census.everyone:
-            self._tell_apart(census)
-        known = [seen.pid for seen in census.by_pid.values() if seen.handle in self._known]
-        alive = {p: s for p, s in census.tree(known).items() if not s.dead}
+        if table.complete:
+            self._tell_apart(table)
+        known = [seen.pid for seen in table.by_pid.values() if seen.handle in self._known]
+        alive = {p: s for p, s in table.tree(known).items() if not s.dead}
         self._known = {seen.handle for seen in alive.values()}
-        reachable = {p: s for p, s in alive.items() if s.handle not in self._given_up}
-        return Members(alive=reachable)
+        return Found(alive=alive)
 
-    def _tell_apart(self, census: ProcessTable) -> None:
-        own, spared = census.tree([os.getpid()]), census.ancestry(os.getpid())
+    def _tell_apart(self, table: ProcessTable) -> None:
+        own, spared = table.tree([os.getpid()]), ancestry(table.by_pid, os.getpid())
         self.strangers = {}
-        for seen in census.by_pid.values():
+        for seen in table.by_pid.values():
             if seen.dead or not seen.lives_in(self.directory):
                 continue
-            if seen.handle in self._given_up or seen.pid in spared:
+            if seen.handle in self.given_up or seen.pid in spared:
                 self.strangers[seen.pid] = seen
-            elif self._families.nobodys(seen, census) if seen.pid in own else self._is_marked(seen):
+            elif self._trees.nobodys(seen, table) if seen.pid in own else self._is_marked(seen):
                 self._known.add(seen.handle)
             else:
                 self.strangers[seen.pid] = seen
 
-    def _is_marked(self, seen: Seen) -> bool:
+    def _is_marked(self, seen: ProcessInfo) -> bool:
         return self._mark is not None and seen.mark == self._mark
 
 
-class Clearing:
-    """Ends those of the dwellers that runs left."""
+class WorkspaceClearance:
+    """Ends those of a directory's occupants that runs left."""
 
-    def __init__(self, dwellers: Dwellers, observer: Observer, hurry: trio.Event) -> None:
-        self._dwellers = dwellers
-        self._observer = observer
+    def __init__(
+        self, occupants: Occupants, observer: Observer, grace: float, hurry: trio.Event
+    ) -> None:
+        self._occupants = occupants
+        self._grace = grace
         self._hurry = hurry
-        find, give_up = dwellers.members, dwellers.give_up
-        self._ending = Ending(give_up=give_up, hurry=hurry, find=find)
+        processes = LocalProcesses(observer, occupants.find, occupants.given_up)
+        self._reaper = Reaper(processes, grace, hurry)
 
-    async def end(self, grace: float) -> int:
+    async def end(self) -> int:
         """End them; return how many. Raises ProcessesLeft for those who live on there."""
-        with trio.move_on_after(grace + SWEEP_BOUND) as bound:
-            await self._rounds(grace)
-        directory, strangers = self._dwellers.directory, self._dwellers.strangers
-        ended = len(self._ending.ended - {seen.handle for seen in strangers.values()})
+        with trio.move_on_after(self._grace + SWEEP_BOUND) as bound:
+            await self._rounds()
+        directory, strangers = self._occupants.directory, self._occupants.strangers
+        ended = len(self._reaper.ended - {seen.handle for seen in strangers.values()})
         if bound.cancelled_caught:
             raise ProcessesLeft(
-                f"could not tell in {grace + SWEEP_BOUND:.0f} s whether somebody lives in"
+                f"could not tell in {self._grace + SWEEP_BOUND:.0f} s whether somebody lives in"
                 f" {directory}; look with ps for a process that hangs in the kernel (state D)",
                 pids=frozenset(strangers),
                 ended=ended,
@@ -106,31 +104,26 @@ class Clearing:
             )
         return ended
 
-    async def _rounds(self, grace: float) -> None:
+    async def _rounds(self) -> None:
         """End who is found, until nobody lives there or strangers had the time to leave."""
-        sweep, census = self._observer.sweep, self._observer.census
         until = trio.current_time() + PATIENCE
         while True:
-            try:
-                if await self._ending.end(grace, sweep, census):
-                    continue
-            except ProcessesLeft:
-                # Killed and still there: given up, so that the next round is for the others.
+            if await self._reaper.end():
                 continue
-            if not self._dwellers.strangers or trio.current_time() >= until:
+            if not self._occupants.strangers or trio.current_time() >= until:
                 return
             with trio.move_on_after(_PAUSE):
                 await self._hurry.wait()
                 return
 
 
-def _named(strangers: Mapping[int, Seen]) -> str:
+def _named(strangers: Mapping[int, ProcessInfo]) -> str:
     shown = [_shown(strangers[pid]) for pid in sorted(strangers)[:_MOST_NAMED]]
     more = len(strangers) - len(shown)
     return ", ".join([*shown, f"and {more} more"] if more else shown)
 
 
-def _shown(seen: Seen) -> str:
+def _shown(seen: ProcessInfo) -> str:
     name = user = "?"
     with suppress(psutil.Error, OSError):
         name = seen.handle.name()

@@ -14,7 +14,7 @@ import re
 from functools import partial
 
 from sortie.model import TransportError
-from sortie.transports.local.safe_open import parts_of, plain, single
+from sortie.transports.paths import parts_of, plain, single
 from sortie.transports.ssh.scripts import (
     assignment,
     printing,

@@ -15,7 +15,7 @@ from sortie.model import (
 )
 from sortie.model.secrets import spellings
 from sortie.transports import Command
-from sortie.transports.local.identity import started_at
+from sortie.transports.identity import started_at
 from sortie.transports.ssh.scripts import quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity, RunId
-from sortie.transports.local.identity import started_at
+from sortie.transports.identity import started_at
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.ssh.words import numbers_in
 

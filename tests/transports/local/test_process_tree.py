@@ -1,4 +1,4 @@
-"""Who belongs to whom, on made-up censuses."""
+"""Who belongs to whom, on made-up tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 import trio
 
 from sortie.model import ProcessIdentity
-from sortie.transports.local.process_table import ProcessTable, Seen
-from sortie.transports.local.process_tree import Families, Family, Members
-from sortie.transports.local.root import Root
+from sortie.transports.local.process_table import ProcessInfo, ProcessTable
+from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
+from sortie.transports.local.spawn import RootProcess
+from sortie.transports.reaper import Found
 
 ME = os.getpid()
 
@@ -27,9 +28,9 @@ def adopted(
     cookie: str | None = None,
     cwd: str | None = None,
     started_at: float = math.inf,
-) -> Seen:
+) -> ProcessInfo:
     """Return a child of ours in a foreign session; with ``sid`` None it leads that session."""
-    return Seen(
+    return ProcessInfo(
         handle=handle,
         pid=handle.pid,
         ppid=ME,
@@ -44,15 +45,15 @@ def adopted(
     )
 
 
-def census_of(*seen: Seen) -> ProcessTable:
-    return ProcessTable(by_pid={one.pid: one for one in seen}, children={}, everyone=False)
+def table_of(*seen: ProcessInfo) -> ProcessTable:
+    return ProcessTable(by_pid={one.pid: one for one in seen}, children={}, complete=False)
 
 
 @pytest.fixture
-async def root() -> Root:
+async def root() -> RootProcess:
     """Give a root that has exited, and been reaped."""
     process = await trio.lowlevel.open_process(["true"])
-    root = Root(process)
+    root = RootProcess(process)
     await root.exited()
     await root.reap()
     return root
@@ -66,57 +67,57 @@ def orphan() -> psutil.Process:
 
 
 async def test_what_may_be_a_root_that_starts_is_left_undecided(
-    root: Root, orphan: psutil.Process
+    root: RootProcess, orphan: psutil.Process
 ) -> None:
     """A process that leads its session, while a command is started, may be that command's."""
-    families = Families()
-    ours = Family(run_id="ours", cwd="/ours", root=root, ending=True)
-    starting = Family(run_id="next", cwd="/next")
+    trees = ProcessTrees()
+    ours = ProcessTree(run_id="ours", cwd="/ours", root=root, ending=True)
+    starting = ProcessTree(run_id="next", cwd="/next")
 
-    with families.registered(ours), families.registered(starting):
-        embryo = families.members(ours, census_of(adopted(orphan)))
-        follower = families.members(ours, census_of(adopted(orphan, sid=1)))
+    with trees.registered(ours), trees.registered(starting):
+        may_be_a_root = trees.members(ours, table_of(adopted(orphan)))
+        follower = trees.members(ours, table_of(adopted(orphan, sid=1)))
 
-    assert embryo == Members(undecided=True)
+    assert may_be_a_root == Found(undecided=True)
     assert list(follower.alive) == [orphan.pid]
 
 
 async def test_what_nobody_else_can_own_falls_to_who_ends(
-    root: Root, orphan: psutil.Process
+    root: RootProcess, orphan: psutil.Process
 ) -> None:
     """Without any evidence an orphan belongs to whoever may have it, but not to who came later."""
-    families = Families()
-    ending = Family(run_id="one", cwd="/one", root=root, ending=True)
-    going_on = Family(run_id="two", cwd="/two", root=root)
-    nameless = census_of(adopted(orphan))
+    trees = ProcessTrees()
+    ending = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
+    going_on = ProcessTree(run_id="two", cwd="/two", root=root)
+    nameless = table_of(adopted(orphan))
 
-    with families.registered(ending):
-        alone = families.members(ending, nameless)
+    with trees.registered(ending):
+        alone = trees.members(ending, nameless)
         ending.known = frozenset()
-        with families.registered(going_on):
-            together = families.members(ending, nameless)
+        with trees.registered(going_on):
+            together = trees.members(ending, nameless)
             going_on.ending = True
-            both_ending = families.members(ending, nameless)
+            both_ending = trees.members(ending, nameless)
 
     assert list(alone.alive) == [orphan.pid]
-    assert together == Members()
+    assert together == Found()
     assert list(both_ending.alive) == [orphan.pid]
 
 
 async def test_what_began_before_the_root_is_not_its_own(
-    root: Root, orphan: psutil.Process
+    root: RootProcess, orphan: psutil.Process
 ) -> None:
     """An orphan may come from a root that started in the same tick, not from a later one."""
-    families = Families()
-    going_on = Family(run_id="one", cwd="/one", root=root)
-    ending = Family(run_id="two", cwd="/two", root=root, ending=True)
+    trees = ProcessTrees()
+    going_on = ProcessTree(run_id="one", cwd="/one", root=root)
+    ending = ProcessTree(run_id="two", cwd="/two", root=root, ending=True)
     began = root.identity.started_at
 
-    with families.registered(going_on), families.registered(ending):
-        same_tick = families.members(ending, census_of(adopted(orphan, started_at=began)))
-        before = families.members(ending, census_of(adopted(orphan, started_at=began - 0.01)))
+    with trees.registered(going_on), trees.registered(ending):
+        same_tick = trees.members(ending, table_of(adopted(orphan, started_at=began)))
+        before = trees.members(ending, table_of(adopted(orphan, started_at=began - 0.01)))
 
-    assert same_tick == Members()
+    assert same_tick == Found()
     assert list(before.alive) == [orphan.pid]
 
 
@@ -124,30 +125,30 @@ async def test_what_began_before_the_root_is_not_its_own(
     ("cookie", "cwd"), [("one", "/two"), ("unknown", "/one/below"), (None, "/one")]
 )
 async def test_evidence_decides_between_two_that_end(
-    root: Root, orphan: psutil.Process, cookie: str | None, cwd: str
+    root: RootProcess, orphan: psutil.Process, cookie: str | None, cwd: str
 ) -> None:
     """The cookie counts first, then the directory."""
-    families = Families()
-    one = Family(run_id="one", cwd="/one", root=root, ending=True)
-    two = Family(run_id="two", cwd="/two", root=root, ending=True)
-    seen = census_of(adopted(orphan, sid=1, cookie=cookie, cwd=cwd))
+    trees = ProcessTrees()
+    one = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
+    two = ProcessTree(run_id="two", cwd="/two", root=root, ending=True)
+    seen = table_of(adopted(orphan, sid=1, cookie=cookie, cwd=cwd))
 
-    with families.registered(one), families.registered(two):
-        of_two = families.members(two, seen)
-        of_one = families.members(one, seen)
+    with trees.registered(one), trees.registered(two):
+        of_two = trees.members(two, seen)
+        of_one = trees.members(one, seen)
 
     assert (list(of_one.alive), list(of_two.alive)) == ([orphan.pid], [])
 
 
 async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
     """Its exit status belongs to whoever started it, who may not know its pid yet."""
-    families = Families()
+    trees = ProcessTrees()
     child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    zombie = census_of(adopted(psutil.Process(child.pid), dead=True))
+    zombie = table_of(adopted(psutil.Process(child.pid), dead=True))
 
-    with families.registered(Family(run_id="starting", cwd="/")):
-        families.reap(zombie)
+    with trees.registered(ProcessTree(run_id="starting", cwd="/")):
+        trees.reap(zombie)
 
     assert child.wait() == 7
 
@@ -157,45 +158,45 @@ async def test_an_adopted_zombie_is_reaped() -> None:
     child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
-    Families().reap(census_of(adopted(psutil.Process(child.pid), dead=True)))
+    ProcessTrees().reap(table_of(adopted(psutil.Process(child.pid), dead=True)))
 
     with pytest.raises(ChildProcessError):
         os.waitpid(child.pid, os.WNOHANG)
     child.returncode = 0  # so that it is not waited for again
 
 
-async def test_what_was_given_up_is_nobodys(root: Root, orphan: psutil.Process) -> None:
+async def test_what_was_given_up_is_nobodys(root: RootProcess, orphan: psutil.Process) -> None:
     """A process out of reach holds up one end, not all ends after it."""
-    families = Families()
-    family = Family(run_id="one", cwd="/one", root=root, ending=True)
+    trees = ProcessTrees()
+    family = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
     seen = adopted(orphan, sid=1, cookie="one")
-    families.give_up(seen)
+    trees.given_up.add(seen.handle)
 
-    with families.registered(family):
-        assert families.members(family, census_of(seen)) == Members()
+    with trees.registered(family):
+        assert trees.members(family, table_of(seen)) == Found()
 
 
 async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
-    root: Root, orphan: psutil.Process
+    root: RootProcess, orphan: psutil.Process
 ) -> None:
     """Two commands of one run have one cookie: what stands in the tree of one is no prey of the
     other's end, until both end."""
-    families = Families()
-    ours = Family(run_id="one", cwd="/one", root=root, ending=True)
+    trees = ProcessTrees()
+    ours = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
     child = await trio.lowlevel.open_process(["sleep", "1000"], start_new_session=True)
-    theirs = Family(run_id="one", cwd="/one", root=Root(child))
+    theirs = ProcessTree(run_id="one", cwd="/one", root=RootProcess(child))
     their_root = replace(adopted(psutil.Process(child.pid), cookie="one"), adopted=False)
     below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
     table = ProcessTable(
         by_pid={seen.pid: seen for seen in (their_root, below)},
         children={child.pid: [below.pid]},
-        everyone=True,
+        complete=True,
     )
 
-    with families.registered(ours), families.registered(theirs):
-        while_it_goes_on = families.members(ours, table)
+    with trees.registered(ours), trees.registered(theirs):
+        while_it_goes_on = trees.members(ours, table)
         theirs.ending = True
-        when_both_end = families.members(ours, table)
+        when_both_end = trees.members(ours, table)
     child.kill()
     await child.wait()
 

@@ -13,8 +13,8 @@ import trio
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import Shortages, keep_account, shortage_behind
-from sortie.transports import Command, Exit
-from sortie.transports.local import LocalTransport, become_subreaper, sweep
+from sortie.transports import Command, Exit, reaper
+from sortie.transports.local import LocalTransport, become_subreaper
 from tests.resources.scarcity import descriptors_left, no_threads, own_reserve
 from tests.transports.leftovers import foreign_children, holders, is_alive
 
@@ -207,7 +207,7 @@ async def test_what_a_sweep_could_not_see_is_not_said_to_be_left(
 ) -> None:
     """No run is blamed for processes that nobody could look at; the sweep is to be made again."""
     transport = LocalTransport(os.environ["PATH"])
-    monkeypatch.setattr(sweep, "SWEEP_BOUND", 0.5)
+    monkeypatch.setattr(reaper, "SWEEP_BOUND", 0.5)
 
     with descriptors_left(0), pytest.raises(TransportError, match="limit of open files") as caught:
         await transport.sweep([run_id], grace=0.0)

@@ -17,8 +17,8 @@ import trio
 
 from sortie.model import RunId
 from sortie.transports import Command, Exit
+from sortie.transports.identity import identity_of
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.local.identity import identity_of
 from tests.transports.former import ESCAPE, PROJECT, daemon_with, left_by
 from tests.transports.leftovers import foreign_children, holders, is_alive
 
@@ -205,7 +205,7 @@ async def test_a_sweep_never_ends_its_own_process_or_an_ancestor(
         "import os, trio\n"
         "from functools import partial\n"
         "from sortie.transports.local import LocalTransport\n"
-        "from sortie.transports.local.identity import identity_of\n"
+        "from sortie.transports.identity import identity_of\n"
         "run = os.environ['SORTIE_RUN_ID']\n"
         "sweep = LocalTransport().sweep\n"
         "for pid in (os.getpid(), os.getppid()):\n"
@@ -237,7 +237,7 @@ async def test_who_may_not_be_signalled_is_named_with_its_run(
         "from functools import partial\n"
         "from sortie.model import ProcessesLeft\n"
         "from sortie.transports.local import LocalTransport\n"
-        "from sortie.transports.local.identity import identity_of\n"
+        "from sortie.transports.identity import identity_of\n"
         "roots = {run: identity_of(int(pid)) for run, pid in zip('ab', sys.argv[1:])}\n"
         "os.setuid(65534)\n"
         "try:\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from sortie.model import ProcessIdentity, RunId
-from sortie.transports.local.identity import started_at
+from sortie.transports.identity import started_at
 from sortie.transports.ssh.ownership import Hunt, Seen, read_census
 
 BOOT = str(uuid.uuid4())

@@ -16,8 +16,8 @@ import trio
 
 from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
+from sortie.transports.identity import identity_of
 from sortie.transports.local import become_subreaper
-from sortie.transports.local.identity import identity_of
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.process import KILL_BOUND
 from sortie.transports.ssh.transport import SshTransport

@@ -1,4 +1,8 @@
-"""Starts a program in a session of its own and says exactly why it could not."""
+"""The start of a command's first process, in a session of its own, or why it could not start.
+
+Rule 1: that process is not reaped until ``reap`` is called, so that meanwhile no other process or
+group can have its number (on Linux).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,25 @@ import errno
 import os
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 
 import trio
 
 from sortie.model import ProgramNotFound, TransportError
-from sortie.resources import Shortage, patiently, run_in_thread
-from sortie.resources.descriptors import give_back_limit, inherited_limit
+from sortie.resources import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    Shortage,
+    note,
+    patiently,
+    run_in_thread,
+    shortage_behind,
+)
+from sortie.resources.descriptors import give_back_limit, inherited_limit, released_reserve
 from sortie.resources.shortages import of_fork
-from sortie.transports import Command
+from sortie.transports import Command, Exit
+from sortie.transports.identity import identity_of
 from sortie.transports.local.programs import find_program
 
 _NOT_EXECUTABLE = {
@@ -30,9 +44,10 @@ _TRANSIENT = {
     errno.ETXTBSY: "the file is being written",
 }
 _MAX_SHEBANG = 256
+_LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descriptor to wait on
 
 
-async def start(command: Command) -> trio.Process:
+async def spawn(command: Command) -> RootProcess:
     """Start a program, its output in pipes; nothing runs where this raises.
 
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
@@ -47,7 +62,7 @@ async def start(command: Command) -> trio.Process:
     except OSError as exc:
         raise _translated(exc, command, program) from exc
     give_back_limit(process.pid)
-    return process
+    return await _rooted(process)
 
 
 async def _open(command: Command, program: str) -> trio.Process:
@@ -119,3 +134,94 @@ def _speakable(texts: Iterable[str]) -> bool:
         return not any(b"\0" in os.fsencode(text) for text in texts)
     except UnicodeEncodeError:
         return False
+
+
+class RootProcess:
+    """A child of this process; it has its own session and process group.
+
+    ``pinned`` tells whether its number is still its own.
+    """
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._exit: Exit | None = None
+        self.pid = process.pid
+        self.pinned = True
+        self.identity = identity_of(process.pid)
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+
+    def exit(self) -> Exit | None:
+        """Return how the process ended, or None while it runs; does not reap it."""
+        if self._exit is None and self.pinned:
+            try:
+                state = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            except ChildProcessError:
+                self._exit, self.pinned = Exit(), False
+            else:
+                if state is not None:
+                    by_signal = state.si_code != os.CLD_EXITED
+                    self._exit = (
+                        Exit(signal=state.si_status) if by_signal else Exit(status=state.si_status)
+                    )
+        return self._exit
+
+    async def exited(self) -> Exit:
+        """Wait until the process has exited; several tasks may wait at once."""
+        while True:
+            exit_ = self.exit()
+            if exit_ is not None:
+                await trio.lowlevel.checkpoint()
+                return exit_
+            await self._wait()
+
+    async def reap(self) -> None:
+        """Give the pid back, if the process has exited; does nothing while it runs."""
+        if self.exit() is not None and self.pinned:
+            self.pinned = False
+            await self._process.wait()
+
+    async def _wait(self) -> None:
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except (AttributeError, OSError) as exc:
+            shortage = shortage_behind(exc)
+            if shortage is not None:
+                note(shortage)
+                await trio.sleep(_LOOK_AGAIN)
+                return
+            code = await self._process.wait()
+            self.pinned = False
+            self._exit = Exit(status=code) if code >= 0 else Exit(signal=-code)
+            return
+        try:
+            await trio.lowlevel.wait_readable(pidfd)
+        finally:
+            with suppress(OSError):
+                os.close(pidfd)
+
+
+async def _rooted(process: trio.Process) -> RootProcess:
+    """Return the root of a command that was started, whatever stands in the way of knowing it."""
+    pause = FIRST_PAUSE
+    root = _try_root(process)
+    while root is None:
+        # Cancelling this would leave a process that nobody knows.
+        with trio.CancelScope(shield=True):
+            await trio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
+        root = _try_root(process)
+    return root
+
+
+def _try_root(process: trio.Process) -> RootProcess | None:
+    """Return the root, None where a shortage stands in the way."""
+    try:
+        return RootProcess(process)
+    except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is None:
+            raise
+        note(shortage)
+    with released_reserve(), suppress(OSError):
+        return RootProcess(process)
+    return None

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.transports.local.shared import Shared
+from sortie.transports.local.observer import SharedObservation
 
 
 class Counter:
@@ -26,7 +26,7 @@ class Counter:
 async def test_those_who_ask_meanwhile_share_the_next_one() -> None:
     """An answer was begun after it was asked for, and twenty callers need two of them."""
     counter = Counter()
-    shared = Shared(counter.make)
+    shared = SharedObservation(counter.make)
     answers: list[int] = []
 
     async def ask() -> None:
@@ -48,7 +48,7 @@ async def test_those_who_ask_meanwhile_share_the_next_one() -> None:
 async def test_a_cancelled_maker_is_replaced() -> None:
     """When the caller who makes the observation is cancelled, the next in the queue makes it."""
     counter = Counter()
-    shared = Shared(counter.make)
+    shared = SharedObservation(counter.make)
     answers: list[int] = []
     scope = trio.CancelScope()
 
@@ -82,7 +82,7 @@ async def test_a_failure_reaches_its_caller_only() -> None:
             raise OSError("too many open files")
         return attempts
 
-    shared = Shared(make)
+    shared = SharedObservation(make)
 
     with pytest.raises(OSError, match="too many"):
         await shared.ask()

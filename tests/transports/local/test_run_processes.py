@@ -1,4 +1,4 @@
-"""Who is found for a sweep, and how a sweep comes to its end, on made-up censuses."""
+"""Who is found for a sweep, and how a sweep comes to its end, on made-up tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
-from sortie.transports.local.ending import KILL_BOUND
-from sortie.transports.local.hunt import Hunt
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.process_table import ProcessTable, Seen
-from sortie.transports.local.sweep import SWEEP_BOUND, Sweep
+from sortie.transports.local.process_table import ProcessInfo, ProcessTable
+from sortie.transports.local.reaper import LocalProcesses, RunProcesses
+from sortie.transports.reaper import KILL_BOUND, SWEEP_BOUND, Reaper
+from sortie.transports.reaper import sweep as end_runs
 
 RUN = RunId("run")
 ROOT = ProcessIdentity(pid=1 << 25, started_at=7.0)
@@ -41,8 +41,8 @@ def seen(
     mark: int | None = None,
     dead: bool = False,
     started_at: float = 9.0,
-) -> Seen:
-    return Seen(
+) -> ProcessInfo:
+    return ProcessInfo(
         handle=of or handle(),
         pid=pid,
         ppid=ppid,
@@ -57,52 +57,49 @@ def seen(
     )
 
 
-def root(*, dead: bool = False, cookie: str | None = None, started_at: float = 7.0) -> Seen:
-    """Return the recorded root as a census shows it."""
+def root(*, dead: bool = False, cookie: str | None = None, started_at: float = 7.0) -> ProcessInfo:
+    """Return the recorded root as a table shows it."""
     number = ROOT.pid
     return seen(number, sid=number, pgid=number, dead=dead, cookie=cookie, started_at=started_at)
 
 
-def census_of(*everybody: Seen, everyone: bool = True) -> ProcessTable:
+def table_of(*everybody: ProcessInfo, complete: bool = True) -> ProcessTable:
     children: dict[int, list[int]] = {}
     for one in everybody:
         children.setdefault(one.ppid, []).append(one.pid)
     by_pid = {one.pid: one for one in everybody}
-    return ProcessTable(by_pid=by_pid, children=children, everyone=everyone)
+    return ProcessTable(by_pid=by_pid, children=children, complete=complete)
 
 
-def found(hunt: Hunt, census: ProcessTable) -> set[int]:
-    return set(hunt.members(census).alive)
+def found(runs: RunProcesses, table: ProcessTable) -> set[int]:
+    return set(runs.find(table).alive)
 
 
 Show = Callable[[float], ProcessTable | None]
 
 
 class FakeObserver:
-    """Shows the census of the time that has passed, or hangs where there is none."""
+    """Shows the table of the time that has passed, or hangs where there is none."""
 
     def __init__(self, show: Show, watch: Show) -> None:
         self._show = show
         self._watch = watch
 
-    async def sweep(self) -> ProcessTable:
-        return await self._look(self._show)
-
-    async def census(self) -> ProcessTable:
-        return await self._look(self._watch)
-
-    async def _look(self, show: Show) -> ProcessTable:
+    async def look(self, *, complete: bool) -> ProcessTable:
         await trio.lowlevel.checkpoint()
-        census = show(trio.current_time())
-        if census is None:
+        table = (self._show if complete else self._watch)(trio.current_time())
+        if table is None:
             await trio.sleep_forever()
-        assert census is not None
-        return census
+        assert table is not None
+        return table
 
 
-def sweep(hunt: Hunt, show: Show, watch: Show | None = None) -> Sweep:
-    """Return a sweep that is shown these; ``watch`` is for looks without cookies."""
-    return Sweep(hunt, cast(Observer, FakeObserver(show, watch or show)), trio.Event())
+async def sweep(runs: RunProcesses, show: Show, watch: Show | None = None) -> int:
+    """End the processes of runs with a grace time of 3 s, as these looks show them; ``watch`` is
+    for looks without cookies."""
+    observer = cast(Observer, FakeObserver(show, watch or show))
+    reaper = Reaper(LocalProcesses(observer, runs.find, set()), 3.0, trio.Event())
+    return await end_runs(reaper, runs, 3.0)
 
 
 def test_a_mark_shows_a_process_whose_run_nobody_can_name() -> None:
@@ -110,20 +107,20 @@ def test_a_mark_shows_a_process_whose_run_nobody_can_name() -> None:
     me = seen(os.getpid(), mark=7)
     nameless, child, named = seen(11, mark=7), seen(12, ppid=11), seen(13, mark=7, cookie=RUN)
     ours, another = seen(14, ppid=os.getpid(), mark=7), seen(15, mark=8)
-    hunt = Hunt([RUN], {}, 7)
+    runs = RunProcesses([RUN], {}, 7)
 
-    everybody = found(hunt, census_of(me, nameless, child, named, ours, another))
+    everybody = found(runs, table_of(me, nameless, child, named, ours, another))
 
     assert everybody == {11, 12, 13}
-    assert hunt.runs_of([nameless, child]) == frozenset()
-    assert hunt.runs_of([named]) == {RUN}
+    assert runs.runs_of([nameless, child]) == frozenset()
+    assert runs.runs_of([named]) == {RUN}
 
 
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_recorded_root_shows_its_session_its_group_and_their_children(dead: bool) -> None:
     """As long as it is there, if only as a zombie, and whoever their parents are now."""
     number = ROOT.pid
-    census = census_of(
+    table = table_of(
         root(dead=dead),
         seen(11, sid=number, pgid=11),
         seen(12, sid=12, pgid=number),
@@ -131,53 +128,55 @@ def test_a_recorded_root_shows_its_session_its_group_and_their_children(dead: bo
         seen(14, sid=14),
     )
 
-    assert found(Hunt([], {RUN: ROOT}), census) == {11, 12, 13} | (set() if dead else {number})
+    assert found(RunProcesses([], {RUN: ROOT}), table) == {11, 12, 13} | (
+        set() if dead else {number}
+    )
 
 
 @pytest.mark.parametrize(
     "stranger", [root(cookie="another"), root(started_at=7.01), root(started_at=6.99)]
 )
-def test_a_stranger_with_the_pid_shows_nobody(stranger: Seen) -> None:
+def test_a_stranger_with_the_pid_shows_nobody(stranger: ProcessInfo) -> None:
     """Another run's, or one that started at another time; what it leads is not ours either."""
     number = ROOT.pid
-    census = census_of(stranger, seen(11, ppid=number), seen(12, sid=number, pgid=number))
+    table = table_of(stranger, seen(11, ppid=number), seen(12, sid=number, pgid=number))
 
-    assert found(Hunt([RUN], {RUN: ROOT}), census) == set()
+    assert found(RunProcesses([RUN], {RUN: ROOT}), table) == set()
 
 
 def test_another_run_in_the_session_is_a_stranger() -> None:
     """What only shares the session, and names another run, is left alone."""
-    census = census_of(root(), seen(11, sid=ROOT.pid, cookie="another"))
+    table = table_of(root(), seen(11, sid=ROOT.pid, cookie="another"))
 
-    assert found(Hunt([RUN], {RUN: ROOT}), census) == {ROOT.pid}
+    assert found(RunProcesses([RUN], {RUN: ROOT}), table) == {ROOT.pid}
 
 
 def test_a_session_is_remembered_while_somebody_known_is_in_it() -> None:
     """After the root is gone its number says as much as long as nobody else can have it."""
     number = ROOT.pid
     member = seen(11, sid=number)
-    hunt = Hunt([RUN], {RUN: ROOT})
+    runs = RunProcesses([RUN], {RUN: ROOT})
 
-    first = found(hunt, census_of(root(), member))
-    held = found(hunt, census_of(member, seen(12, sid=number)))
-    empty = found(hunt, census_of())
-    reused = found(hunt, census_of(seen(13, sid=number)))
+    first = found(runs, table_of(root(), member))
+    held = found(runs, table_of(member, seen(12, sid=number)))
+    empty = found(runs, table_of())
+    reused = found(runs, table_of(seen(13, sid=number)))
 
     assert (first, held, empty, reused) == ({number, 11}, {11, 12}, set(), set())
 
 
 def test_without_the_cookies_nobody_is_taken_for_a_newcomer() -> None:
     """A look that has not read the cookies could not tell a stranger in the session."""
-    census = census_of(root(), seen(11, sid=ROOT.pid), everyone=False)
+    table = table_of(root(), seen(11, sid=ROOT.pid), complete=False)
 
-    assert found(Hunt([RUN], {RUN: ROOT}), census) == set()
+    assert found(RunProcesses([RUN], {RUN: ROOT}), table) == set()
 
 
 def test_neither_this_process_nor_its_ancestors_are_found() -> None:
     """Though they hold the cookie, are recorded, and lead sessions; others in the run are found."""
     me, parent = os.getpid(), 1 << 26
     recorded = ProcessIdentity(pid=parent, started_at=9.0)
-    census = census_of(
+    table = table_of(
         seen(parent, sid=parent, cookie=RUN),
         seen(me, ppid=parent, sid=me, cookie=RUN),
         seen(11, ppid=parent, sid=parent),
@@ -185,7 +184,7 @@ def test_neither_this_process_nor_its_ancestors_are_found() -> None:
         seen(13, ppid=parent, cookie=RUN),
     )
 
-    assert found(Hunt([RUN], {RUN: recorded}), census) == {13}
+    assert found(RunProcesses([RUN], {RUN: recorded}), table) == {13}
 
 
 @pytest.fixture
@@ -202,9 +201,9 @@ async def test_what_the_kernel_holds_after_sigkill_counts_as_ended(
     autojump_clock: trio.testing.MockClock, sleepers: list[psutil.Process]
 ) -> None:
     """It costs the grace time and the bound, and is no reason to hold its issue."""
-    census = census_of(seen(sleepers[0].pid, of=sleepers[0], cookie=RUN))
+    table = table_of(seen(sleepers[0].pid, of=sleepers[0], cookie=RUN))
 
-    ended = await sweep(Hunt([RUN], {}), lambda _: census).end(3.0)
+    ended = await sweep(RunProcesses([RUN], {}), lambda _: table)
 
     assert ended == 1
     assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
@@ -216,13 +215,13 @@ async def test_what_the_kernel_holds_does_not_hide_who_comes_later(
     """After one was given up, the sweep goes on until nobody new is found."""
     held = seen(sleepers[0].pid, of=sleepers[0], cookie=RUN)
     late = seen(sleepers[1].pid, of=sleepers[1], cookie=RUN)
-    looks = iter([census_of(held), census_of(held, late)])
+    looks = iter([table_of(held), table_of(held, late)])
 
     ended = await sweep(
-        Hunt([RUN], {}),
-        lambda _: next(looks, census_of(held)),
-        watch=lambda _: census_of(held),
-    ).end(3.0)
+        RunProcesses([RUN], {}),
+        lambda _: next(looks, table_of(held)),
+        watch=lambda _: table_of(held),
+    )
 
     assert ended == 2
 
@@ -234,10 +233,10 @@ async def test_newcomers_without_end_end_the_sweep(
     supply = cycle([seen(pid, cookie=RUN) for pid in range(1 << 25, (1 << 25) + 3)])
 
     def another(_now: float) -> ProcessTable:
-        return census_of(next(supply))
+        return table_of(next(supply))
 
     with pytest.raises(ProcessesLeft, match="could not end") as caught:
-        await sweep(Hunt([RUN], {}), another, watch=lambda _: census_of()).end(3.0)
+        await sweep(RunProcesses([RUN], {}), another, watch=lambda _: table_of())
 
     assert len(caught.value.pids) == 1
     assert caught.value.run_ids == {RUN}
@@ -249,15 +248,15 @@ async def test_who_never_got_sigkill_is_named_with_the_run(
 ) -> None:
     """A process that no signal reaches is told with its run; others are counted."""
     other = sleepers[0]
-    census = census_of(
+    table = table_of(
         seen(other.pid, of=other, cookie="other"),
         seen(1 << 25, cookie=RUN),
         seen(1 << 26, ppid=1 << 25),
     )
-    hunt = Hunt([RUN, RunId("other"), RunId("third")], {})
+    runs = RunProcesses([RUN, RunId("other"), RunId("third")], {})
 
     with pytest.raises(ProcessesLeft, match=str(1 << 25)) as caught:
-        await sweep(hunt, lambda _: census).end(3.0)
+        await sweep(runs, lambda _: table)
 
     left = caught.value
     assert left.pids == {1 << 25, 1 << 26}
@@ -269,19 +268,19 @@ async def test_who_ends_before_the_signal_is_not_counted(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The count is of processes that the sweep has ended."""
-    gone = census_of(seen(1 << 25, cookie=RUN))
+    gone = table_of(seen(1 << 25, cookie=RUN))
 
-    assert await sweep(Hunt([RUN], {}), lambda now: gone if now == 0 else census_of()).end(3.0) == 0
+    assert await sweep(RunProcesses([RUN], {}), lambda now: gone if now == 0 else table_of()) == 0
 
 
 async def test_a_look_that_hangs_blames_every_run(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The sweep comes to its end, and no run is said to be clean."""
-    hunt = Hunt([RunId("one")], {RunId("two"): ROOT})
+    runs = RunProcesses([RunId("one")], {RunId("two"): ROOT})
 
     with pytest.raises(ProcessesLeft, match="could not tell") as caught:
-        await sweep(hunt, lambda _: None).end(3.0)
+        await sweep(runs, lambda _: None)
 
     assert caught.value.run_ids == {"one", "two"}
     assert trio.current_time() == 3.0 + SWEEP_BOUND

@@ -1,0 +1,181 @@
+"""Looks at processes of this machine and signals them, for a reaper that ends them.
+
+Rule 1: a signal goes to the process that was seen, never to a later one with its pid.
+Rule 2: a signal to a group goes to the group of a root process that was not reaped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from signal import Signals
+
+import psutil
+
+from sortie.model import ProcessIdentity, RunId
+from sortie.resources import Shortage, note, shortage_behind
+from sortie.resources.descriptors import released_reserve
+from sortie.transports.local.observer import Observer
+from sortie.transports.local.process_table import ProcessInfo, ProcessTable
+from sortie.transports.local.spawn import RootProcess
+from sortie.transports.ownership import ProcessOwnership
+from sortie.transports.reaper import Found
+
+Find = Callable[[ProcessTable], Found[ProcessInfo]]
+"""Points out who is to be ended."""
+
+_UNNAMED = RunId("")
+
+
+class LocalProcesses:
+    """Those processes of this machine that ``find`` points out; see the port of the reaper.
+
+    ``given_up`` holds those who may not be signalled or do not die; others may share it. ``root``
+    is the root process that all of them descend from, where there is one.
+    """
+
+    def __init__(
+        self,
+        observer: Observer,
+        find: Find,
+        given_up: set[psutil.Process],
+        root: RootProcess | None = None,
+    ) -> None:
+        self.hindered = False
+        self._observer = observer
+        self._find = find
+        self._given_up = given_up
+        self._root = root
+
+    async def list(self, *, newcomers: bool) -> Found[ProcessInfo]:
+        """Return who is alive and was not given up."""
+        found = self._find(await self._observer.look(complete=newcomers))
+        alive = {p: one for p, one in found.alive.items() if one.handle not in self._given_up}
+        return Found(alive=alive, undecided=found.undecided)
+
+    async def signal(
+        self, processes: Sequence[ProcessInfo], number: Signals
+    ) -> Sequence[ProcessInfo]:
+        """Signal processes; return those that got it."""
+        self.hindered = False
+        group = self._root.pid if self._root is not None and self._root.pinned else None
+        match number:
+            case Signals.SIGKILL:
+                # The group in one stroke, which what forks as fast as it can does not escape.
+                _send_to_group(group, number)
+            case Signals.SIGTERM if any(one.pid == group for one in processes):
+                _send_to_group(group, number)
+                others = [one for one in processes if one.pgid != group]
+                self._signal_each(others, number)
+                return processes
+        return self._signal_each(processes, number)
+
+    def _signal_each(
+        self, processes: Sequence[ProcessInfo], number: Signals
+    ) -> Sequence[ProcessInfo]:
+        sent = []
+        for one in processes:
+            try:
+                if send(one, number):
+                    sent.append(one)
+            except Shortage as exc:
+                self.hindered = True
+                note(exc)
+            except PermissionError:
+                # It runs as another user, which nothing here can end.
+                self.give_up([one])
+        return sent
+
+    def give_up(self, processes: Collection[ProcessInfo]) -> None:
+        """List these no more."""
+        self._given_up.update(one.handle for one in processes)
+
+
+class RunProcesses(ProcessOwnership[ProcessInfo]):
+    """Finds the processes of runs, look after look.
+
+    Whoever carries ``mark`` and does not descend from this process was left by an earlier life of
+    this daemon, by a run that nobody can name where only the mark is left.
+    """
+
+    def __init__(
+        self,
+        run_ids: Collection[RunId],
+        roots: Mapping[RunId, ProcessIdentity],
+        mark: int | None = None,
+    ) -> None:
+        super().__init__(run_ids, roots)
+        self._mark = mark
+        self._our_own: AbstractSet[int] = frozenset()
+
+    def runs_of(self, seen: Iterable[ProcessInfo]) -> frozenset[RunId]:
+        """Return the runs that these processes belong to, as far as they can be named."""
+        return super().runs_of(seen) - {_UNNAMED}
+
+    def find(self, table: ProcessTable) -> Found[ProcessInfo]:
+        """Return who is alive of these runs, and remember them."""
+        self._our_own = table.tree([os.getpid()]).keys()
+        self.recognise(table.by_pid, os.getpid(), newcomers=table.complete)
+        return Found(alive=self.staying)
+
+    def _runs_by_evidence(self, seen: ProcessInfo) -> AbstractSet[RunId]:
+        runs = super()._runs_by_evidence(seen)
+        if runs or self._mark is None or seen.mark != self._mark or seen.pid in self._our_own:
+            return runs
+        return {_UNNAMED}
+
+
+def send(seen: ProcessInfo, signum: Signals) -> bool:
+    """Signal a process, and never a later one with its pid; return whether it was there.
+
+    Raises PermissionError, and Shortage where nobody could be signalled for want of something.
+    """
+    try:
+        return _send(seen, signum)
+    except OSError as exc:
+        if shortage_behind(exc) is None:
+            raise
+    try:
+        with released_reserve():
+            return _send(seen, signum)
+    except OSError as exc:
+        shortage = shortage_behind(exc)
+        if shortage is None:
+            raise
+        raise shortage from exc
+
+
+def _send(seen: ProcessInfo, signum: Signals) -> bool:
+    with suppress(ProcessLookupError, psutil.NoSuchProcess):
+        try:
+            pidfd = os.pidfd_open(seen.pid)
+        except (AttributeError, OSError) as exc:
+            if shortage_behind(exc) is not None:
+                raise
+            _send_by_pid(seen, signum)
+            return True
+        try:
+            # The descriptor is opened first: who has the pid now cannot lose it unnoticed.
+            if psutil.Process(seen.pid) == seen.handle:
+                signal.pidfd_send_signal(pidfd, signum)
+                return True
+        finally:
+            os.close(pidfd)
+    return False
+
+
+def _send_to_group(group: int | None, signum: Signals) -> None:
+    if group is None or group <= 1:
+        return  # 0 is our own group, and 1 everybody's whom we may signal
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signum)
+
+
+def _send_by_pid(seen: ProcessInfo, signum: Signals) -> None:
+    try:
+        seen.handle.send_signal(signum)
+    except psutil.AccessDenied as exc:
+        raise PermissionError(str(exc)) from exc
