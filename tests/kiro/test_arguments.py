@@ -93,6 +93,7 @@ def test_any_prompt_can_be_passed(prompt: str) -> None:
     assert tuple(options) == (*BASE, "--trust-tools=") + (("--",) if prompt[:1] == "-" else ())
 
 
-def test_a_prompt_does_not_show_in_repr() -> None:
+@pytest.mark.parametrize("prompt", ["private", "private" * PROMPT_ARGUMENT_LIMIT])
+def test_a_prompt_does_not_show_in_repr(prompt: str) -> None:
     """A prompt, which may quote anything, does not leak through a logged value."""
-    assert "private" not in repr(chat(ChatOptions(), "private", resume=False))
+    assert "private" not in repr(chat(ChatOptions(), prompt, resume=False))
