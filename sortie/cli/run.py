@@ -26,7 +26,7 @@ from sortie.cli.arguments import (
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 
 if TYPE_CHECKING:
-    from sortie.daemon.dry_run import Surveyed
+    from sortie.daemon.dry_run import CandidateVerdict
     from sortie.daemon.options import RunOptions
 
 
@@ -81,9 +81,9 @@ def run(
 
 
 def _look(options: RunOptions, output: Format) -> None:
-    from sortie.daemon.dry_run import survey
+    from sortie.daemon.dry_run import dry_run
 
-    candidates = survey(options)
+    candidates = dry_run(options)
     if output is Format.JSON:
         emit_json([_row(candidate) for candidate in candidates])
         return
@@ -93,7 +93,7 @@ def _look(options: RunOptions, output: Format) -> None:
         note("no issue is in an active state")
 
 
-def _row(candidate: Surveyed) -> Json:
+def _row(candidate: CandidateVerdict) -> Json:
     issue = candidate.issue
     return {
         "issue": issue.identifier,
@@ -106,7 +106,7 @@ def _row(candidate: Surveyed) -> Json:
     }
 
 
-def _verdict(candidate: Surveyed) -> str:
+def _verdict(candidate: CandidateVerdict) -> str:
     issue = candidate.issue
     verdict = f"waits: {'; '.join(candidate.reasons)}" if candidate.reasons else "would start"
     return f"{issue.identifier} ({issue.state}) {verdict}"

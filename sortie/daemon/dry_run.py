@@ -1,4 +1,4 @@
-"""Looking at tracker, places and record without touching anything."""
+"""The dry run: what a start would do now, found without changing anything."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class CandidateVerdict:
     """A candidate and why it would not be started now; no reason: it would."""
 
     issue: Issue
     reasons: tuple[str, ...]
 
 
-def survey(options: RunOptions) -> list[Surveyed]:
+def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     """Poll once and return every candidate with its verdict, in the order of dispatch.
 
     It is what a start would do now, or, where a daemon runs, what that one has on record. Nothing
@@ -62,17 +62,17 @@ def survey(options: RunOptions) -> list[Surveyed]:
     ]
     missing = _run(lambda: _missing_program(options, settings))
     memory = _memory(settings, policy, has_program=missing is None)
-    return judge(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
+    return verdicts_on(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
 
 
-def judge(
+def verdicts_on(
     issues: tuple[Issue, ...],
     policy: Policy,
     memory: Memory | None = None,
     *,
     fault: str = "",
     hindrance: str | None = None,
-) -> list[Surveyed]:
+) -> list[CandidateVerdict]:
     """Let a scheduler of its own decide about candidates, with what an earlier daemon recorded.
 
     ``fault`` forbids every start, ``hindrance`` says why no agent could be launched; see Readiness.
@@ -86,7 +86,7 @@ def judge(
         scheduler.handle(ev.PollFailed(fault, skipped=True), 0.0)
     claims = scheduler.snapshot(0.0).claims
     return [
-        Surveyed(issue, _reasons(scheduler, issue, claims.get(issue.id), fault, hindrance))
+        CandidateVerdict(issue, _reasons(scheduler, issue, claims.get(issue.id), fault, hindrance))
         for issue in sorted(issues, key=order_key)
     ]
 

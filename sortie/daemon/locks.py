@@ -31,7 +31,7 @@ _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, err
 _UNLOCKABLE = frozenset(
     {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 )
-_UNNAMED = "it has not said who it is"
+_UNKNOWN_HOLDER = "it has not said who it is"
 
 
 class HeldElsewhere(SortieError):
@@ -41,20 +41,21 @@ class HeldElsewhere(SortieError):
 class Lock:
     """A lock file at ``path``; ``what`` says in messages what it protects.
 
-    ``thing`` is the file or directory itself, which is locked as well, where it is there and the
-    system can: on Linux, and not on every network file system.
+    ``protected`` is the file or directory itself, which is locked as well, where it is there and
+    the system can: on Linux, and not on every network file system.
     """
 
-    def __init__(self, path: str, what: str, thing: str | None = None) -> None:
+    def __init__(self, path: str, what: str, protected: str | None = None) -> None:
         self._path = path
         self._what = what
-        self._thing = thing if sys.platform == "linux" else None
+        self._protected = protected if sys.platform == "linux" else None
         self._held: dict[str, int] = {}
         self._note = b""
 
     def ensure(self) -> None:
-        """Hold the lock from now on, also where its file was removed meanwhile, or the thing made.
+        """Hold the lock from now on, also where its file was removed meanwhile.
 
+        Call it again when what is protected was made, so that this is locked too.
         Raises HeldElsewhere, naming the holder, and OSError where the file cannot be made.
         """
         if not all(_is_in_place(path, fd) for path, fd in self._held.items()):
@@ -62,16 +63,16 @@ class Lock:
         try:
             is_new = not self._held
             if is_new:
-                self._take_file()
-            if self._thing is not None and self._thing not in self._held:
-                self._take_thing(self._thing)
+                self._lock_file()
+            if self._protected is not None and self._protected not in self._held:
+                self._lock_protected(self._protected)
             if is_new:
                 self._note = _write_note(self._held[self._path])
         except (HeldElsewhere, OSError):
             self.release()
             raise
 
-    def _take_file(self) -> None:
+    def _lock_file(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = self._held[self._path] = os.open(self._path, flags, 0o600)
         try:
@@ -79,7 +80,7 @@ class Lock:
         except BlockingIOError as exc:
             raise self._held_by(_read_note(fd)) from exc
 
-    def _take_thing(self, path: str) -> None:
+    def _lock_protected(self, path: str) -> None:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as exc:
@@ -205,7 +206,7 @@ def _read_note(fd: int) -> str:
     try:
         return _shown(json.loads(os.pread(fd, _NOTE_LIMIT, 0)))
     except (OSError, ValueError, KeyError, TypeError):
-        return _UNNAMED
+        return _UNKNOWN_HOLDER
 
 
 def _holder_by_kernel(fd: int) -> str:
@@ -219,7 +220,7 @@ def _holder_by_kernel(fd: int) -> str:
                 began = datetime.fromtimestamp(psutil.Process(int(pid)).create_time(), UTC)
                 since = began.isoformat(timespec="seconds")
                 return _shown({"host": socket.gethostname(), "pid": int(pid), "started_at": since})
-    return _UNNAMED
+    return _UNKNOWN_HOLDER
 
 
 def _shown(note: Mapping[str, object]) -> str:

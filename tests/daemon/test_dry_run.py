@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.daemon.dry_run import Surveyed, judge, read_issue, survey
+from sortie.daemon.dry_run import CandidateVerdict, dry_run, read_issue, verdicts_on
 from sortie.daemon.locks import database_lock
 from sortie.daemon.options import RunOptions
 from sortie.model import (
@@ -57,13 +57,13 @@ def test_issues_are_judged_in_their_order() -> None:
         max_concurrent_agents=2,
     )
 
-    judged = judge((second, blocked, first, urgent), policy)
+    verdicts = verdicts_on((second, blocked, first, urgent), policy)
 
-    assert judged == [
-        Surveyed(urgent, ()),
-        Surveyed(first, ()),
-        Surveyed(second, ("no available orchestrator slots",)),
-        Surveyed(
+    assert verdicts == [
+        CandidateVerdict(urgent, ()),
+        CandidateVerdict(first, ()),
+        CandidateVerdict(second, ("no available orchestrator slots",)),
+        CandidateVerdict(
             blocked, ("it is blocked by X (state unknown)", "no available orchestrator slots")
         ),
     ]
@@ -71,7 +71,7 @@ def test_issues_are_judged_in_their_order() -> None:
 
 def test_nothing_to_judge_is_nothing() -> None:
     """No candidate, no verdict."""
-    assert judge((), POLICY) == []
+    assert verdicts_on((), POLICY) == []
 
 
 @pytest.fixture
@@ -88,13 +88,13 @@ def options(tmp_path: Path) -> RunOptions:
     return RunOptions(workflow=tmp_path / "WORKFLOW.md", environ={"HOME": str(tmp_path)})
 
 
-def test_a_survey_changes_nothing(options: RunOptions, tmp_path: Path) -> None:
+def test_a_dry_run_changes_nothing(options: RunOptions, tmp_path: Path) -> None:
     """Candidates come with their verdicts, and no file is made or touched."""
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
-    surveyed = survey(options)
+    verdicts = dry_run(options)
 
-    assert [(s.issue.identifier, s.reasons) for s in surveyed] == [
+    assert [(s.issue.identifier, s.reasons) for s in verdicts] == [
         ("T-1", ()),
         ("T-2", ("no available orchestrator slots",)),
     ]
@@ -137,7 +137,7 @@ def test_a_tracker_that_crashes_is_an_error_in_one_line(
     monkeypatch.setattr(FileTracker, "find", crash)
 
     with pytest.raises(SortieError, match="the tracker adapter crashed"):
-        survey(options)
+        dry_run(options)
     with pytest.raises(SortieError, match="the tracker adapter crashed"):
         read_issue(options, "T-1")
     assert capfd.readouterr().err.count("adapter.crashed") == 2
@@ -156,7 +156,7 @@ def record(tmp_path: Path, *records: Record) -> None:
 def verdicts(options: RunOptions) -> dict[str, tuple[str, ...]]:
     """Survey, and return the reasons by issue; nothing may be made meanwhile."""
     before = {path.name for path in options.workflow.parent.iterdir()}
-    found = {s.issue.identifier: s.reasons for s in survey(options)}
+    found = {s.issue.identifier: s.reasons for s in dry_run(options)}
     assert {path.name for path in options.workflow.parent.iterdir()} == before
     return found
 
@@ -168,7 +168,7 @@ RUN = RecordRun(
 )
 
 
-def test_a_survey_tells_what_is_on_record(options: RunOptions, tmp_path: Path) -> None:
+def test_a_dry_run_tells_what_is_on_record(options: RunOptions, tmp_path: Path) -> None:
     """Holds, waits and the pause count as they would at a start; so does a hold that it ends."""
     wait = RecordRetry(
         issue=T2, kind=WaitKind.RETRY, trigger=Trigger.ERROR, streak=Streak(failures=1), delay=900
@@ -187,7 +187,7 @@ def test_a_survey_tells_what_is_on_record(options: RunOptions, tmp_path: Path) -
     assert paused["T-1"] == ("dispatch is paused",)
 
 
-def test_a_survey_beside_a_daemon_sees_its_runs(options: RunOptions, tmp_path: Path) -> None:
+def test_a_dry_run_beside_a_daemon_sees_its_runs(options: RunOptions, tmp_path: Path) -> None:
     """What runs there runs, and its slot is taken; after a crash it would go on at once."""
     record(tmp_path, RUN)
     crashed = verdicts(options)
@@ -200,7 +200,7 @@ def test_a_survey_beside_a_daemon_sees_its_runs(options: RunOptions, tmp_path: P
     assert beside["T-2"] == ("no available orchestrator slots",)
 
 
-def test_a_survey_names_what_forbids_a_start(options: RunOptions, tmp_path: Path) -> None:
+def test_a_dry_run_names_what_forbids_a_start(options: RunOptions, tmp_path: Path) -> None:
     """A database that is a directory, a root that is a file and a missing program are told."""
     text = options.workflow.read_text()
     options.workflow.write_text(text.replace("sortie-kiro-sim", "no-such-program"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sortie.cli.demo.directory import ISSUE_FILES, Demo, make_demo, simulator_command
-from sortie.daemon.dry_run import survey
+from sortie.daemon.dry_run import dry_run
 from sortie.daemon.options import RunOptions
 from sortie.daemon.workflow_file import load_workflow
 from sortie.kiro.simulator.directives import read_directives
@@ -48,7 +48,7 @@ def test_the_demo_tells_its_story(here: Path) -> None:
     made = make_demo(here)
     options = RunOptions(workflow=made.workflow, environ={"HOME": str(here)})
 
-    candidates = survey(options)
+    candidates = dry_run(options)
     settings = load_workflow(options).settings
 
     assert [found.issue.identifier for found in candidates] == [
@@ -71,7 +71,7 @@ def test_the_simulator_understands_every_issue(here: Path) -> None:
 
     asked = {
         found.issue.identifier: read_directives(found.issue.description, {})
-        for found in survey(options)
+        for found in dry_run(options)
     }
 
     assert {name: todo.set_state for name, todo in asked.items() if todo.set_state} == {
