@@ -1,4 +1,4 @@
-"""A look at the tracker that touches nothing."""
+"""The dry run: what a start would do, and that it touches nothing."""
 
 from __future__ import annotations
 

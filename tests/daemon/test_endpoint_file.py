@@ -162,7 +162,7 @@ def test_it_is_removed_by_its_writer_alone(db_path: str) -> None:
     assert not file_of(db_path).exists()
 
 
-def test_withdrawing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
+def test_removing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
     """A link to a copy, or a FIFO, in the file's place is left alone."""
     endpoint_file = EndpointFile(db_path, OURS)
     endpoint_file.write()
@@ -178,7 +178,7 @@ def test_withdrawing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
     assert file_of(db_path).is_fifo()
 
 
-def test_no_file_is_no_presence(db_path: str) -> None:
+def test_no_file_is_no_endpoint(db_path: str) -> None:
     """A missing file, or directory, has an error of its own."""
     with pytest.raises(NoEndpointFile):
         read_endpoint(db_path)

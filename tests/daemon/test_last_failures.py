@@ -103,7 +103,7 @@ async def test_a_stop_is_no_failure(clock: MockClock) -> None:
     assert told(held.last_failure) == told(recorded.get(issue().id)) == FAILED
 
 
-async def test_a_new_life_knows_what_is_recorded(clock: MockClock) -> None:
+async def test_a_new_daemon_knows_what_is_recorded(clock: MockClock) -> None:
     """The last failure of each issue is read from history; one that ended well since has none."""
     world = World(issue("a"), issue("b"), agent={"max_sessions": 2})
     world.agent.scripts["A"] = [Fails()]

@@ -38,7 +38,7 @@ kiro:
 """
 
 
-class Desk:
+class WatchedFile:
     """A WORKFLOW.md, the reloader that watches it, and what became of its changes."""
 
     def __init__(self, folder: Path) -> None:
@@ -75,123 +75,123 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def watched_file(tmp_path: Path) -> WatchedFile:
+    return WatchedFile(tmp_path)
 
 
 @asynccontextmanager
-async def watched(desk: Desk) -> AsyncIterator[None]:
+async def watched(watched_file: WatchedFile) -> AsyncIterator[None]:
     """HostHealth while the block lasts, and bound it."""
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(desk.reloader.run)
+            nursery.start_soon(watched_file.reloader.run)
             yield
             nursery.cancel_scope.cancel()
 
 
-async def test_a_change_before_the_watch_is_seen(desk: Desk) -> None:
+async def test_a_change_before_the_watch_is_seen(watched_file: WatchedFile) -> None:
     """What was saved after the daemon read the file and before it watches is not lost."""
-    desk.save(turns=7)
+    watched_file.save(turns=7)
 
-    async with watched(desk):
-        await desk.reloaded(1)
+    async with watched(watched_file):
+        await watched_file.reloaded(1)
 
-    assert [w.settings.agent.max_turns for w in desk.applied] == [7]
+    assert [w.settings.agent.max_turns for w in watched_file.applied] == [7]
 
 
-async def test_a_valid_change_is_applied(desk: Desk) -> None:
+async def test_a_valid_change_is_applied(watched_file: WatchedFile) -> None:
     """New settings and prompt are handed on, and told without errors."""
-    async with watched(desk):
-        desk.save(turns=7, prompt="Work harder.")
-        told = await desk.reloaded(1)
+    async with watched(watched_file):
+        watched_file.save(turns=7, prompt="Work harder.")
+        told = await watched_file.reloaded(1)
 
-    (workflow,) = desk.applied
+    (workflow,) = watched_file.applied
     assert told == WorkflowReloaded()
     assert (workflow.settings.agent.max_turns, workflow.prompt.source.strip()) == (
         7,
         "Work harder.",
     )
-    assert desk.reloader.workflow is workflow
-    assert desk.reloader.view() == WorkflowView(path=str(desk.path), valid=True)
+    assert watched_file.reloader.workflow is workflow
+    assert watched_file.reloader.view() == WorkflowView(path=str(watched_file.path), valid=True)
 
 
-async def test_a_broken_file_changes_nothing(desk: Desk) -> None:
+async def test_a_broken_file_changes_nothing(watched_file: WatchedFile) -> None:
     """Its errors are told and shown, the last good settings stay, and a mended file is applied."""
-    async with watched(desk):
-        desk.save(turns="many")
-        broken = await desk.reloaded(1)
-        shown, applied = desk.reloader.view(), list(desk.applied)
-        kept = desk.reloader.workflow.settings.agent.max_turns
-        desk.save(turns=5)
-        mended = await desk.reloaded(2)
+    async with watched(watched_file):
+        watched_file.save(turns="many")
+        broken = await watched_file.reloaded(1)
+        shown, applied = watched_file.reloader.view(), list(watched_file.applied)
+        kept = watched_file.reloader.workflow.settings.agent.max_turns
+        watched_file.save(turns=5)
+        mended = await watched_file.reloaded(2)
 
     (error,) = broken.errors
     assert "agent.max_turns" in error
-    assert error.startswith(f"{desk.path}:12:")
-    assert shown == WorkflowView(path=str(desk.path), valid=False, errors=broken.errors)
+    assert error.startswith(f"{watched_file.path}:12:")
+    assert shown == WorkflowView(path=str(watched_file.path), valid=False, errors=broken.errors)
     assert (applied, kept) == ([], 5)
     assert mended == WorkflowReloaded()
-    assert len(desk.applied) == 1
-    assert desk.reloader.view().valid
+    assert len(watched_file.applied) == 1
+    assert watched_file.reloader.view().valid
 
 
-async def test_a_vanished_file_changes_nothing(desk: Desk) -> None:
+async def test_a_vanished_file_changes_nothing(watched_file: WatchedFile) -> None:
     """It is an error like any other, and over when the file is back."""
-    async with watched(desk):
-        desk.path.unlink()
-        gone = await desk.reloaded(1)
-        desk.save()
-        back = await desk.reloaded(2)
+    async with watched(watched_file):
+        watched_file.path.unlink()
+        gone = await watched_file.reloaded(1)
+        watched_file.save()
+        back = await watched_file.reloaded(2)
 
     assert len(gone.errors) == 1
-    assert str(desk.path) in gone.errors[0]
+    assert str(watched_file.path) in gone.errors[0]
     assert back == WorkflowReloaded()
 
 
-async def test_a_save_without_a_change_is_no_news(desk: Desk) -> None:
+async def test_a_save_without_a_change_is_no_news(watched_file: WatchedFile) -> None:
     """The same content is neither applied nor told; a forced reload is both."""
-    async with watched(desk):
-        desk.save()
-        desk.save(turns=6)
-        await desk.reloaded(1)
-        desk.save(turns=6)
-        desk.reloader.force()
-        await desk.reloaded(2)
-        desk.save(turns=8)
-        await desk.reloaded(3)
+    async with watched(watched_file):
+        watched_file.save()
+        watched_file.save(turns=6)
+        await watched_file.reloaded(1)
+        watched_file.save(turns=6)
+        watched_file.reloader.force()
+        await watched_file.reloaded(2)
+        watched_file.save(turns=8)
+        await watched_file.reloaded(3)
 
-    assert [w.settings.agent.max_turns for w in desk.applied] == [6, 6, 8]
+    assert [w.settings.agent.max_turns for w in watched_file.applied] == [6, 6, 8]
 
 
-async def test_what_needs_a_restart_is_named_and_kept(desk: Desk) -> None:
+async def test_what_needs_a_restart_is_named_and_kept(watched_file: WatchedFile) -> None:
     """The old root stays in force, however often the file is saved, and each reload says so."""
-    before = desk.reloader.workflow.settings.workspace.root
+    before = watched_file.reloader.workflow.settings.workspace.root
 
-    async with watched(desk):
-        desk.save(root=desk.root + "2")
-        first = await desk.reloaded(1)
-        desk.save(root=desk.root + "2", turns=9)
-        second = await desk.reloaded(2)
+    async with watched(watched_file):
+        watched_file.save(root=watched_file.root + "2")
+        first = await watched_file.reloaded(1)
+        watched_file.save(root=watched_file.root + "2", turns=9)
+        second = await watched_file.reloaded(2)
 
     assert (first.needs_restart, second.needs_restart) == (("workspace.root",),) * 2
-    assert [w.settings.workspace.root for w in desk.applied] == [before, before]
-    assert desk.applied[-1].settings.agent.max_turns == 9
+    assert [w.settings.workspace.root for w in watched_file.applied] == [before, before]
+    assert watched_file.applied[-1].settings.agent.max_turns == 9
 
 
-async def test_no_file_stops_the_watch(desk: Desk) -> None:
+async def test_no_file_stops_the_watch(watched_file: WatchedFile) -> None:
     """Whatever stands in its place is an error, promptly, and the next good file is seen."""
-    async with watched(desk):
+    async with watched(watched_file):
         for turns, spoil in enumerate(SPOILS, 20):
-            spoil(desk.path)
-            while desk.reloader.view().valid:
-                await desk.reloaded(len(desk.told) + 1)
-            if desk.path.is_dir():
-                desk.path.rmdir()
-            desk.save(turns=turns)
-            while not desk.reloader.view().valid:
-                await desk.reloaded(len(desk.told) + 1)
+            spoil(watched_file.path)
+            while watched_file.reloader.view().valid:
+                await watched_file.reloaded(len(watched_file.told) + 1)
+            if watched_file.path.is_dir():
+                watched_file.path.rmdir()
+            watched_file.save(turns=turns)
+            while not watched_file.reloader.view().valid:
+                await watched_file.reloaded(len(watched_file.told) + 1)
 
-    assert [w.settings.agent.max_turns for w in desk.applied] == list(range(20, 25))
+    assert [w.settings.agent.max_turns for w in watched_file.applied] == list(range(20, 25))
 
 
 def make_directory(path: Path) -> None:
