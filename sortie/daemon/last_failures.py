@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from sortie.model import Issue, IssueId, RunStatus
-from sortie.scheduler.rules import STOPPED_RUNS
+from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.store import Store
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -40,7 +39,7 @@ class LastFailures:
         match fact:
             case facts.RunFinished(issue=issue, status=RunStatus.SUCCEEDED):
                 self._failures.pop(issue.id, None)
-            case facts.RunFinished(issue=issue) if _is_failure(fact.status, fact.error):
+            case facts.RunFinished(issue=issue) if _is_failure(fact.status, fact.stopped_for):
                 self._note(issue, fact.error_kind, fact.error, fact.run_id)
             case facts.TransitionCompleted(issue=issue, lifecycle="handoff", error=str(error)):
                 self._note(issue, "handoff_failed", error, None)
@@ -67,7 +66,7 @@ async def recorded_failures(store: Store, issues: Iterable[Issue]) -> dict[Issue
         for row in await store.history(issue=issue.identifier, limit=_HISTORY_ROWS):
             if row.issue_id != issue.id:
                 continue
-            failed = _is_failure(row.status, row.error)
+            failed = _is_failure(row.status, row.stopped_for)
             if failed:
                 found[issue.id] = FailureView(
                     kind=row.error_kind,
@@ -80,5 +79,5 @@ async def recorded_failures(store: Store, issues: Iterable[Issue]) -> dict[Issue
     return found
 
 
-def _is_failure(status: RunStatus, error: str | None) -> bool:
-    return status in _FAILED and error not in STOPPED_RUNS
+def _is_failure(status: RunStatus, stopped_for: StopReason | None) -> bool:
+    return status in _FAILED and stopped_for is None

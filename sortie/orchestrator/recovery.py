@@ -27,6 +27,7 @@ from sortie.orchestrator.restored_holds import facts_of, let_go, records_of
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.holds import record_of
 from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
 from sortie.store import Recovered, Store, StoredHold, StoredRetry, UnfinishedRun
 from sortie.telemetry import Publish, facts
@@ -220,9 +221,7 @@ def _park(
         return
     if claim is not None:
         records.append(rec.ForgetRetry(issue_id=issue.id))
-    records.append(
-        rec.RecordHold(issue=issue, reason=hold.reason, detail=hold.detail, settled=hold.settled)
-    )
+    records.append(record_of(hold))
     claims[issue.id] = hold
 
 
@@ -272,4 +271,5 @@ def _held(hold: StoredHold, now: float, wall: float) -> Held:
         detail=hold.detail,
         since=since,
         settled=hold.settled,
+        handoff_state=hold.handoff_state,
     )

@@ -10,7 +10,7 @@ from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
 from sortie.scheduler.explanation import ways_out
-from sortie.scheduler.hold_repairs import repaired
+from sortie.scheduler.holds import repaired
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 

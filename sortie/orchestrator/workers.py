@@ -110,6 +110,7 @@ class WorkerPool:
                 seconds=trio.current_time() - began,
                 error_kind=record.error_kind,
                 error=record.error,
+                stopped_for=record.stopped_for,
                 credits=record.credits,
             )
         )

@@ -144,13 +144,15 @@ class Held(_Base):
     """The issue is parked; ``issue`` is the baseline against which a change is seen.
 
     Until ``settled``, what the run itself wrote last may not be in the baseline yet; the first
-    read after it is.
+    read after it is. ``handoff_state`` is the state that it could not be moved to, where that is
+    why it is held.
     """
 
     reason: HoldReason
     detail: str
     since: float
     settled: bool = True
+    handoff_state: str | None = None
 
 
 Worked = Starting | Running | Stopping

@@ -22,7 +22,7 @@ from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
 from sortie.scheduler.gates import FITNESS, ROOM, SPENT, Load, View, closed
-from sortie.scheduler.hold_repairs import ended_by_reload
+from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import STOPPED
 from sortie.scheduler.state import SchedulerState
@@ -44,7 +44,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     for claim in list(state.claims.values()):
         state.in_hand = claim.issue
         if isinstance(claim, Held) and ended_by_reload(claim, old, policy):
-            state.end_hold(claim, "the settings changed")
+            end_hold(state, claim, "the settings changed")
     state.hosts.forget(policy.hosts, settings_changed=True)
     poll_now(state, now)
 
@@ -108,14 +108,14 @@ def stop(state: SchedulerState, name: str, now: float) -> Reply:
             return Reply("done", f"{issue.identifier} is held if the handoff under way fails")
         case Waiting() | HandingOff() as claim:
             state.out.append(rec.ForgetRetry(issue_id=issue.id))
-            state.hold(claim.issue, HoldReason.OPERATOR, STOPPED, now)
+            hold(state, claim.issue, HoldReason.OPERATOR, STOPPED, now)
         case Held() as claim:
             _hold_again(state, claim, now)
         case Cleaning():
             message = f"{issue.identifier} is {issue.state}, and its workspace is being removed"
             return Reply("conflict", message)
         case _:
-            state.hold(issue, HoldReason.OPERATOR, STOPPED, now)
+            hold(state, issue, HoldReason.OPERATOR, STOPPED, now)
     return Reply("done", f"{issue.identifier} is held")
 
 
@@ -143,11 +143,9 @@ def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
     """Make a hold the operator's; its baseline stays, settled or not."""
     if claim.reason is HoldReason.OPERATOR:
         return
-    reason, detail = HoldReason.OPERATOR, STOPPED
-    state.claims[claim.issue.id] = replace(claim, reason=reason, detail=detail, since=now)
-    state.out.append(
-        rec.RecordHold(issue=claim.issue, reason=reason, detail=detail, settled=claim.settled)
-    )
+    held = replace(claim, reason=HoldReason.OPERATOR, detail=STOPPED, since=now, handoff_state=None)
+    state.claims[claim.issue.id] = held
+    state.out.append(record_of(held))
 
 
 def retry(state: SchedulerState, name: str, now: float) -> Reply:
@@ -167,11 +165,11 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
         case Held(reason=HoldReason.HANDOFF_FAILED) if state.policy.handoff_state:
-            state.end_hold(claim, _RETRIED)
+            end_hold(state, claim, _RETRIED)
             state.hand_off(issue, Streak(), now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
         case Held():
-            state.end_hold(claim, _RETRIED)
+            end_hold(state, claim, _RETRIED)
         case _:
             pass
     state.wait(issue, Streak(), Trigger.OPERATOR, now, delay=0.0)

@@ -26,7 +26,7 @@ from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.exits import cleaned, exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import Verdict, explain
-from sortie.scheduler.hold_repairs import program_appeared
+from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, progressed, rest_host
 from sortie.scheduler.reconcile import (

@@ -10,6 +10,7 @@ from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.gates import FITNESS, ROOM, Load, View, closed, free_host
+from sortie.scheduler.holds import hold_for_budget
 from sortie.scheduler.rules import UNANSWERED_PAUSE, OrderKey, order_key
 from sortie.scheduler.state import Candidate, SchedulerState
 
@@ -56,7 +57,7 @@ def dispatch(state: SchedulerState, now: float) -> None:
         if state.over_budget(issue.id):
             if waited is not None:
                 state.out.append(rec.ForgetRetry(issue_id=issue.id))
-            state.hold_for_budget(issue, now)
+            hold_for_budget(state, issue, now)
             continue
         host = free_host(issue, view)
         reason = closed(ROOM, issue, view)

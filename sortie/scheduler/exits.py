@@ -21,9 +21,10 @@ from sortie.model import (
     same_state,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Cleaning, HandingOff, Stopping, Worked
+from sortie.scheduler.claims import Cleaning, HandingOff, Held, Stopping, Worked
 from sortie.scheduler.decisions import HoldOver, PostComment, WaitOver
 from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
+from sortie.scheduler.holds import hold, hold_for_budget, park, record_of
 from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
@@ -35,9 +36,7 @@ from sortie.scheduler.rules import (
     after_failure,
     backoff,
     continuation_delay,
-    handoff_failure,
     held_at_once,
-    stopped_run,
     trigger_of,
 )
 from sortie.scheduler.state import SchedulerState
@@ -76,11 +75,16 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
 
 def _keep_promise(state: SchedulerState, issue: Issue, now: float) -> None:
     """Hold an issue as an operator was promised, which is on record since then."""
-    reason = HoldReason.OPERATOR
-    state.out.append(
-        rec.RecordHold(issue=issue, reason=reason, detail=STOPPED, settled=False, again=True)
+    held = Held(
+        issue=issue,
+        reason=HoldReason.OPERATOR,
+        detail=STOPPED,
+        since=now,
+        asof=state.token,
+        settled=False,
     )
-    state.park(issue, reason, STOPPED, now)
+    state.out.append(replace(record_of(held), again=True))
+    park(state, held)
 
 
 def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
@@ -90,7 +94,7 @@ def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
 
 def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
     report = event.report
-    status, kind, error = RunStatus.SUCCEEDED, None, None
+    status, kind, error, stopped_for = RunStatus.SUCCEEDED, None, None, None
     match report.end:
         case Failed() as failed:
             status, kind, error = failed.status, failed.kind, failed.message
@@ -100,7 +104,7 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
             pass  # the agent had done its work
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
-            error = stopped_run(reason)
+            error, stopped_for = f"the run was stopped: {reason}", reason
         case Finished():
             pass
     return rec.RecordExit(
@@ -111,6 +115,7 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
         turns=report.turns,
         credits=report.credits,
         tokens=report.tokens,
+        stopped_for=stopped_for,
     )
 
 
@@ -143,10 +148,10 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
-        case Failed(kind=kind, message=message) if hold := held_at_once(kind):
-            state.hold(issue, hold, message, now)
+        case Failed(kind=kind, message=message) if why := held_at_once(kind):
+            hold(state, issue, why, message, now)
         case Finished(finish=Finish.BLOCKED):
-            state.hold(issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
+            hold(state, issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
         case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
@@ -155,9 +160,9 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
                 state.try_handoff(handing)
         case Finished(finish=Finish.REVIEW):
             detail = "the agent asks for a review, and no handoff state is configured"
-            state.hold(issue, HoldReason.AGENT_BLOCKED, detail, now)
+            hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
         case _ if state.over_budget(issue.id):
-            state.hold_for_budget(issue, now)
+            hold_for_budget(state, issue, now)
         case Failed(status=status):
             streak = after_failure(claim.streak)
             delay = backoff(streak.failures, policy)
@@ -182,7 +187,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
     rest_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
     if lacks_agent and state.hosts.all_lack_agent(state.policy.hosts):
-        state.hold(claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
+        hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
 
@@ -219,11 +224,16 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         state.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
     elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
-        detail = handoff_failure(state.policy.handoff_state) + event.error
-        state.hold(issue, HoldReason.HANDOFF_FAILED, detail, now)
+        _hold_unmoved(state, issue, event.error, now)
     else:
         delay = backoff(tries, state.policy)
         state.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
+
+
+def _hold_unmoved(state: SchedulerState, issue: Issue, error: str, now: float) -> None:
+    wanted = state.policy.handoff_state
+    detail = f"it could not be moved to {wanted}: {error}"
+    hold(state, issue, HoldReason.HANDOFF_FAILED, detail, now, handoff_state=wanted)
 
 
 def _reopened(state: SchedulerState, now: float) -> None:

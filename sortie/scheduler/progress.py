@@ -9,7 +9,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
 from sortie.scheduler.decisions import HostRecovered, HostResting
-from sortie.scheduler.hold_repairs import program_appeared
+from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.state import SchedulerState
 
 

@@ -21,6 +21,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import Reconciled, Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
+from sortie.scheduler.holds import end_hold, settle_hold
 from sortie.scheduler.rules import (
     INACTIVE_GRACE,
     MISSING_CONFIRMED_AFTER,
@@ -138,7 +139,7 @@ def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
         case Waiting() | HandingOff(token=None):
             state.end_wait(claim, reason)
         case Held():
-            state.end_hold(claim, reason)
+            end_hold(state, claim, reason)
         case Cleaning(busy=False):
             state.release(claim.issue.id)
         case _:
@@ -221,13 +222,13 @@ def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
     if state.policy.is_terminal(issue):
         ended_by: str | None = f"it is {issue.state}"
     elif not claim.settled and _is_aftermath(state, claim, issue):
-        state.settle_hold(claim, issue)
+        settle_hold(state, claim, issue)
         return
     else:
         ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if ended_by is None:
         return
-    state.end_hold(claim, ended_by)
+    end_hold(state, claim, ended_by)
     _settle(state, issue)
 
 

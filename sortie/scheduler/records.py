@@ -17,6 +17,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    StopReason,
     Streak,
     Trigger,
     WaitKind,
@@ -81,7 +82,9 @@ class RecordProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordExit:
-    """A run is over. ``turns`` is what the worker counted; None keeps what is recorded."""
+    """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
+
+    ``stopped_for`` is why Sortie itself had its run cancelled, which is no failure."""
 
     run_id: RunId
     status: RunStatus
@@ -90,6 +93,7 @@ class RecordExit:
     turns: int | None = None
     credits: float | None = None
     tokens: int | None = None
+    stopped_for: StopReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +119,15 @@ class ForgetRetry:
 class RecordHold:
     """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
     which a change of content or state is seen; until ``settled`` the next read of the issue
-    replaces it. ``again``: where it is held already, only the baseline becomes another."""
+    replaces it. ``again``: where it is held already, only the baseline becomes another.
+    ``handoff_state`` is the state that it could not be moved to, where that is why."""
 
     issue: Issue
     reason: HoldReason
     detail: str
     settled: bool = True
     again: bool = False
+    handoff_state: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

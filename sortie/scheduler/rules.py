@@ -8,7 +8,6 @@ from sortie.model import (
     HoldReason,
     Issue,
     RunStatus,
-    StopReason,
     Streak,
     Trigger,
     content_of,
@@ -129,20 +128,6 @@ def trigger_of(status: RunStatus) -> Trigger:
 def held_at_once(kind: ErrorKind) -> HoldReason | None:
     """Return why a failure of this kind parks the issue, or None where a retry may help."""
     return _HELD_AT_ONCE.get(kind)
-
-
-def stopped_run(reason: StopReason | None) -> str:
-    """Return what is recorded of a run that was stopped for this reason."""
-    return f"the run was stopped: {reason}"
-
-
-STOPPED_RUNS = frozenset(map(stopped_run, StopReason))
-"""All that ``stopped_run`` returns, by which history knows such runs."""
-
-
-def handoff_failure(state: str | None) -> str:
-    """Return how the detail of a hold begins that a failed handoff to this state led to."""
-    return f"it could not be moved to {state}: "
 
 
 def hold_ended_by(held: Issue, reason: HoldReason, issue: Issue) -> str | None:

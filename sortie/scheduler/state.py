@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sortie.model import (
-    HoldReason,
     Issue,
     IssueId,
     KnownWorkspace,
@@ -37,9 +36,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import (
     CleanWorkspace,
     Decision,
-    HoldOver,
     Reconciled,
-    Refresh,
     StopWorker,
     Transition,
     WaitOver,
@@ -163,40 +160,6 @@ class SchedulerState:
         """End a claim."""
         del self.claims[issue_id]
         self.unsettled = True
-
-    def hold(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
-        """Park an issue, and have it read for a baseline."""
-        self.out.append(rec.RecordHold(issue=issue, reason=reason, detail=detail, settled=False))
-        self.park(issue, reason, detail, now)
-
-    def park(self, issue: Issue, reason: HoldReason, detail: str, now: float) -> None:
-        """Hold an issue without a record of it, and have it read for a baseline."""
-        self.claims[issue.id] = Held(
-            issue=issue, reason=reason, detail=detail, since=now, asof=self.token, settled=False
-        )
-        self.unsettled = True
-        if not self.draining:
-            self.out.append(Refresh(self.next_token(), frozenset({issue.id})))
-
-    def settle_hold(self, claim: Held, issue: Issue) -> None:
-        """Take what was read as the baseline of a hold."""
-        self.claims[issue.id] = replace(claim, issue=issue, settled=True)
-        self.out.append(
-            rec.RecordHold(issue=issue, reason=claim.reason, detail=claim.detail, again=True)
-        )
-
-    def hold_for_budget(self, issue: Issue, now: float) -> None:
-        """Park an issue that had all its sessions."""
-        detail = f"it had {self.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
-        self.hold(issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
-
-    def end_hold(self, claim: Held, reason: str) -> None:
-        """Let an issue go that was parked, with a fresh budget."""
-        self.release(claim.issue.id)
-        self.out.append(rec.ForgetHold(issue_id=claim.issue.id))
-        self.out.append(HoldOver(claim.issue, reason))
-        self.reset_sessions(claim.issue.id)
-        self.forget_crashes(claim.issue.id)
 
     def forget_crashes(self, issue_id: IssueId) -> None:
         """Count no crash against an issue any more."""

@@ -20,6 +20,7 @@ from sortie.model import (
     RunId,
     RunStatus,
     Sighting,
+    StopReason,
     StoreError,
     Streak,
     Trigger,
@@ -72,13 +73,14 @@ class StoredRetry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredHold:
-    """A hold, in force since ``since`` (Unix seconds); see RecordHold for ``settled``."""
+    """A hold, in force since ``since`` (Unix seconds); see RecordHold for the rest."""
 
     issue: Issue
     reason: HoldReason
     detail: str
     since: float
     settled: bool = True
+    handoff_state: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,8 @@ class Recovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
-    """One run as history shows it; unknown is None, never 0."""
+    """One run as history shows it; unknown is None, never 0. See RecordExit for ``stopped_for``;
+    it is None for all runs of a file that has not been migrated."""
 
     run_id: RunId
     issue: str
@@ -125,6 +128,7 @@ class HistoryRow:
     agent: str
     started_at: datetime
     finished_at: datetime | None
+    stopped_for: StopReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

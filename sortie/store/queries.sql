@@ -54,6 +54,7 @@ UPDATE runs SET
   turns = coalesce(:turns, turns),
   credits = :credits,
   tokens = :tokens,
+  stopped_for = :stopped_for,
   finished_at = :at,
   seconds = max(0, CASE WHEN seq <= :inherited THEN seen_at ELSE :at END - started_at)
 WHERE run_id = :run_id AND finished_at IS NULL;
@@ -86,8 +87,8 @@ INSERT OR REPLACE INTO retries (
 DELETE FROM retries WHERE issue_id = :issue_id;
 
 -- name: replace_hold
-INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since, settled)
-VALUES (:issue_id, :issue, :reason, :detail, :since, :settled);
+INSERT OR REPLACE INTO holds (issue_id, issue, reason, detail, since, settled, handoff_state)
+VALUES (:issue_id, :issue, :reason, :detail, :since, :settled, :handoff_state);
 
 -- name: rebase_hold
 UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
@@ -118,7 +119,7 @@ SELECT issue, kind, triggered_by, failures, continuations, interruptions, delay,
 FROM retries ORDER BY due_at, issue_id;
 
 -- name: all_holds
-SELECT issue, reason, detail, since, settled FROM holds ORDER BY since, issue_id;
+SELECT issue, reason, detail, since, settled, handoff_state FROM holds ORDER BY since, issue_id;
 
 -- name: all_sessions
 SELECT issue_id, sessions FROM sessions;
@@ -136,15 +137,15 @@ SELECT paused FROM daemon;
 -- name: run_position
 SELECT started_at, seq FROM runs WHERE run_id = :run_id;
 
+-- History is read from a file of an earlier version too, whose runs have fewer columns.
+
 -- name: history
-SELECT run_id, identifier, issue_id, failures, status, error_kind, error, turns, credits, tokens,
-  host, workspace, agent, started_at, finished_at
+SELECT *
 FROM runs WHERE (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 
 -- name: history_of_issue
-SELECT run_id, identifier, issue_id, failures, status, error_kind, error, turns, credits, tokens,
-  host, workspace, agent, started_at, finished_at
+SELECT *
 FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 

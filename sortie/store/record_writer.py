@@ -102,6 +102,7 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 detail=cut(detail),
                 since=at,
                 settled=int(record.settled),
+                handoff_state=record.handoff_state,
             )
         case ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
@@ -148,6 +149,7 @@ def _finish_run(database: Database, record: RecordExit, at: float, inherited: in
         turns=record.turns,
         credits=record.credits,
         tokens=record.tokens,
+        stopped_for=None if record.stopped_for is None else record.stopped_for.value,
         at=at,
         inherited=inherited,
     )

@@ -19,6 +19,7 @@ from sortie.model import (
     RunId,
     RunStatus,
     Sighting,
+    StopReason,
     StoreError,
     Streak,
     Trigger,
@@ -98,6 +99,7 @@ def stored_hold(row: Row) -> StoredHold:
         detail=row["detail"],
         since=row["since"],
         settled=bool(row["settled"]),
+        handoff_state=row["handoff_state"],
     )
 
 
@@ -119,6 +121,7 @@ def known_workspace(row: Row) -> KnownWorkspace:
 def history_row(row: Row) -> HistoryRow:
     """Read a row of history."""
     error_kind, finished_at = row["error_kind"], row["finished_at"]
+    stopped_for = row.get("stopped_for")
     return HistoryRow(
         run_id=RunId(row["run_id"]),
         issue=row["identifier"],
@@ -135,6 +138,7 @@ def history_row(row: Row) -> HistoryRow:
         agent=row["agent"],
         started_at=moment(row["started_at"]),
         finished_at=None if finished_at is None else moment(finished_at),
+        stopped_for=None if stopped_for is None else StopReason(stopped_for),
     )
 
 

@@ -140,15 +140,12 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "is_failure"),
-    [
-        ("the run was stopped: operator", False),
-        ("the run was stopped: terminal", False),
-        ("the run was stopped: killed by the kernel", True),
-        ("kiro was ended from outside by SIGKILL", True),
-    ],
+    ("stopped_for", "is_failure"),
+    [(StopReason.OPERATOR, False), (StopReason.TERMINAL, False), (None, True)],
 )
-def test_only_what_sortie_stopped_itself_is_no_failure(error: str, is_failure: bool) -> None:
+def test_only_what_sortie_stopped_itself_is_no_failure(
+    stopped_for: StopReason | None, is_failure: bool
+) -> None:
     """An agent that somebody else ended has failed, whatever it says of that."""
     failures = LastFailures(now)
     failures(
@@ -159,7 +156,8 @@ def test_only_what_sortie_stopped_itself_is_no_failure(error: str, is_failure: b
             turns=1,
             seconds=1.0,
             error_kind=ErrorKind.TURN_CANCELLED,
-            error=error,
+            error="the run was stopped: operator",
+            stopped_for=stopped_for,
         )
     )
 

@@ -34,7 +34,9 @@ class Start:
 
     async def recover(self, policy: Policy, *, program: bool = False) -> Memory:
         """Recover it under settings, with the agent's program there or not."""
-        held = rec.RecordHold(issue=issue(), reason=self.reason, detail=self.detail)
+        held = rec.RecordHold(
+            issue=issue(), reason=self.reason, detail=self.detail, handoff_state="Review"
+        )
         await self.store.commit([held], 0.0)
 
         async def has_program() -> bool:

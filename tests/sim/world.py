@@ -535,6 +535,7 @@ class World:
                     hold = self.disk.holds[issue_id]
                     assert (hold.reason, hold.detail) == (claim.reason, claim.detail)
                     assert (hold.issue, hold.settled) == (claim.issue, claim.settled)
+                    assert hold.handoff_state == claim.handoff_state
                 case Cleaning(busy=busy):
                     assert not busy or any(
                         isinstance(q.decision, do.CleanWorkspace)

@@ -76,7 +76,8 @@ class RunStopping(RunFact):
 
 @fact("run.finished", "info")
 class RunFinished(RunFact):
-    """A run is over, its processes are gone and ``after_run`` has run."""
+    """A run is over, its processes are gone and ``after_run`` has run; ``stopped_for`` is why
+    Sortie itself had it cancelled."""
 
     issue: Issue
     status: RunStatus
@@ -85,6 +86,7 @@ class RunFinished(RunFact):
     turns: int
     seconds: float
     credits: float | None = None
+    stopped_for: StopReason | None = None
 
     @property
     def level(self) -> Level:

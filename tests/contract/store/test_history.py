@@ -10,6 +10,7 @@ from sortie.model import (
     HoldReason,
     RunId,
     RunStatus,
+    StopReason,
     Streak,
 )
 from sortie.scheduler.records import RecordHold
@@ -108,6 +109,22 @@ async def test_a_text_from_outside_is_cut(store: Store) -> None:
     for kept in (row.error or "", held.detail):
         assert kept.startswith("could not do it: ")
         assert len(kept) <= TEXT_LIMIT
+
+
+async def test_history_tells_what_sortie_stopped_from_what_failed(store: Store) -> None:
+    """Two cancelled runs with one sentence are told apart by why they were stopped."""
+    sentence = "the run was stopped: operator"
+    for name, stopped_for in (("r1", StopReason.OPERATOR), ("r2", None)):
+        await store.commit([begin(name)], T0)
+        over = end(name, RunStatus.CANCELLED, error=sentence, stopped_for=stopped_for)
+        await store.commit([over], T0 + 1)
+
+    rows = await store.history()
+
+    assert [(row.run_id, row.stopped_for) for row in rows] == [
+        ("r2", None),
+        ("r1", StopReason.OPERATOR),
+    ]
 
 
 @pytest.mark.parametrize(("told", "kept"), [(None, 3), (0, 0), (5, 5)])

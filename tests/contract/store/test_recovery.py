@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sortie.model import (
     HoldReason,
     ProcessIdentity,
@@ -145,6 +147,22 @@ async def test_waits_and_holds_are_recovered_with_their_times(store: Store) -> N
             StoredHold(issue=C, reason=HoldReason.OPERATOR, detail="someone asked", since=T0 + 2),
         ),
     )
+
+
+async def test_a_hold_keeps_the_state_that_was_not_reached(store: Store) -> None:
+    """Another baseline changes nothing of that, and a later hold for another reason forgets it."""
+    failed = RecordHold(
+        issue=A, reason=HoldReason.HANDOFF_FAILED, detail="no", settled=False, handoff_state="Done?"
+    )
+
+    await store.commit([failed], T0)
+    await store.commit([replace(failed, settled=True, again=True, handoff_state=None)], T0 + 1)
+    kept = (await store.recover()).holds
+    await store.commit([RecordHold(issue=A, reason=HoldReason.OPERATOR, detail="x")], T0 + 2)
+    after = (await store.recover()).holds
+
+    assert [(hold.settled, hold.handoff_state) for hold in kept] == [(True, "Done?")]
+    assert [hold.handoff_state for hold in after] == [None]
 
 
 async def test_a_later_wait_or_hold_replaces_the_earlier(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sortie.model import HoldReason
 from sortie.scheduler import Policy
 from sortie.scheduler.claims import Held
-from sortie.scheduler.hold_repairs import repaired
+from sortie.scheduler.holds import repaired
 from tests.scheduler.driver import POLICY, issue
 
 BUDGET = replace(POLICY, max_sessions=2)
@@ -49,6 +49,6 @@ def test_a_start_ends_the_holds_whose_cause_is_repaired(
 ) -> None:
     """The settings and the program of now decide; what people or the agent said stands."""
     detail = "it could not be moved to Review: forbidden"
-    held = Held(issue=issue(), reason=reason, detail=detail, since=0.0)
+    held = Held(issue=issue(), reason=reason, detail=detail, since=0.0, handoff_state="Review")
 
     assert repaired(held, policy, 2, has_program=has_program) == ended_by

@@ -1,0 +1,118 @@
+"""Holds: how an issue is parked, and what lets it go.
+
+Rule: a hold is on record before it counts, and a new one is not settled until its issue was read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sortie.model import HoldReason, Issue
+from sortie.scheduler.claims import Held
+from sortie.scheduler.decisions import HoldOver, Refresh
+from sortie.scheduler.policy import Policy
+from sortie.scheduler.records import ForgetHold, RecordHold
+from sortie.scheduler.rules import CONFIGURATION_HOLDS
+from sortie.scheduler.state import SchedulerState
+
+_FOUND = "the agent's program is found"
+
+
+def hold(
+    state: SchedulerState,
+    issue: Issue,
+    reason: HoldReason,
+    detail: str,
+    now: float,
+    *,
+    handoff_state: str | None = None,
+) -> None:
+    """Park an issue, and have it read for a baseline; see Held for ``handoff_state``."""
+    held = Held(
+        issue=issue,
+        reason=reason,
+        detail=detail,
+        since=now,
+        asof=state.token,
+        settled=False,
+        handoff_state=handoff_state,
+    )
+    state.out.append(record_of(held))
+    park(state, held)
+
+
+def park(state: SchedulerState, held: Held) -> None:
+    """Take over a hold that is on record, and have its issue read for a baseline."""
+    state.claims[held.issue.id] = held
+    state.unsettled = True
+    if not state.draining:
+        state.out.append(Refresh(state.next_token(), frozenset({held.issue.id})))
+
+
+def record_of(held: Held) -> RecordHold:
+    """Return what must be on record of a hold."""
+    return RecordHold(
+        issue=held.issue,
+        reason=held.reason,
+        detail=held.detail,
+        settled=held.settled,
+        handoff_state=held.handoff_state,
+    )
+
+
+def settle_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
+    """Take what was read as the baseline of a hold."""
+    settled = state.claims[issue.id] = replace(claim, issue=issue, settled=True)
+    state.out.append(replace(record_of(settled), again=True))
+
+
+def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:
+    """Park an issue that had all its sessions."""
+    detail = f"it had {state.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
+    hold(state, issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
+
+
+def end_hold(state: SchedulerState, claim: Held, reason: str) -> None:
+    """Let an issue go that was parked, with a fresh budget."""
+    state.release(claim.issue.id)
+    state.out.append(ForgetHold(issue_id=claim.issue.id))
+    state.out.append(HoldOver(claim.issue, reason))
+    state.reset_sessions(claim.issue.id)
+    state.forget_crashes(claim.issue.id)
+
+
+def ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
+    """Tell whether other settings end a hold."""
+    if claim.reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
+        return new.max_sessions == 0 or new.max_sessions > old.max_sessions > 0
+    if claim.reason is HoldReason.HANDOFF_FAILED:
+        return old.handoff_state != new.handoff_state
+    return claim.reason in CONFIGURATION_HOLDS
+
+
+def program_appeared(state: SchedulerState) -> None:
+    """Let go what was held because the agent's program was missing."""
+    for claim in list(state.claims.values()):
+        if isinstance(claim, Held) and claim.reason is HoldReason.AGENT_NOT_FOUND:
+            end_hold(state, claim, _FOUND)
+
+
+def repaired(claim: Held, policy: Policy, sessions: int, *, has_program: bool) -> str | None:
+    """Say what ends a hold at a start of the daemon, None where nothing does.
+
+    ``policy`` is of the settings of now, ``sessions`` how many the issue had; ``has_program``
+    tells whether the agent's program was found.
+    """
+    match claim.reason:
+        case HoldReason.AGENT_NOT_FOUND:
+            return _FOUND if has_program else None
+        case reason if reason in CONFIGURATION_HOLDS:
+            return "the daemon was started anew"
+        case HoldReason.SESSION_BUDGET_EXHAUSTED:
+            spent = 0 < policy.max_sessions <= sessions
+            return None if spent else "agent.max_sessions allows more sessions now"
+        case HoldReason.HANDOFF_FAILED:
+            same = claim.handoff_state == policy.handoff_state
+            return None if same else "tracker.handoff_state is another now"
+        case _:
+            return None
