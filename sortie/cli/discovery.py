@@ -18,7 +18,7 @@ from sortie.cli.output import note
 from sortie.model import SortieError, WorkflowError
 
 if TYPE_CHECKING:
-    from sortie.config import Surroundings
+    from sortie.config import DecodeContext
     from sortie.daemon.endpoint_file import DaemonEndpoint
     from sortie.daemon.options import RunOptions
     from sortie.documents import Node
@@ -121,15 +121,15 @@ def _salvaged(options: RunOptions) -> str:
     from sortie.documents import Node
     from sortie.documents import Place as FilePlace
 
-    around = _surroundings(options)
+    context = _surroundings(options)
     here = FilePlace(source=str(options.workflow), line=1, column=1)
     written = _written(options)
     entries: dict[str, Node] = {} if written is None else {"db_path": written}
-    document = overlay(Node(value=entries, origin=here), around).document
+    document, _ = overlay(Node(value=entries, origin=here), context)
     node = document.at(("db_path",))
-    found = None if node is None else resolve(node, Lookup.PATH, around).node
+    found = None if node is None else resolve(node, Lookup.PATH, context).node
     if found is None or not isinstance(found.value, str):
-        return str(around.directory / ".sortie.db")
+        return str(context.directory / ".sortie.db")
     return found.value
 
 
@@ -154,13 +154,13 @@ def _written(options: RunOptions) -> Node | None:
     return None if alone is None else alone.at(("db_path",))
 
 
-def _surroundings(options: RunOptions) -> Surroundings:
-    from sortie.config import Surroundings
+def _surroundings(options: RunOptions) -> DecodeContext:
+    from sortie.config import DecodeContext
     from sortie.workflow.env_file import read_env_file
 
     lines = read_env_file(options.env_file).lines if options.env_file else {}
     home = os.path.expanduser("~")
-    return Surroundings(
+    return DecodeContext(
         path=str(options.workflow),
         directory=PurePosixPath(options.workflow.absolute().parent),
         identity="",

@@ -2,7 +2,7 @@
 
 from sortie.config.decode import SECTIONS, Decoded, decode
 from sortie.config.reload import keep_restart_only, needs_restart
-from sortie.config.schemas import BlockSchema, Override, Schemas, Surroundings, TrackerSchema
+from sortie.config.schemas import BlockSchema, DecodeContext, Override, Schemas, TrackerSchema
 from sortie.config.settings import (
     AgentSettings,
     Block,
@@ -24,6 +24,7 @@ __all__ = [
     "Block",
     "BlockSchema",
     "CommentSettings",
+    "DecodeContext",
     "Decoded",
     "Frozen",
     "HookSettings",
@@ -35,7 +36,6 @@ __all__ = [
     "Secret",
     "ServerSettings",
     "Settings",
-    "Surroundings",
     "TrackerSchema",
     "TrackerSettings",
     "WorkerSettings",

@@ -15,13 +15,13 @@ from sortie.config.fields import fields_of, is_secret, lookup_of, sections_of
 from sortie.config.messages import describe, explain, nearest
 from sortie.config.references import Resolved, resolve, unset, unset_warning
 from sortie.config.report import Report
-from sortie.config.schemas import Surroundings
+from sortie.config.schemas import DecodeContext
 from sortie.config.values import LARGEST
 from sortie.documents import Node, Path
 
 
 def decode_block(
-    path: Path, model: type[BaseModel], around: Surroundings, report: Report
+    path: Path, model: type[BaseModel], context: DecodeContext, report: Report
 ) -> BaseModel | None:
     """Decode the block at ``path`` and report every problem.
 
@@ -34,7 +34,7 @@ def decode_block(
     elif not isinstance(node.value, Mapping):
         report.error(node, path, f"needs a mapping, not {describe(node.value)}")
         node = replace(node, value={})
-    decoding = _Decoding(path=path, model=model, around=around, report=report, node=node)
+    decoding = _Decoding(path=path, model=model, context=context, report=report, node=node)
     decoding.drop_unknown_keys()
     decoding.look_up()
     report.replace(path, decoding.node)
@@ -47,7 +47,7 @@ def decode_block(
 class _Decoding:
     path: Path
     model: type[BaseModel]
-    around: Surroundings
+    context: DecodeContext
     report: Report
     node: Node
     unset: dict[Path, tuple[Node, list[str]]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Decoding:
             entry, lookup = self.node.entries().get(key), lookup_of(info)
             if entry is None or lookup is None:
                 continue
-            found = resolve(entry, lookup, self.around)
+            found = resolve(entry, lookup, self.context)
             self._tell(found, entry, (*self.path, key))
             if is_secret(info):
                 self.report.secret_variables += found.used

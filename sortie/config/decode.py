@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from sortie.config.blocks import decode_block
 from sortie.config.fields import sections_of
@@ -23,9 +23,9 @@ from sortie.config.rules import (
     tracker_findings,
     worker_findings,
 )
-from sortie.config.schemas import BlockSchema, Schemas, Surroundings, TrackerSchema
+from sortie.config.schemas import BlockSchema, DecodeContext, Schemas, TrackerSchema
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
-from sortie.config.values import HostPathText, PathText, Secret
+from sortie.config.values import HostPathText, PathText
 from sortie.documents import Node
 from sortie.model import Problem
 
@@ -64,7 +64,7 @@ SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
 """The blocks that every workflow file may have, by their keys."""
 
 
-def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded:
+def decode(document: Node, *, schemas: Schemas, context: DecodeContext) -> Decoded:
     """Decode a front matter and its overrides; find every problem; never raise.
 
     The problems are in the order of the file, those of overrides last.
@@ -74,30 +74,29 @@ def decode(document: Node, *, schemas: Schemas, around: Surroundings) -> Decoded
         return Decoded(settings=None, problems=(document.place.problem("", message),))
     report = Report(document)
     blocks = [schema.block_name for schema in schemas.blocks()]
-    overlaid = overlay(report.document, around, blocks)
-    report.document = overlaid.document
-    report.problems += overlaid.problems
-    settings = _decoded(report, schemas, around)
-    problems = sorted(report.problems, key=lambda p: (p.path != around.path, p.line, p.column))
+    report.document, problems_of_overrides = overlay(report.document, context, blocks)
+    report.problems += problems_of_overrides
+    settings = _decoded(report, schemas, context)
+    problems = sorted(report.problems, key=lambda p: (p.path != context.path, p.line, p.column))
     if settings is None or any(problem.severity == "error" for problem in problems):
         return Decoded(settings=None, problems=tuple(problems))
     return Decoded(settings=settings, problems=tuple(problems))
 
 
-def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings | None:
+def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settings | None:
     _warn_of_unknown_keys(report, schemas)
     drop_useless_limits(report)
     tracker = _chosen(report, schemas, "tracker", None)
     agent = _chosen(report, schemas, "agent", AgentSettings.model_fields["kind"].default)
     as_written = report.document
     parts: dict[str, Any] = {
-        name: decode_block((name,), model, around, report) for name, model in SECTIONS.items()
+        name: decode_block((name,), model, context, report) for name, model in SECTIONS.items()
     }
-    blocks = dict(_blocks(report, schemas.trackers, tracker, around))
+    blocks = dict(_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
-    blocks |= _blocks(report, schemas.agents, agent, around)
-    db_path = _db_path(report, around)
-    workspace, remote_root = _workspace(report, as_written, parts["workspace"], around)
+    blocks |= _blocks(report, schemas.agents, agent, context)
+    db_path = _db_path(report, context)
+    workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
     for finding in _findings(parts, tracker):
         _tell(report, finding)
     for schema in (tracker, agent):
@@ -109,17 +108,16 @@ def _decoded(report: Report, schemas: Schemas, around: Surroundings) -> Settings
         db_path=db_path,
         blocks=blocks,
         tracker_block=tracker.block_name,
-        agent_block=agent.block_name,
         remote_root=remote_root,
         secret_variables=tuple(sorted(secrets)),
-        secret_parts=tuple(_parts_of_secrets(secrets, around)),
+        secret_parts=tuple(_parts_of_secrets(secrets, context)),
     )
 
 
-def _parts_of_secrets(variables: Collection[str], around: Surroundings) -> Iterator[Secret]:
+def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Iterator[SecretStr]:
     for name in sorted(variables):
-        if len(text := around.lookup(name).strip()) >= _SECRET_PART:
-            yield Secret(text)
+        if len(text := context.lookup(name).strip()) >= _SECRET_PART:
+            yield SecretStr(text)
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
@@ -163,14 +161,14 @@ def _blocks(
     report: Report,
     schemas: Mapping[str, BlockSchema],
     chosen: BlockSchema | None,
-    around: Surroundings,
+    context: DecodeContext,
 ) -> Iterator[tuple[str, BaseModel]]:
     for schema in schemas.values():
         path = (schema.block_name,)
         if report.document.at(path) is None and schema is not chosen:
             block = _defaults(schema.model)
         else:
-            block = decode_block(path, schema.model, around, report)
+            block = decode_block(path, schema.model, context, report)
         if block is not None:
             yield schema.block_name, block
 
@@ -182,32 +180,32 @@ def _defaults(model: type[BaseModel]) -> BaseModel | None:
         return None
 
 
-def _db_path(report: Report, around: Surroundings) -> str:
+def _db_path(report: Report, context: DecodeContext) -> str:
     written = report.document.entries().get("db_path")
     entries = {} if written is None else {"db_path": written}
     alone = Report(Node(value=entries, origin=report.document.place))
-    paths = decode_block((), _WrittenPaths, around, alone)
+    paths = decode_block((), _WrittenPaths, context, alone)
     report.problems += alone.problems
     report.bad |= alone.bad
     given = paths.db_path if isinstance(paths, _WrittenPaths) else None
-    return given or str(around.directory / ".sortie.db")
+    return given or str(context.directory / ".sortie.db")
 
 
 def _workspace(
-    report: Report, document: Node, written: BaseModel | None, around: Surroundings
+    report: Report, document: Node, written: BaseModel | None, context: DecodeContext
 ) -> tuple[WorkspaceSettings | None, str]:
     """Return where workspaces are on this machine, and on hosts."""
     if isinstance(written, WrittenWorkspace) and written.root is not None:
-        remotely = decode_block(("workspace",), _WrittenRemotely, around, Report(document))
+        remotely = decode_block(("workspace",), _WrittenRemotely, context, Report(document))
         assert isinstance(remotely, _WrittenRemotely)  # it was good for this machine
         return WorkspaceSettings(root=written.root), remotely.root or written.root
-    path, state = ("workspace", "root"), around.state_directory()
+    path, state = ("workspace", "root"), context.state_directory()
     if state is None:
         if not report.is_bad(path):
             message = "has no default where HOME is not set; write the directory's whole path"
             report.error(report.nearest(path), path, message)
         return None, ""
-    digest = sha256(around.identity.encode("utf-8", "surrogateescape")).hexdigest()
+    digest = sha256(context.identity.encode("utf-8", "surrogateescape")).hexdigest()
     below = f"sortie/workspaces/{digest[:16]}"
     return WorkspaceSettings(root=str(state / below)), f"~/.local/state/{below}"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from sortie.config.values import Lookup, Secret
+from sortie.config.values import Lookup
 
 
 def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -57,7 +57,7 @@ def lookup_of(info: FieldInfo) -> Lookup | None:
 
 def is_secret(info: FieldInfo) -> bool:
     """Tell whether a field's value must not be shown."""
-    return Secret in parts_of(info)
+    return SecretStr in parts_of(info)
 
 
 def is_list(info: FieldInfo) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from pydantic.fields import FieldInfo
 
@@ -18,10 +17,11 @@ from sortie.config.fields import (
 )
 from sortie.config.messages import misspelt, nearest
 from sortie.config.references import names_in
-from sortie.config.schemas import Override, Surroundings
+from sortie.config.schemas import DecodeContext, Override
 from sortie.config.settings import Settings
 from sortie.documents import Node, Place, Scalar
 from sortie.model import Problem
+from sortie.model.texts import UNUSABLE
 
 _SECTIONS = {
     name: model
@@ -58,40 +58,35 @@ TARGETS: Mapping[str, tuple[tuple[str, ...], FieldInfo]] = _targets()
 """Which setting each override of the environment sets."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overlaid:
-    """The front matter with the overrides in it, and what is odd about them."""
+def overlay(
+    document: Node, context: DecodeContext, blocks: Collection[str] = ()
+) -> tuple[Node, tuple[Problem, ...]]:
+    """Return the front matter with the overrides in it, and what is odd about them.
 
-    document: Node
-    problems: tuple[Problem, ...]
-
-
-def overlay(document: Node, around: Surroundings, blocks: Collection[str] = ()) -> Overlaid:
-    """Set every overridden key; an empty value overrides nothing.
-
+    An empty value overrides nothing.
     ``blocks`` are the names of the adapters' blocks.
     """
     problems: list[Problem] = []
-    for override, path, info in _overrides(around):
+    for override, path, info in _overrides(context):
         if not override.text.strip():
             continue
-        if unusable := re.search("[\x00\ud800-\udfff]", override.text):
+        if unusable := UNUSABLE.search(override.text):
             what = "a NUL character" if unusable[0] == "\x00" else "bytes that are no UTF-8"
             problems.append(override.place.problem(".".join(path), f"contains {what}"))
             continue
         document = _put(document, path, _node(override, info))
-    problems += _unknown(around, blocks, frozenset(_referred(document)))
-    return Overlaid(document=document, problems=tuple(problems))
+    problems += _unknown(context, blocks, frozenset(_referred(document)))
+    return document, tuple(problems)
 
 
-def _overrides(around: Surroundings) -> Iterator[tuple[Override, tuple[str, ...], FieldInfo]]:
+def _overrides(context: DecodeContext) -> Iterator[tuple[Override, tuple[str, ...], FieldInfo]]:
     for name, (path, info) in TARGETS.items():
-        if around.env.get(name):
+        if context.env.get(name):
             place = Place(source="environment", name=name)
-            yield Override(text=around.env[name], place=place), path, info
-        elif name in around.env_file:
-            yield around.env_file[name], path, info
-    for dotted, text in around.flags.items():
+            yield Override(text=context.env[name], place=place), path, info
+        elif name in context.env_file:
+            yield context.env_file[name], path, info
+    for dotted, text in context.flags.items():
         section, _, key = dotted.partition(".")
         model = sections_of(Settings)[section]
         place = Place(source="command line", name=dotted)
@@ -124,12 +119,12 @@ def _put(document: Node, path: tuple[str, ...], leaf: Node) -> Node:
 
 
 def _unknown(
-    around: Surroundings, blocks: Collection[str], referred: Collection[str]
+    context: DecodeContext, blocks: Collection[str], referred: Collection[str]
 ) -> Iterator[Problem]:
     known = {*TARGETS, *_INHERITED, *referred}
     sections = {name.upper() for name in (*sections_of(Settings), *blocks)}
-    places = {name: line.place for name, line in around.env_file.items()}
-    places |= {name: Place(source="environment", name=name) for name in around.env}
+    places = {name: line.place for name, line in context.env_file.items()}
+    places |= {name: Place(source="environment", name=name) for name in context.env}
     for name, place in sorted(places.items()):
         if name.startswith("SORTIE_") and name not in known:
             section = name.removeprefix("SORTIE_").split("_", 1)[0]

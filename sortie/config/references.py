@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
-from sortie.config.schemas import Surroundings
+from sortie.config.schemas import DecodeContext
 from sortie.config.values import Lookup
 from sortie.documents import Node
+from sortie.model.texts import UNUSABLE
 
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
-_UNUSABLE = re.compile("[\ud800-\udfff]")  # what the environment has for bytes of no UTF-8
 
 
 @dataclass(slots=True)
@@ -35,14 +35,14 @@ def names_in(text: str) -> list[str]:
     return [found[1] or found[2] for found in _REFERENCE.finditer(text)]
 
 
-def resolve(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
+def resolve(node: Node, lookup: Lookup, context: DecodeContext) -> Resolved:
     """Look up the references of a setting, or of each item of a list of settings."""
     if not isinstance(node.value, tuple):
-        return _resolve_text(node, lookup, around)
+        return _resolve_text(node, lookup, context)
     result = Resolved(node)
     kept = []
     for item in node.value:
-        found = _resolve_text(item, lookup, around)
+        found = _resolve_text(item, lookup, context)
         result.used += found.used
         result.wrong += found.wrong
         result.warnings += found.warnings
@@ -65,11 +65,11 @@ def unset_warning(names: Sequence[str], what: str = "key") -> str:
     return f"{unset(names)}, so the {what} counts as missing"
 
 
-def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
+def _resolve_text(node: Node, lookup: Lookup, context: DecodeContext) -> Resolved:
     if not isinstance(node.value, str):
         return Resolved(node)
     if node.place.is_override:
-        return _finished(Resolved(node), lookup, around)
+        return _finished(Resolved(node), lookup, context)
     text = node.value
     names = names_in(text)
     whole = _REFERENCE.fullmatch(text) is not None
@@ -78,12 +78,12 @@ def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
         return Resolved(None, wrong=[(node, message)])
     result = Resolved(node)
     if whole or (names and lookup is Lookup.ANYWHERE):
-        values = {name: around.lookup(name) for name in names}
+        values = {name: context.lookup(name) for name in names}
         result.used = names
         result.unset = [name for name in values if not values[name]]
         if result.unset:
             return replace(result, node=None)
-        if any(_UNUSABLE.search(value) for value in values.values()):
+        if any(UNUSABLE.search(value) for value in values.values()):
             message = f"{text} holds bytes that are no UTF-8"
             return replace(result, node=None, wrong=[(node, message)])
         text = _REFERENCE.sub(lambda found: values[found[1] or found[2]], text)
@@ -91,19 +91,19 @@ def _resolve_text(node: Node, lookup: Lookup, around: Surroundings) -> Resolved:
     elif names:
         message = f"${names[0]} is taken as it stands: only a whole value can be a reference"
         result.warnings.append((node, message))
-    return _finished(result, lookup, around)
+    return _finished(result, lookup, context)
 
 
-def _finished(result: Resolved, lookup: Lookup, around: Surroundings) -> Resolved:
+def _finished(result: Resolved, lookup: Lookup, context: DecodeContext) -> Resolved:
     assert result.node is not None
     text = str(result.node.value)
     if lookup is Lookup.HOST_PATH and (text == "~" or text.startswith("~/")):
         return result
     is_path = lookup in (Lookup.PATH, Lookup.HOST_PATH)
-    return _as_path(result, around) if is_path else result
+    return _as_path(result, context) if is_path else result
 
 
-def _as_path(result: Resolved, around: Surroundings) -> Resolved:
+def _as_path(result: Resolved, context: DecodeContext) -> Resolved:
     assert result.node is not None
     text = str(result.node.value)
     if not text.strip():
@@ -113,8 +113,8 @@ def _as_path(result: Resolved, around: Surroundings) -> Resolved:
         if user != "~":
             message = f"needs a path; only ~ is expanded, not {user}"
             return replace(result, node=None, wrong=[(result.node, message)])
-        if not around.home:
+        if not context.home:
             message = "begins with ~, but HOME is not set; write the whole path"
             return replace(result, node=None, wrong=[(result.node, message)])
-        text = str(PurePosixPath(around.home, rest.lstrip("/")))
-    return replace(result, node=replace(result.node, value=str(around.directory / text)))
+        text = str(PurePosixPath(context.home, rest.lstrip("/")))
+    return replace(result, node=replace(result.node, value=str(context.directory / text)))

@@ -64,7 +64,7 @@ class Override:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class DecodeContext:
     """Where a WORKFLOW.md stands, and what is around it.
 
     ``path`` is how the file is named in problems; ``directory`` is absolute; ``identity`` tells

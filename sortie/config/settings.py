@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from sortie.config.values import (
     Blocks,
@@ -145,8 +145,8 @@ class HistorySettings(Block):
 class Settings(Block):
     """All that a WORKFLOW.md and its overrides say, but for the prompt.
 
-    ``db_path`` and ``workspace.root`` are absolute. ``tracker_block`` and ``agent_block`` name
-    the blocks of the chosen adapters. ``secret_variables`` are the environment variables that
+    ``db_path`` and ``workspace.root`` are absolute. ``tracker_block`` names
+    the block of the chosen tracker. ``secret_variables`` are the environment variables that
     hold secrets of tracker and server; agents and hooks must not inherit them. ``secret_parts``
     are the texts of those from which a longer secret was put together. ``remote_root`` is
     ``workspace.root`` on SSH hosts, where ``~`` is the home directory of who logs in.
@@ -164,10 +164,9 @@ class Settings(Block):
     db_path: PathText
     blocks: Blocks = Frozen()
     tracker_block: str = ""
-    agent_block: str = ""
     remote_root: str = ""
     secret_variables: tuple[str, ...] = ()
-    secret_parts: tuple[Secret, ...] = ()
+    secret_parts: tuple[SecretStr, ...] = ()
 
     def block(self, name: str) -> BaseModel:
         """Return the block of an adapter, its defaults where WORKFLOW.md has none.

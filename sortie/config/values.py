@@ -12,14 +12,15 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PlainSerializer,
+    SecretStr,
     SerializeAsAny,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from sortie.model.secrets import SHORTEST_SECRET
+from sortie.model.texts import NOT_ON_A_LINE
 
 V = TypeVar("V")
 
@@ -27,55 +28,17 @@ LARGEST = 10**15
 """No number in a WORKFLOW.md may exceed this; in milliseconds it is some 30,000 years."""
 
 
-class Secret:
-    """A text that must not be shown: it prints, formats and serializes as ``***``.
-
-    A setting refuses one that is shorter than SHORTEST_SECRET.
-    """
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """Return the text itself; keep it out of logs, errors and command lines."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, _source: Any, _handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from_text = core_schema.no_info_after_validator_function(
-            _secret_of, core_schema.str_schema()
-        )
-        return core_schema.json_or_python_schema(
-            json_schema=from_text,
-            python_schema=core_schema.union_schema(
-                [core_schema.is_instance_schema(cls), from_text]
-            ),
-            serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda _secret: "***", when_used="always"
-            ),
-        )
-
-
-def _secret_of(text: str) -> Secret:
-    if len(text.strip()) < SHORTEST_SECRET:
+def _long_enough(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value().strip()) < SHORTEST_SECRET:
         raise ValueError(
             f"needs a secret of at least {SHORTEST_SECRET} characters; wherever its text stands, "
             "also inside other words, it is hidden"
         )
-    return Secret(text)
+    return secret
+
+
+Secret = Annotated[SecretStr, AfterValidator(_long_enough)]
+"""A text that must not be shown: it prints, formats and serializes as asterisks."""
 
 
 class Lookup(Enum):
@@ -110,7 +73,7 @@ def _is_whole(value: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Shaped(BeforeValidator):
+class CheckWithSchema(BeforeValidator):
     """A check that tells a JSON Schema, too, what it accepts."""
 
     shape: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -139,7 +102,7 @@ def whole(minimum: int, maximum: int = LARGEST) -> BeforeValidator:
             raise needs(f"a whole number {bounds}")
         return value
 
-    return Shaped(check, shape=_numbers(minimum, maximum))
+    return CheckWithSchema(check, shape=_numbers(minimum, maximum))
 
 
 def milliseconds(minimum: int = -LARGEST, maximum: int = LARGEST) -> BeforeValidator:
@@ -153,7 +116,7 @@ def milliseconds(minimum: int = -LARGEST, maximum: int = LARGEST) -> BeforeValid
             raise needs(f"a whole number of milliseconds{bounds}")
         return float(value) / 1000
 
-    return Shaped(check, shape=_numbers(minimum, maximum))
+    return CheckWithSchema(check, shape=_numbers(minimum, maximum))
 
 
 def _not_blank(text: str) -> str:
@@ -162,11 +125,8 @@ def _not_blank(text: str) -> str:
     return text
 
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
 def _line(text: str) -> str:
-    if _CONTROL.search(text):
+    if NOT_ON_A_LINE.search(text):
         raise needs("a text on one line")
     return _not_blank(text).strip()
 
@@ -237,7 +197,7 @@ def choice(*accepted: str) -> BeforeValidator:
             raise needs(f"{words} or {accepted[-1]}")
         return value
 
-    return Shaped(check, shape={"type": "string", "enum": list(accepted)})
+    return CheckWithSchema(check, shape={"type": "string", "enum": list(accepted)})
 
 
 class Frozen(Mapping[str, V]):

@@ -64,7 +64,7 @@ def run_daemon(options: RunOptions) -> int:
     workflow = load_workflow(options)
     settings = workflow.settings
     given = settings.server.auth_token
-    token = given.reveal() if given is not None else secrets.token_urlsafe(32)
+    token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
     configure(
         settings.logging.level,
         settings.logging.format,

@@ -31,7 +31,7 @@ from sortie.workspaces import Secrets, Workspaces, helper_env
 def secrets_of(settings: Settings) -> Secrets:
     """Return what agents, hooks and logs must not see."""
     known = (settings.tracker.api_key, settings.server.auth_token, *settings.secret_parts)
-    values = frozenset(secret.reveal() for secret in known if secret is not None)
+    values = frozenset(secret.get_secret_value() for secret in known if secret is not None)
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 

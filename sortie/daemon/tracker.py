@@ -100,7 +100,7 @@ def _context(
         states=states_of(settings),
         progress=progress,
         endpoint=settings.endpoint or defaults.get("endpoint"),
-        api_key=api_key.reveal() if api_key is not None else defaults.get("api_key"),
+        api_key=api_key.get_secret_value() if api_key is not None else defaults.get("api_key"),
         project=settings.project or defaults.get("project"),
         query_filter=settings.query_filter or defaults.get("query_filter"),
     )

@@ -22,12 +22,12 @@ from sortie.documents.places import Duplicate, Fault, Place, Text
 from sortie.documents.scalars import resolve_scalar
 from sortie.documents.tree import Node, Scalar, dotted
 from sortie.documents.yaml_errors import explained, out_of_range
+from sortie.model.texts import UNUSABLE
 
 ALIASED_CHARACTERS = 100_000
 """Characters that the aliases of one document may stand for, all together."""
 
 _FAST_PARSER = yaml.cyaml.CParser if yaml.__with_libyaml__ else yaml.SafeLoader
-_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OLD_BREAKS = "\x85\u2028\u2029"  # line ends in YAML 1.1, which both parsers are of; not in 1.2
 
@@ -184,7 +184,7 @@ class _Builder:
         text = event.value.translate(self._originals) if self._originals else event.value
         if self._rules.strict:
             self._check_tag(event)
-            if _UNUSABLE.search(text):
+            if UNUSABLE.search(text):
                 self._refuse(event, "holds an escape for a character that no text may hold")
                 text = ""
         start = self._offset + event.start_mark.index

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+
+from sortie.model.texts import UNUSABLE
 
 WHOAMI = ("whoami",)
 
 PROMPT_ARGUMENT_LIMIT = 96 * 1024
 """Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
-
-_UNPASSABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def chat(options: ChatOptions, prompt: str, *, resume: bool) -> Invocation:
         arguments.append("--trust-all-tools")
     else:
         arguments.append("--trust-tools=" + ",".join(options.trust_tools))
-    encoded = _UNPASSABLE.sub("\ufffd", prompt).encode()
+    encoded = UNUSABLE.sub("\ufffd", prompt).encode()
     if len(encoded) > PROMPT_ARGUMENT_LIMIT:
         return Invocation(arguments=tuple(arguments), stdin=encoded)
     if encoded.startswith(b"-"):

@@ -1,6 +1,17 @@
-"""Texts that come from outside, cut to what a person reads."""
+"""Texts that come from outside: which characters to take, and how much of them to show."""
 
 from __future__ import annotations
+
+import re
+
+UNUSABLE = re.compile("[\x00\ud800-\udfff]")
+"""Characters that no process can be handed and no file can hold: NUL and lone surrogates."""
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that could steer a terminal, or are unusable; tabs and line feeds are neither."""
+
+NOT_ON_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters that a name on one line cannot have: control characters, line ends, unusable ones."""
 
 TEXT_LIMIT = 4096
 """Characters of a message that are kept: in an error, a record and a log line."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sortie.config import Schemas, Settings, Surroundings, decode
+from sortie.config import DecodeContext, Schemas, Settings, decode
 from sortie.documents import Node, Place
 from sortie.model import Problem, WorkflowError
 from sortie.workflow.compiler import check_prompt
@@ -49,7 +49,7 @@ def load(
     """
     source = str(path)
     lines = EnvFile(lines={}, problems=()) if env_file is None else read_env_file(env_file)
-    around = _surroundings(path, env, lines, flags or {})
+    context = _surroundings(path, env, lines, flags or {})
     try:
         text = read_text(path, source, content)
         parts = split_workflow(text, source)
@@ -60,11 +60,11 @@ def load(
     problems = [*parts.problems, *lines.problems]
     settings = None
     if parts.document is not None:
-        decoded = decode(parts.document, schemas=schemas, around=around)
+        decoded = decode(parts.document, schemas=schemas, context=context)
         settings = decoded.settings
         problems += decoded.problems
         if settings is not None:
-            problems += _about_root(settings, parts.document, around)
+            problems += _about_root(settings, parts.document, context)
     if parts.prompt_line:
         problems += check_prompt(prompt)
     problems.sort(key=lambda problem: (problem.path != source, problem.line, problem.column))
@@ -74,13 +74,13 @@ def load(
     return Workflow(path=path.absolute(), settings=settings, prompt=prompt, warnings=shown)
 
 
-def _about_root(settings: Settings, document: Node, around: Surroundings) -> Iterator[Problem]:
+def _about_root(settings: Settings, document: Node, context: DecodeContext) -> Iterator[Problem]:
     """Yield a warning where workspaces on this machine would lie inside a git work tree."""
     if settings.worker.ssh_hosts:
         return
     top = work_tree_around(Path(settings.workspace.root))
     if top is not None:
-        if around.lookup(_ROOT_VARIABLE):
+        if context.lookup(_ROOT_VARIABLE):
             place = Place(source="environment", name=_ROOT_VARIABLE)
         else:
             place = (document.at(("workspace", "root")) or document).place
@@ -93,11 +93,11 @@ def _about_root(settings: Settings, document: Node, around: Surroundings) -> Ite
 
 def _surroundings(
     path: Path, env: Mapping[str, str], lines: EnvFile, flags: Mapping[str, str]
-) -> Surroundings:
+) -> DecodeContext:
     absolute = path.absolute()
     # The link itself is not resolved: what a mounted configuration links to changes with it.
     identity = os.path.join(os.path.realpath(absolute.parent), absolute.name)
-    return Surroundings(
+    return DecodeContext(
         path=str(path),
         directory=PurePosixPath(absolute.parent),
         identity=identity,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from _thread import start_new_thread
@@ -17,6 +16,7 @@ from jinja2.exceptions import TemplateError as JinjaError
 from jinja2.exceptions import TemplateSyntaxError
 
 from sortie.model import TemplateError
+from sortie.model.texts import UNUSABLE
 from sortie.resources import Shortage, patiently, run_in_thread, shortage_behind
 from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
@@ -48,8 +48,6 @@ _RUNNING = threading.BoundedSemaphore(8)
 # One more waits for each: they are never more than this, and each ends in time.
 _WAITING: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("prompt renderings")
 
-_UNUSABLE = re.compile("[\x00\ud800-\udfff]")
-
 
 async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER_SECONDS) -> str:
     """Return the prompt of a turn. Raises TemplateError with the line of the file, and Shortage.
@@ -65,7 +63,7 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
     bounded = partial(_bounded, prompt, context, seconds)
     text = await patiently(lambda: run_in_thread(bounded, abandon_on_cancel=True, limiter=limiter))
     if text.strip():
-        return _UNUSABLE.sub("\ufffd", text)
+        return UNUSABLE.sub("\ufffd", text)
     if context.is_continuation:
         return CONTINUATION_PROMPT
     raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: came out empty for the first turn")

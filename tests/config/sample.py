@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from sortie.config import (
     BlockSchema,
+    DecodeContext,
     Decoded,
     Override,
     PathText,
     Schemas,
     Secret,
     Settings,
-    Surroundings,
     TrackerSchema,
     decode,
 )
@@ -95,13 +95,13 @@ def around(
     home: str = "/home/me",
     env_file: Mapping[str, str] | None = None,
     flags: Mapping[str, str] | None = None,
-) -> Surroundings:
+) -> DecodeContext:
     """Return surroundings of ``/srv/WORKFLOW.md``, called ``W`` in problems."""
     lines = {
         name: Override(text=text, place=Place(source="E", line=number, column=1, name=name))
         for number, (name, text) in enumerate((env_file or {}).items(), 1)
     }
-    return Surroundings(
+    return DecodeContext(
         path="W",
         directory=PurePosixPath("/srv"),
         identity="/srv/WORKFLOW.md",
@@ -134,17 +134,17 @@ def _lifted(node: Node) -> Node:
     return replace(node, value=value, origin=up(node.place), key=key)
 
 
-def decoded(front_matter: str, surroundings: Surroundings | None = None) -> Decoded:
+def decoded(front_matter: str, surroundings: DecodeContext | None = None) -> Decoded:
     """Decode a front matter in these surroundings."""
-    return decode(tree(front_matter), schemas=SCHEMAS, around=surroundings or around())
+    return decode(tree(front_matter), schemas=SCHEMAS, context=surroundings or around())
 
 
-def findings(front_matter: str, surroundings: Surroundings | None = None) -> list[str]:
+def findings(front_matter: str, surroundings: DecodeContext | None = None) -> list[str]:
     """Return all problems as text."""
     return [str(problem) for problem in decoded(front_matter, surroundings).problems]
 
 
-def settings_of(front_matter: str, surroundings: Surroundings | None = None) -> Settings:
+def settings_of(front_matter: str, surroundings: DecodeContext | None = None) -> Settings:
     """Return the settings of a front matter that has no error."""
     result = decoded(front_matter, surroundings)
     assert result.settings is not None, result.problems

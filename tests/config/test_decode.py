@@ -70,7 +70,6 @@ def test_defaults_are_those_of_the_contract() -> None:
         "history": {"keep_days": 0},
         "db_path": "/srv/.sortie.db",
         "tracker_block": "file",
-        "agent_block": "robot",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",
         "secret_variables": ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY"),
         "secret_parts": (),
@@ -442,7 +441,7 @@ def test_a_tree_without_places_of_keys_is_decoded_too() -> None:
     entry = Node(value={"nope": Node(value=1, origin=place)}, origin=place)
     document = Node(value={"polling": entry, "odd": entry}, origin=place)
 
-    result = decode(document, schemas=SCHEMAS, around=around())
+    result = decode(document, schemas=SCHEMAS, context=around())
 
     assert [p.key for p in result.problems if p.line == 7 and p.column == 3][:3] == [
         "odd",

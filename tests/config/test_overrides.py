@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
-from sortie.config import Secret
 from sortie.config.overrides import TARGETS
 from tests.config.sample import GOOD, around, decoded, findings, settings_of
 
@@ -56,8 +56,8 @@ def test_overrides_have_their_types_and_are_literal() -> None:
     assert agent.status_instructions is False
     assert tracker.active_states == ("Todo", "In Progress")
     assert tracker.comments.on_dispatch is True
-    assert (tracker.project, tracker.api_key) == ("$A", Secret("key-$A"))
-    assert (server.auth_token, server.port_given) == (Secret("token-$A"), True)
+    assert (tracker.project, tracker.api_key) == ("$A", SecretStr("key-$A"))
+    assert (server.auth_token, server.port_given) == (SecretStr("token-$A"), True)
     assert (settings.workspace.root, settings.db_path) == ("/home/me/w", "/srv/x/$A")
 
 

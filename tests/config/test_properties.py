@@ -53,7 +53,7 @@ environments = st.dictionaries(st.sampled_from([*TARGETS, "A", "SORTIE_AGENT_X"]
 @given(documents, environments)
 def test_decoding_never_raises(document: object, env: dict[str, str]) -> None:
     """Whatever is written, there are either settings or errors, and never both or neither."""
-    result = decode(node(document), schemas=SCHEMAS, around=around(env))
+    result = decode(node(document), schemas=SCHEMAS, context=around(env))
 
     errors = [problem for problem in result.problems if problem.severity == "error"]
     assert (result.settings is None) == bool(errors)
@@ -67,7 +67,7 @@ def test_secrets_are_never_shown(document: dict[str, dict[str, object]]) -> None
     document.setdefault("tracker", {})["api_key"] = secret
     document.setdefault("server", {})["auth_token"] = secret
 
-    result = decode(node(document), schemas=SCHEMAS, around=around())
+    result = decode(node(document), schemas=SCHEMAS, context=around())
 
     assert secret not in "".join(map(str, result.problems))
     assert secret not in repr(result.settings)

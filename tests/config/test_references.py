@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import SecretStr
 
-from sortie.config import Secret
 from tests.config.sample import GOOD, Files, around, decoded, findings, settings_of
 
 
@@ -35,16 +35,16 @@ robot: {trust: [$A]}
 
     tracker = settings.tracker
     assert (tracker.endpoint, tracker.project, tracker.query_filter) == ("alpha", "beta", "$A")
-    assert tracker.api_key == Secret("x-alpha-beta$")
+    assert tracker.api_key == SecretStr("x-alpha-beta$")
     assert tracker.active_states == ("alpha", "Todo")
     assert (tracker.in_progress_state, tracker.handoff_state) == ("alpha", "beta")
     assert tracker.required_labels == ("$A",)
     assert settings.block("file") == Files(
-        path="/data/root", others=("/srv/rel", "/home/me"), password=Secret("$A-word")
+        path="/data/root", others=("/srv/rel", "/home/me"), password=SecretStr("$A-word")
     )
     assert settings.workspace.root == "/home/me/w"
     assert settings.remote_root == "~/w"
-    assert settings.server.auth_token == Secret("alpha")
+    assert settings.server.auth_token == SecretStr("alpha")
     assert settings.server.host == "$A"
     assert settings.db_path == "/srv/rel"
     assert settings.secret_variables == (
@@ -216,5 +216,5 @@ def test_what_a_secret_is_put_together_from_is_secret_too() -> None:
 
     settings = settings_of(front_matter, around({"NAME": "someone", "TOKEN": "correct horse"}))
 
-    assert settings.tracker.api_key == Secret("someone:correct horse")
-    assert settings.secret_parts == (Secret("correct horse"),)
+    assert settings.tracker.api_key == SecretStr("someone:correct horse")
+    assert settings.secret_parts == (SecretStr("correct horse"),)

@@ -243,7 +243,7 @@ tracker:
 def test_a_tracker_says_which_keys_it_needs_and_knows(keys: str, found: list[str]) -> None:
     """What is missing is told where the block stands, once; what means nothing is a warning."""
     result = decode(
-        tree(HUB_WORKFLOW.format(keys=keys)), schemas=HUB, around=around({"KEY": "hunter2hunter2"})
+        tree(HUB_WORKFLOW.format(keys=keys)), schemas=HUB, context=around({"KEY": "hunter2hunter2"})
     )
 
     assert [str(problem) for problem in result.problems] == found

@@ -31,7 +31,6 @@ KEYS = {word(row["key"]): row for row in table(TEXT, "key")}
 INTERNAL = {
     "blocks",
     "tracker_block",
-    "agent_block",
     "secret_variables",
     "secret_parts",
     "remote_root",
@@ -91,7 +90,6 @@ def settings() -> Settings:
         db_path="/d",
         blocks=blocks,
         tracker_block="file",
-        agent_block="kiro",
     )
 
 

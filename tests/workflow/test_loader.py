@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from sortie.config import Secret
 from sortie.model import WorkflowError
 from sortie.workflow import Prompt, Workflow, load
 from tests.config.sample import SCHEMAS
@@ -297,7 +297,7 @@ def test_the_env_file_comes_between(tmp_path: Path) -> None:
 
     settings = workflow.settings
     assert settings.tracker.active_states == ("A", "B")
-    assert settings.tracker.api_key == Secret("a key")
+    assert settings.tracker.api_key == SecretStr("a key")
     assert (settings.agent.max_turns, settings.agent.max_sessions) == (2, 4)
     assert (settings.server.port, settings.server.port_given) == (0, True)
     assert workflow.warnings == ()

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 from sortie.documents import Fault, Node
 from sortie.model import Blocker, Comment, Issue, IssueId
+from sortie.model.texts import CONTROL, NOT_ON_A_LINE
 
 NAME_LIMIT = 255
 """Characters of an id, identifier, state, label and other name."""
@@ -26,8 +27,6 @@ _TIME = re.compile(
     r"(?:(?:[Tt]|[ \t]+)(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)[ \t]*([Zz]|[-+]\d{2}(?::?\d{2})?)?)?"
 )
 _BREAK = re.compile(r"\r\n?")
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_NOT_IN_A_NAME = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def issue_of(root: Node, *, stem: str | None, body: str | None) -> Issue:
@@ -73,17 +72,17 @@ def id_of(root: Node | None, stem: str | None) -> IssueId | None:
 
 def harmless(text: str) -> str:
     """Return a text with LF line ends, control characters other than tabs made visible."""
-    return _CONTROL.sub("\ufffd", _BREAK.sub("\n", text))
+    return CONTROL.sub("\ufffd", _BREAK.sub("\n", text))
 
 
 def one_line(text: str) -> str:
     """Return a text on one line, control characters and line ends made visible."""
-    return _NOT_IN_A_NAME.sub("\ufffd", text)
+    return NOT_ON_A_LINE.sub("\ufffd", text)
 
 
 def is_name(text: str) -> bool:
     """Tell whether a text can be the name of a state."""
-    return bool(text.strip()) and len(text) <= NAME_LIMIT and not _NOT_IN_A_NAME.search(text)
+    return bool(text.strip()) and len(text) <= NAME_LIMIT and not NOT_ON_A_LINE.search(text)
 
 
 def _identities(root: Node, stem: str | None) -> tuple[str, str]:
@@ -132,7 +131,7 @@ def _checked(text: str, node: Node, key: str, limit: int = NAME_LIMIT) -> str | 
     name = text.strip()
     if len(name) > limit:
         raise Fault(node.place, f"longer than {limit} characters", key)
-    found = _NOT_IN_A_NAME.search(name)
+    found = NOT_ON_A_LINE.search(name)
     if found:
         code = f"U+{ord(found.group()):04X}"
         raise Fault(node.place, f"must be one line without control characters, found {code}", key)
