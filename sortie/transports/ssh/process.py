@@ -43,8 +43,8 @@ _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
 _SHOWN = 500  # bytes of what a login says before our script
 
-OpenStdin = Callable[[str], Awaitable[Channel]]
-"""Opens a channel to the FIFO of that name on the host."""
+Connect = Callable[[str], Awaitable[RemoteStdin]]
+"""Opens the other end of the FIFO of that name on the host."""
 
 Finish = Callable[[Born, bool], Awaitable[list[int]]]
 """Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
@@ -60,7 +60,7 @@ class SshProcess:
         dialogue: Dialogue,
         channel: Channel,
         finish: Finish,
-        open_stdin: OpenStdin,
+        connect: Connect,
         hurry: trio.Event,
         lingering: Lingering,
     ) -> None:
@@ -69,7 +69,7 @@ class SshProcess:
         self._dialogue = dialogue
         self._channel = channel
         self._finish = finish
-        self._open_stdin = open_stdin
+        self._connect = connect
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
         self._lingering = lingering
@@ -137,7 +137,7 @@ class SshProcess:
             self._channel.beat(bounds.beat)
         elif self._launch.command.stdin is Stdin.PIPE:
             fifo = await self._expect("pipe", bounds.start)
-            self._stdin = RemoteStdin(await self._open_stdin(fifo), self._channel)
+            self._stdin = await self._connect(fifo)
         await self._expect("started", bounds.start)
         return True
 

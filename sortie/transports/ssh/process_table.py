@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 
-import trio
-
-from sortie.model import HostError, HostTrouble, TransportError
+from sortie.model import TransportError
 from sortie.transports.rank import FIRST
-from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.launch import nonsense, silent_shell
-from sortie.transports.ssh.login_limit import starting
+from sortie.transports.ssh.launch import nonsense
 from sortie.transports.ssh.ownership import Seen, read_census
-from sortie.transports.ssh.scripts import SHELL, looking_script
-from sortie.transports.ssh.words import Words, numbers_in
+from sortie.transports.ssh.scripts import looking_script
+from sortie.transports.ssh.shell import Conversation, Shell
+from sortie.transports.ssh.words import numbers_in
 
 _COOKIE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
@@ -28,16 +24,11 @@ _MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred th
 class Lookout:
     """Sees and signals the processes of one host; ``me`` is the shell that does it there."""
 
-    def __init__(
-        self, host: str, channel: Channel, chunks: AsyncIterator[tuple[int, bytes]], nonce: str
-    ) -> None:
+    def __init__(self, host: str, conversation: Conversation) -> None:
         self.me = 0
         self._host = host
-        self._channel = channel
-        self._chunks = chunks
-        self._words = Words(nonce)
-        self._ahead: list[tuple[bytes, str | None]] = []
-        self._heard = 0
+        self._conversation = conversation
+        self._channel = conversation.channel
         self._boot_id = ""
 
     async def begin(self) -> None:
@@ -100,62 +91,20 @@ class Lookout:
 
     async def _next(self) -> tuple[bytes, str]:
         """Return what the host says up to its next word, and that word."""
-        said = bytearray()
-        self._heard = 0
-        while True:
-            while self._ahead:
-                before, word = self._ahead.pop(0)
-                said += before
-                if word is not None:
-                    return bytes(said), word
-            try:
-                number, chunk = await anext(self._chunks)
-            except StopAsyncIteration:
-                raise self._channel.lost or HostError(
-                    HostTrouble.UNREACHABLE,
-                    f"could not look for processes on host {self._host}: its shell ended"
-                    f" ({self._channel.exit_status or self._channel.exit_signal})",
-                ) from None
-            if number == 1:
-                self._ahead.extend(self._words.feed(chunk))
-            self._heard += len(chunk)
-            if self._heard > _MOST:
-                self._channel.kill()
-                raise HostError(
-                    HostTrouble.UNREACHABLE,
-                    f"could not look for processes on host {self._host}: it did not stop to talk;"
-                    " look at what its login files (.bashrc and the like) and its /bin/sh print",
-                )
+        word = await self._conversation.next(_MOST)
+        if word is None:
+            raise self._conversation.silence()
+        return word
 
 
 @asynccontextmanager
-async def open_lookout(
-    host: str, connections: Connections, nonce: str, handshake: float
-) -> AsyncIterator[Lookout]:
-    """Begin to look at a host's processes, whose shell has ``handshake`` seconds to begin.
+async def open_lookout(shell: Shell) -> AsyncIterator[Lookout]:
+    """Begin to look at a host's processes.
 
     Raises TransportError where it cannot show any, and HostError.
     """
-    async with (
-        starting(connections.starts, at_rank=FIRST) as start,
-        connections.channel(SHELL) as channel,
-        aclosing(channel.output()) as chunks,
-    ):
-        start.opened()
-        channel.write(looking_script(nonce))
-        lookout = Lookout(host, channel, chunks, nonce)
-        with trio.move_on_after(handshake) as patience:
-            await lookout.begin()
-            start.succeeded(handshake)
-        if patience.cancelled_caught:
-            channel.kill()
-            error = silent_shell(host, handshake)
-            if start.was_silent(error):
-                error = HostError(HostTrouble.BUSY, str(error))
-            raise error
-        try:
-            yield lookout
-        finally:
-            channel.write_eof()
-            with trio.move_on_after(1.0, shield=True):
-                await channel.exited()
+    attempt = "look for processes of earlier runs"
+    async with shell.converse(attempt, looking_script, at_rank=FIRST) as conversation:
+        lookout = Lookout(shell.host, conversation)
+        await lookout.begin()
+        yield lookout

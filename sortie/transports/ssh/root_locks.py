@@ -9,7 +9,7 @@ what this daemon holds on the host is never refused to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing
+from functools import partial
 
 import trio
 
@@ -17,13 +17,11 @@ from sortie.model import HostError, HostTrouble
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import HERE
 from sortie.transports.ssh.filesystem import holding_script
-from sortie.transports.ssh.launch import Bounds, nonsense, silent_shell
-from sortie.transports.ssh.login_limit import Start, starting
+from sortie.transports.ssh.launch import Bounds, nonsense
+from sortie.transports.ssh.login_limit import starting
 from sortie.transports.ssh.scripts import SHELL
-from sortie.transports.ssh.shell import ANSWER_BOUND
-from sortie.transports.ssh.words import Words
+from sortie.transports.ssh.shell import ANSWER_BOUND, Conversation, Shell
 
 _SHOWN = 2000  # characters of a refusal
 
@@ -45,7 +43,7 @@ class RootLocks:
         self._host = host
         self._connections = connections
         self._holder = holder
-        self._new_nonce = new_nonce
+        self._shell = Shell(host, connections, new_nonce, bounds.handshake)
         self._bounds = bounds
         self._held: dict[str, Channel] = {}  # by the real path
         self._real: dict[str, str] = {}
@@ -68,32 +66,34 @@ class RootLocks:
         self._held.clear()
 
     async def _take(self, root: str) -> None:
-        while True:
-            nonce = self._new_nonce()
-            script = holding_script(nonce, root, self._holder, self._bounds.lease)
-            async with starting(self._connections.starts, at_rank=FIRST) as start:
-                channel = await self._connections.open(SHELL)
-                start.opened()
-                kept = False
-                try:
-                    channel.write(script)
-                    said = await self._answer(channel, Words(nonce), start)
-                    if said is not None:
-                        kept = self._is_new(root, said, channel)
-                finally:
-                    if not kept:
-                        channel.abort()
-                if kept:
-                    channel.beat(self._bounds.beat)
-                if said is not None:
-                    return
+        while not await self._tried(root):
+            pass
 
-    def _is_new(self, root: str, said: str, channel: Channel) -> bool:
+    async def _tried(self, root: str) -> bool:
+        """Have the root held on a channel of its own; False where it is to be tried again."""
+        write = partial(holding_script, root=root, holder=self._holder, lease=self._bounds.lease)
+        async with starting(self._connections.starts, at_rank=FIRST) as start:
+            channel = await self._connections.open(SHELL)
+            kept = False
+            try:
+                conversation = await self._shell.begin(
+                    "hold a workspace root", write, channel, start
+                )
+                if conversation is None:
+                    return False
+                kept = self._is_new(root, *await self._answer(conversation), channel)
+            finally:
+                if not kept:
+                    channel.abort()
+            if kept:
+                channel.beat(self._bounds.beat)
+        return True
+
+    def _is_new(self, root: str, verdict: str, rest: str, channel: Channel) -> bool:
         """Note what the host said of a root; return whether this channel holds it now.
 
         Otherwise another session of this daemon does.
         """
-        verdict, _, rest = said.partition(" ")
         whose, _, real = rest.partition(" ")
         if verdict == "no":
             raise self._occupied(root, rest[:_SHOWN])
@@ -112,29 +112,11 @@ class RootLocks:
         message = f"could not use {root} on host {self._host}: {reason}"
         return HostError(HostTrouble.OCCUPIED, message)
 
-    async def _answer(self, channel: Channel, words: Words, start: Start) -> str | None:
-        """Return the answer, "" where there is none; None where the login was too slow among
-        others."""
-        begun = False
-        with trio.move_on_after(self._bounds.handshake) as patience:
-            async with aclosing(channel.output()) as chunks:
-                async for number, chunk in chunks:
-                    for _, word in words.feed(chunk) if number == 1 else ():
-                        if word == HERE:
-                            begun = True
-                            start.succeeded(self._bounds.handshake)
-                            patience.deadline = trio.current_time() + ANSWER_BOUND
-                        elif word is not None:
-                            return word
-            return ""
-        if begun:
-            raise HostError(
-                HostTrouble.UNREACHABLE,
-                f"could not hold a workspace root: host {self._host} did not answer in"
-                f" {ANSWER_BOUND:g} s; look at its load and its file systems",
-            )
-        channel.kill()
-        error = silent_shell(self._host, self._bounds.handshake)
-        if start.was_silent(error):
-            return None
-        raise error
+    async def _answer(self, conversation: Conversation) -> tuple[str, str]:
+        with trio.move_on_after(ANSWER_BOUND):
+            return await conversation.verdict()
+        raise HostError(
+            HostTrouble.UNREACHABLE,
+            f"could not hold a workspace root: host {self._host} did not answer in"
+            f" {ANSWER_BOUND:g} s; look at its load and its file systems",
+        )

@@ -1,10 +1,10 @@
-"""Asks a host's /bin/sh one thing at a time, each on a channel of its own."""
+"""Runs our scripts in a host's /bin/sh, each on a channel of its own, and hears what they say."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from contextlib import aclosing
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import trio
@@ -12,6 +12,7 @@ import trio
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.dialogue import HERE
 from sortie.transports.ssh.launch import silent_shell
 from sortie.transports.ssh.login_limit import Start, starting
 from sortie.transports.ssh.scripts import SHELL
@@ -21,13 +22,16 @@ ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""
 
 ANSWER_LIMIT = 64 * 1024
-"""Bytes that follow a yes at most, where the caller gives no other limit."""
+"""Bytes that stand before a word at most, where the caller gives no other limit."""
 
 _NOISE = 500  # bytes of what a shell said instead of an answer that are shown
-_FLOOD = 4 * 1024 * 1024  # bytes of anything but the answer that are listened to
+_FLOOD = 4 * 1024 * 1024  # bytes of anything but an answer that are listened to
 _REASON = 2000  # characters of a reason that are shown
 _ABANDON_BOUND = 2.0
 _CLOSE_BOUND = 1.0
+
+Write = Callable[[str], bytes]
+"""Makes a script from a nonce that was never used before, which its words begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +40,109 @@ class Answer:
 
     said: str
     content: bytes
+
+
+class Conversation:
+    """One of our scripts as it runs on a host; ``attempt`` says what for.
+
+    Who sets ``is_over`` need not have it ended: it has ended, or ends by other means.
+    """
+
+    def __init__(self, host: str, attempt: str, channel: Channel, nonce: str) -> None:
+        self.channel = channel
+        self.attempt = attempt
+        self.begun = False
+        self.is_over = False
+        self._host = host
+        self._chunks = channel.output()
+        self._words = Words(nonce)
+        self._ahead: deque[tuple[bytes, str | None]] = deque()
+        self._noise = b""
+        self._floods = False
+
+    async def begin(self) -> None:
+        """Wait for the first word, which ``next`` then returns, or the end."""
+        first = await self.next()
+        if first is not None:
+            self._ahead.appendleft(first)
+
+    async def next(self, limit: int = ANSWER_LIMIT) -> tuple[bytes, str] | None:
+        """Return the bytes before the next word and that word, or None where none comes.
+
+        Not to be called again where it was cancelled. Raises HostError where there are more than
+        ``limit`` bytes.
+        """
+        said = bytearray()
+        heard = 0
+        while True:
+            while self._ahead:
+                before, word = self._ahead.popleft()
+                if self.begun:
+                    said += before
+                else:
+                    self._murmur(before)
+                if word is not None:
+                    self.begun = True
+                    return bytes(said), word
+            try:
+                number, chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                self._murmur(bytes(said))
+                return None
+            if number == 1:
+                self._ahead.extend(self._words.feed(chunk))
+            else:
+                self._murmur(chunk)
+            heard += len(chunk)
+            if len(said) > limit or heard > limit + _FLOOD:
+                raise self._flood()
+
+    async def verdict(self) -> tuple[str, str]:
+        """Return the first word behind the one that it is here, and the rest of its line.
+
+        Raises TransportError where there is none.
+        """
+        word = await self.next()
+        if word is not None and word[1] == HERE:
+            word = await self.next()
+        if word is None:
+            raise self.silence()
+        verdict, _, rest = word[1].partition(" ")
+        return verdict, rest
+
+    async def end(self) -> None:
+        """Let the script see that nobody waits any more, or kill it where it does not look, and
+        wait a moment until it is gone."""
+        if self.is_over:
+            return
+        self.channel.write_eof()
+        if self._floods or not self.begun:
+            self.channel.kill()
+        with trio.move_on_after(_ABANDON_BOUND, shield=True):
+            async for _ in self.channel.output():
+                pass
+
+    def silence(self) -> TransportError:
+        """Return the error for an answer that did not come."""
+        if self.channel.lost is not None:
+            return self.channel.lost
+        heard = self._noise.decode("utf-8", "replace").strip() or "nothing"
+        return HostError(
+            HostTrouble.UNREACHABLE,
+            f"could not {self.attempt}: the shell of host {self._host} gave no answer"
+            f" (exit {self.channel.exit_status or self.channel.exit_signal}) and said: {heard}",
+        )
+
+    def _flood(self) -> HostError:
+        self._floods = True
+        return HostError(
+            HostTrouble.UNREACHABLE,
+            f"could not {self.attempt}: host {self._host} did not stop to talk; look at what its"
+            " login files (.bashrc and the like) and its /bin/sh print",
+        )
+
+    def _murmur(self, chunk: bytes) -> None:
+        self._noise = (self._noise + chunk)[-_NOISE:]
 
 
 class Shell:
@@ -52,105 +159,103 @@ class Shell:
         handshake: float,
         lingering: Lingering | None = None,
     ) -> None:
-        self._host = host
+        self.host = host
         self._connections = connections
         self._new_nonce = new_nonce
         self._handshake = handshake
         self._lingering = lingering or Lingering(host)
 
+    @asynccontextmanager
+    async def converse(
+        self, attempt: str, write: Write, *, urgent: bool = False, at_rank: int | None = None
+    ) -> AsyncIterator[Conversation]:
+        """Run a script while the block lasts, which is entered when the script has begun, or has
+        ended without beginning.
+
+        What is ``urgent`` has no others begin before it. Raises HostError.
+        """
+        while True:
+            async with (
+                starting(self._connections.starts, urgent=urgent, at_rank=at_rank) as start,
+                self._connections.channel(SHELL) as channel,
+            ):
+                conversation = await self.begin(attempt, write, channel, start)
+                if conversation is not None:
+                    try:
+                        yield conversation
+                    finally:
+                        await conversation.end()
+                    return
+
+    async def begin(
+        self, attempt: str, write: Write, channel: Channel, start: Start
+    ) -> Conversation | None:
+        """Run a script on a channel that was opened; None where it is to be tried again, as others
+        were beginning at the same time.
+
+        Raises HostError where it did not begin in time though it was alone.
+        """
+        start.opened()
+        nonce = self._new_nonce()
+        conversation = Conversation(self.host, attempt, channel, nonce)
+        channel.write(write(nonce))
+        begins = False
+        try:
+            with trio.move_on_after(self._handshake):
+                await conversation.begin()
+                begins = True
+        finally:
+            if not begins:
+                await conversation.end()
+        if begins:
+            if conversation.begun:
+                start.succeeded(self._handshake)
+            return conversation
+        error = silent_shell(self.host, self._handshake)
+        if start.was_silent(error):
+            return None
+        raise error
+
     async def ask(
         self,
         attempt: str,
-        write: Callable[[str], bytes],
+        write: Write,
         bound: float = ANSWER_BOUND,
         limit: int = ANSWER_LIMIT,
         *,
         urgent: bool = False,
     ) -> Answer:
-        """Run the question that ``write`` makes from a nonce; return what it says yes to.
+        """Run a question and return what it says yes to.
 
-        ``bound`` counts from when the session is open; what is ``urgent`` has no others begin
-        before it. A question that nobody waits for any more is ended on the host.
-
-        Raises TransportError with the reason where the answer is no, and HostError where there is
-        none, or one of more than ``limit`` bytes.
+        ``bound`` counts from when it has begun. A question that nobody waits for any more is ended
+        on the host. Raises TransportError with the reason where the answer is no, and HostError
+        where there is none, or one of more than ``limit`` bytes.
         """
-        while True:
-            nonce = self._new_nonce()
-            reply = _Reply(Words(nonce), limit)
-            with trio.CancelScope() as scope:
-                async with (
-                    starting(self._connections.starts, urgent=urgent) as start,
-                    self._connections.channel(SHELL) as channel,
-                ):
-                    scope.deadline = trio.current_time() + bound
-                    start.opened()
-                    channel.write(write(nonce))
-                    if not await self._listen(channel, reply, start):
-                        continue
-                    answer = self._answer(channel, reply, attempt)
-                    await self._lingering.closed(channel)
-                    return answer
-            assert scope.cancelled_caught
-            raise HostError(
-                HostTrouble.UNREACHABLE,
-                f"could not {attempt}: host {self._host} did not answer in {bound:g} s;"
-                " look at its load and its file systems",
-            )
-
-    async def _listen(self, channel: Channel, reply: _Reply, start: Start) -> bool:
-        """Hear the shell to the end of its answer, or of what it says instead.
-
-        Return False where it did not begin in time, and is to be asked again. Raises HostError
-        where it did not begin in time and was alone.
-        """
-        heard = False
-        with trio.move_on_after(self._handshake) as patience:
-            try:
-                async with aclosing(channel.output()) as chunks:
-                    async for number, chunk in chunks:
-                        reply.hear(number, chunk)
-                        if reply.begun:
-                            patience.deadline = math.inf
-                            start.succeeded(self._handshake)
-                        if reply.complete:
-                            break
-                        if reply.excess:
-                            await _abandon(channel, kill=True)
-                            break
-                heard = True
-            finally:
-                if not heard:
-                    await _abandon(channel, kill=not reply.begun)
-        if not patience.cancelled_caught:
-            return True
-        error = silent_shell(self._host, self._handshake)
-        if start.was_silent(error):
-            return False
-        raise error
-
-    def _answer(self, channel: Channel, reply: _Reply, attempt: str) -> Answer:
-        verdict, _, rest = (reply.said or "").partition(" ")
-        if reply.excess:
-            raise HostError(
-                HostTrouble.UNREACHABLE,
-                f"could not {attempt}: host {self._host} did not stop to talk; look at what its"
-                " login files (.bashrc and the like) and its /bin/sh print",
-            )
-        if verdict == "no":
-            raise TransportError(f"could not {attempt} on host {self._host}: {rest[:_REASON]}")
-        if verdict == "yes" and reply.complete:
-            return Answer(said=rest, content=bytes(reply.content))
-        if channel.lost is not None:
-            raise channel.lost
-        heard = reply.noise.decode("utf-8", "replace").strip() or "nothing"
-        message = (
-            f"could not {attempt}: the shell of host {self._host} gave no answer"
-            f" (exit {channel.exit_status}) and said: {heard}"
+        async with self.converse(attempt, write, urgent=urgent) as conversation:
+            with trio.move_on_after(bound):
+                answer = await self._answer(conversation, limit)
+                await self._lingering.closed(conversation.channel)
+                return answer
+        raise HostError(
+            HostTrouble.UNREACHABLE,
+            f"could not {attempt}: host {self.host} did not answer in {bound:g} s;"
+            " look at its load and its file systems",
         )
-        if verdict == "yes":  # it failed in the middle of what follows
-            raise TransportError(message)
-        raise HostError(HostTrouble.UNREACHABLE, message)
+
+    async def _answer(self, conversation: Conversation, limit: int) -> Answer:
+        verdict, rest = await conversation.verdict()
+        end = await conversation.next(limit)
+        conversation.is_over = True
+        if verdict == "no":
+            raise TransportError(
+                f"could not {conversation.attempt} on host {self.host}: {rest[:_REASON]}"
+            )
+        if verdict == "yes" and end is not None and end[1] == "end":
+            return Answer(said=rest, content=end[0])
+        error = conversation.silence()
+        if verdict == "yes" and conversation.channel.lost is None:  # it failed behind its yes
+            raise TransportError(str(error))
+        raise error
 
 
 class Lingering:
@@ -179,56 +284,3 @@ class Lingering:
                 " its end; have the login files (.bashrc and the like) start nothing in the"
                 " background there, or with its output sent to /dev/null"
             )
-
-
-class _Reply:
-    """What a shell says: that it has begun, its answer, what follows, and what is neither."""
-
-    def __init__(self, words: Words, limit: int) -> None:
-        self.begun = False
-        self.said: str | None = None
-        self.content = bytearray()
-        self.complete = False
-        self.noise = b""
-        self._words = words
-        self._limit = limit
-        self._heard = 0
-
-    @property
-    def excess(self) -> bool:
-        """Whether it said more than can be an answer."""
-        return len(self.content) > self._limit or self._heard > self._limit + _FLOOD
-
-    def hear(self, number: int, chunk: bytes) -> None:
-        """Take a chunk of stdout (1) or stderr (2)."""
-        self._heard += len(chunk)
-        if number != 1:
-            self._murmur(chunk)
-            return
-        for before, word in self._words.feed(chunk):
-            if self.said is None:
-                self._murmur(before)
-            elif not self.complete:
-                self.content += before
-            if word is not None:
-                self._understand(word)
-
-    def _understand(self, word: str) -> None:
-        if word == "end":
-            self.complete = self.said is not None
-        elif self.said is None:
-            self.begun = True
-            self.said = None if word == "here" else word
-
-    def _murmur(self, chunk: bytes) -> None:
-        self.noise = (self.noise + chunk)[-_NOISE:]
-
-
-async def _abandon(channel: Channel, *, kill: bool) -> None:
-    """Let what was asked see that nobody waits, or kill it, and wait until it is gone."""
-    channel.write_eof()
-    if kill:
-        channel.kill()
-    with trio.move_on_after(_ABANDON_BOUND, shield=True):
-        async for _ in channel.output():
-            pass

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import trio
 
-from sortie.model import TransportError
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import HERE, Dialogue
-from sortie.transports.ssh.launch import Bounds, nonsense, silent_shell
-from sortie.transports.ssh.login_limit import Start, starting
-from sortie.transports.ssh.scripts import SHELL, Launch, stdin_script
+from sortie.transports.ssh.scripts import Launch, stdin_script
+from sortie.transports.ssh.shell import Shell
 
 
 class RemoteStdin(trio.abc.SendStream):
@@ -72,39 +69,14 @@ class RemoteStdin(trio.abc.SendStream):
 
 
 @asynccontextmanager
-async def stdin_channel(
-    host: str, connections: Connections, launch: Launch, fifo: str, nonce: str, bounds: Bounds
-) -> AsyncIterator[Channel]:
-    """Give a channel whose stdin is passed on to a launch's FIFO. Raises HostError."""
-    while True:
-        async with (
-            starting(connections.starts) as start,
-            connections.channel(
-                SHELL, Dialogue(stdin_script(nonce, launch, fifo), nonce)
-            ) as channel,
-        ):
-            start.opened()
-            if await _begun(host, channel, start, bounds):
-                yield channel
-                return
-
-
-async def _begun(host: str, channel: Channel, start: Start, bounds: Bounds) -> bool:
-    """Wait until the shell is there and passes on; False where it is to be tried again."""
-    with trio.move_on_after(bounds.handshake):
-        for expected in (HERE, "open"):
-            word = await channel.word()
-            if word is None:
-                raise channel.lost or TransportError(
-                    f"the shell of host {host} ended before it could pass on a program's stdin"
-                    f" (exit {channel.exit_status})"
-                )
-            if word != expected:
-                raise nonsense(host)
-            start.succeeded(bounds.handshake)
-        return True
-    channel.kill()
-    error = silent_shell(host, bounds.handshake)
-    if start.was_silent(error):
-        return False
-    raise error
+async def open_stdin(
+    shell: Shell, launch: Launch, fifo: str, program: Channel
+) -> AsyncIterator[RemoteStdin]:
+    """Pass on what is written to a launch's FIFO while the block lasts. Raises HostError."""
+    async with shell.converse(
+        "pass on a program's stdin", partial(stdin_script, launch=launch, fifo=fifo)
+    ) as conversation:
+        if await conversation.next() is None:
+            raise conversation.silence()
+        conversation.is_over = True  # with the program, to whose tree it belongs
+        yield RemoteStdin(conversation.channel, program)

@@ -25,7 +25,6 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process
-from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connections import Connections
 from sortie.transports.ssh.dialogue import Dialogue
 from sortie.transports.ssh.filesystem import RemoteFiles
@@ -43,7 +42,7 @@ from sortie.transports.ssh.scripts import (
     launch_script,
 )
 from sortie.transports.ssh.shell import Lingering, Shell
-from sortie.transports.ssh.stdin import stdin_channel
+from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 from sortie.transports.ssh.sweeping import Sweep
 from sortie.transports.ssh.words import numbers_in
 
@@ -141,6 +140,11 @@ class SshTransport:
             AsyncExitStack() as stack,
         ):
             start.opened()
+
+            async def connect(fifo: str) -> RemoteStdin:
+                opening = open_stdin(self._shell, launch, fifo, channel)
+                return await stack.enter_async_context(opening)
+
             finish = partial(self._finish, launch)
             process = SshProcess(
                 self._host,
@@ -148,7 +152,7 @@ class SshTransport:
                 dialogue,
                 channel,
                 finish,
-                partial(self._open_stdin, stack, launch),
+                connect,
                 self._hurry,
                 self._lingering,
             )
@@ -156,12 +160,6 @@ class SshTransport:
                 yield process if await process.start(self._bounds, start) else None
             finally:
                 await process.leave()
-
-    async def _open_stdin(self, stack: AsyncExitStack, launch: Launch, fifo: str) -> Channel:
-        nonce = self._new_nonce()
-        return await stack.enter_async_context(
-            stdin_channel(self._host, self._connections, launch, fifo, nonce, self._bounds)
-        )
 
     async def _finish(self, launch: Launch, born: Born, marked: bool) -> list[int]:
         """End what is left of a launch at once, on a channel of its own; return who stays."""
@@ -189,10 +187,7 @@ class SshTransport:
         """
         if not run_ids and not roots:
             return 0
-        handshake = self._bounds.handshake
-        async with open_lookout(
-            self._host, self._connections, self._new_nonce(), handshake
-        ) as lookout:
+        async with open_lookout(self._shell) as lookout:
             sweep = Sweep(self._host, lookout, run_ids, roots or {}, self._hurry)
             return await sweep.end(grace)
 
