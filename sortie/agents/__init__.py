@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
-from sortie.model import AgentEvent, RunId, TurnResult
+from sortie.model import RunId, TurnResult
+from sortie.model.turns import AgentEvent
 from sortie.transports import Transport
 
 OnEvents = Callable[[Sequence[AgentEvent]], None]
@@ -47,9 +48,10 @@ class Session(Protocol):
     async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
         """Run one prompt to its end and return how it ended; a turn that fails is a result.
 
-        Raises AgentError where the agent could not be asked, RuntimeError while another turn of
-        this session runs. Being cancelled ends the turn, and what processes it has of its own,
-        before it returns; a turn whose end was seen before that still returns its result.
+        Raises AgentError or TransportError where the agent could not be asked, RuntimeError while
+        another turn of this session runs. Being cancelled ends the turn, and what processes it has
+        of its own, before it returns; a turn whose end was seen before that still returns its
+        result.
         """
         ...
 
@@ -60,11 +62,12 @@ class Agent(Protocol):
     def session(self, params: SessionParams) -> AbstractAsyncContextManager[Session]:
         """Check that a session can run, and have it while the block is open.
 
-        Entering raises AgentError. A session may own processes and tasks from its entering to its
-        leaving: the caller has both in one task, in cancel scopes that enclose both, and passes no
-        exception through the block but a cancellation. What runs beside the turns is not reached
-        by the stop of a run; leaving ends it, and ends a turn that still runs, which then returns
-        ``turn_cancelled``. A session that was left runs no further turn.
+        Entering and leaving raise AgentError and TransportError, also as a nursery wraps them. A
+        session may own processes and tasks from its entering to its leaving: the caller has both
+        in one task, in cancel scopes that enclose both, and passes no exception through the block
+        but a cancellation. What runs beside the turns is not reached by the stop of a run; leaving
+        ends it, and ends a turn that still runs, which then returns ``turn_cancelled``. A session
+        that was left runs no further turn.
         """
         ...
 

@@ -180,6 +180,7 @@ def _running(
         started_at=details.started_at if details else began,
         last_event_at=details.last_event_at if details else began,
         last_message=details.last_message if details else None,
+        tool=details.tool if details else None,
         credits=details.credits if details else None,
         tokens=details.tokens if details else None,
         last_failure=failure,

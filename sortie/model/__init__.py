@@ -52,21 +52,13 @@ from sortie.model.runs import (
     WaitKind,
 )
 from sortie.model.texts import TEXT_LIMIT, cut
-from sortie.model.turns import (
-    NOTIFICATION_LIMIT,
-    AgentEvent,
-    Launched,
-    Notification,
-    TurnResult,
-)
+from sortie.model.turns import TurnResult
 
 __all__ = [
     "LEASE",
     "LOCAL",
-    "NOTIFICATION_LIMIT",
     "TEXT_LIMIT",
     "AgentError",
-    "AgentEvent",
     "Blocker",
     "Comment",
     "ErrorKind",
@@ -80,10 +72,8 @@ __all__ = [
     "Issue",
     "IssueId",
     "KnownWorkspace",
-    "Launched",
     "NotInRootError",
     "OccupiedError",
-    "Notification",
     "Excerpt",
     "Problem",
     "ProcessIdentity",

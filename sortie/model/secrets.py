@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from urllib.parse import quote
 
 SHORTEST_SECRET = 4
@@ -38,3 +38,14 @@ def pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
     found = {spelling for secret in secrets for spelling in spellings(secret)}
     longest_first = sorted(found, key=lambda spelling: (-len(spelling), spelling))
     return re.compile("|".join(map(re.escape, longest_first))) if found else None
+
+
+def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that puts ``***`` in the place of every secret, however spelled.
+
+    What is too short to be one is left alone: it would be found in every other word.
+    """
+    pattern = pattern_of(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+    if pattern is None:
+        return str
+    return lambda text: pattern.sub("***", text)

@@ -1,10 +1,13 @@
-"""What an agent tells while and after it works on one prompt."""
+"""What an agent tells while and after it works on one prompt.
+
+Adapters make these events; texts may be of any length, the worker bounds them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sortie.model.errors import ErrorKind, HostTrouble
+from sortie.model.errors import ErrorKind
 from sortie.model.runs import ProcessIdentity, TurnOutcome
 
 NOTIFICATION_LIMIT = 500
@@ -13,7 +16,7 @@ NOTIFICATION_LIMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """The turn's process runs."""
+    """The turn's process runs; told in each turn, also where the process is the session's."""
 
     process: ProcessIdentity
 
@@ -25,22 +28,76 @@ class Notification:
     message: str
 
 
-AgentEvent = Launched | Notification
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """The agent uses a tool; ``id`` names this use in its session.
+
+    ``kind`` is the agent's word for what such tools do (read, edit, execute); ``locations`` are
+    the files it is about.
+    """
+
+    id: str
+    name: str
+    kind: str | None = None
+    locations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEnded:
+    """A tool is done with; ``duration`` is in seconds, None where the agent does not tell it."""
+
+    id: str
+    failed: bool = False
+    duration: float | None = None
+    locations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What was used; None is unknown.
+
+    ``input_tokens`` hold the ``cached_tokens``. ``cost`` is in ``currency``, as ``USD``.
+    ``cumulative``: the numbers are sums since the session was entered; else they come on top of
+    those that were told before.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    credits: float | None = None
+    cost: float | None = None
+    currency: str | None = None
+    cumulative: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKnown:
+    """The session has this id, which the agent told only now, or changed."""
+
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAsked:
+    """The agent asked whether it may do something, and the adapter has answered."""
+
+    question: str
+    answer: str
+
+
+AgentEvent = (
+    Launched | Notification | ToolStarted | ToolEnded | Usage | SessionKnown | PermissionAsked
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
-    ``warnings`` are lines of stderr worth a look, given where the turn failed. ``trouble`` is set
-    where the turn failed by its remote host, ``shortage`` where this machine ran out of something.
+    ``warnings`` are lines of stderr worth a look, given where the turn failed.
     """
 
     outcome: TurnOutcome
     error_kind: ErrorKind | None = None
     message: str | None = None
-    credits: float | None = None
-    tokens: int | None = None
     warnings: tuple[str, ...] = ()
-    trouble: HostTrouble | None = None
-    shortage: bool = False

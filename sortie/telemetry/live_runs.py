@@ -21,8 +21,8 @@ Amount = TypeVar("Amount", int, float)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails:
-    """A live run. ``turn`` is None before its first turn; ``credits`` and ``tokens`` are sums over
-    its turns. Times are aware."""
+    """A live run. ``turn`` is None before its first turn; ``credits`` and ``tokens`` are what it
+    has told to have used so far, ``tool`` is what its agent uses now. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -36,6 +36,7 @@ class RunDetails:
     session_id: str | None = None
     workspace: str | None = None
     last_message: str | None = None
+    tool: str | None = None
     credits: float | None = None
     tokens: int | None = None
 
@@ -84,13 +85,19 @@ def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
             return replace(run, issue=issue)
         case facts.WorkspaceReady(path=path):
             return replace(run, workspace=path)
-        case facts.SessionStarted(session_id=session_id):
+        case (
+            facts.SessionStarted(session_id=session_id) | facts.SessionNamed(session_id=session_id)
+        ):
             return replace(run, session_id=session_id or None)
         case facts.TurnBegan(turn=turn, max_turns=max_turns):
             return replace(run, turn=turn, max_turns=max_turns)
         case facts.AgentSpoke(message=str(message)):
             return replace(run, last_message=message)
-        case facts.TurnCompleted(credits=credits_, tokens=tokens):
+        case facts.ToolStarted(tool=tool):
+            return replace(run, tool=tool)
+        case facts.ToolEnded() | facts.TurnCompleted():
+            return replace(run, tool=None)
+        case facts.AgentUsed(credits=credits_, tokens=tokens):
             return replace(
                 run,
                 credits=_sum(run.credits, credits_),

@@ -79,6 +79,7 @@ class RunningView:
     last_message: str | None
     credits: float | None
     tokens: int | None
+    tool: str | None = None
     last_failure: FailureView | None = None
 
 

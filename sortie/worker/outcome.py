@@ -6,14 +6,17 @@ from dataclasses import replace
 from enum import StrEnum
 
 from sortie.model import (
+    AgentError,
     ErrorKind,
     Failed,
     Finish,
     Finished,
     HostError,
     HostTrouble,
+    ProgramNotFound,
     RunEnd,
     RunStatus,
+    TransportError,
     TurnOutcome,
     TurnResult,
     cut,
@@ -55,6 +58,22 @@ def host_error_behind(error: BaseException) -> HostError | None:
     return cause
 
 
+def port_error_kind(error: Exception, of_transports: ErrorKind) -> ErrorKind | None:
+    """Return the kind of what an adapter may raise, None for anything else.
+
+    ``of_transports`` is what a transport's error is, but for a program that is not there.
+    """
+    match error:
+        case AgentError(kind=kind):
+            return kind
+        case ProgramNotFound():
+            return ErrorKind.AGENT_NOT_FOUND
+        case TransportError():
+            return of_transports
+        case _:
+            return None
+
+
 def sole_error(error: Exception) -> Exception:
     """Return the error that nurseries wrapped into groups, where it was the only one."""
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
@@ -94,24 +113,27 @@ def after_turn(
     word: StatusWord | None,
     *,
     read: Reread | Gone | Unreadable | None,
+    error: Exception | None = None,
     began: bool = True,
 ) -> RunEnd:
     """Return how the run ends: the agent's word counts most, then the turn's own failure.
 
-    ``read`` is the issue as re-read after the turn; None where it was not. ``began`` tells whether
-    anything had run on the run's host before the turn.
+    ``read`` is the issue as re-read after the turn; None where it was not. ``error`` is what ended
+    the turn; ``began`` tells whether anything had run on the run's host before it.
     """
     if word is not None:
         return Finished(finish=_FINISHES[word])
     if result.outcome is not TurnOutcome.COMPLETED:
-        return Failed(
+        failed = Failed(
             kind=result.error_kind or ErrorKind.TURN_FAILED,
             message=cut(result.message or "the turn failed"),
             status=_STATUSES[result.outcome],
-            unreached=result.trouble not in (None, HostTrouble.DROPPED) and not began,
-            adrift=result.trouble is HostTrouble.DROPPED,
-            shortage=result.shortage or (result.trouble is HostTrouble.BUSY and began),
         )
+        if error is None:
+            return failed
+        cause = host_error_behind(error)
+        was_lost = cause is not None and cause.trouble is HostTrouble.DROPPED
+        return blamed(failed, error, began=began or was_lost)
     match read:
         case Gone():
             return Finished(finish=Finish.GONE)

@@ -45,7 +45,9 @@ from sortie.worker.outcome import (
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime
-from sortie.worker.turn import Turn, take_turn
+from sortie.worker.turn import take_turn
+from sortie.worker.turn_events import Turn
+from sortie.worker.usage import UsageIncrements, UsageMeter
 from sortie.workspaces import Workspace, workspace_key
 
 
@@ -67,8 +69,8 @@ async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Sco
     return RunReport(
         end=end or Stopped(completed=run.completed),
         turns=run.turns,
-        credits=run.credits,
-        tokens=run.tokens,
+        credits=run.usage.credits,
+        tokens=run.usage.tokens,
         seconds=trio.current_time() - began,
     )
 
@@ -96,8 +98,8 @@ class _Run:
         self.turns = 0
         self.completed = False
         self.began = False
-        self.credits: float | None = None
-        self.tokens: int | None = None
+        self.usage = UsageMeter()
+        self._increments = UsageIncrements()
 
     def _enter(self, phase: Phase) -> None:
         self.reports.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
@@ -245,16 +247,14 @@ class _Run:
         await self.reports.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
-        turn = Turn(self.job, number, prompt, self.bench, self.reports)
-        result = await take_turn(turn, session)
-        self.completed = result.outcome is TurnOutcome.COMPLETED
-        if result.credits is not None:
-            self.credits = (self.credits or 0.0) + result.credits
-        if result.tokens is not None:
-            self.tokens = (self.tokens or 0) + result.tokens
-        word = await self._status(workspace, needed=result.outcome is TurnOutcome.COMPLETED)
-        if word is None and result.outcome is not TurnOutcome.COMPLETED:
-            return after_turn(result, None, read=None, began=began)
+        turn = Turn(
+            self.job, number, prompt, self.bench, self.reports, self._increments, self.usage
+        )
+        end = await take_turn(turn, session)
+        self.completed = end.result.outcome is TurnOutcome.COMPLETED
+        word = await self._status(workspace, needed=self.completed)
+        if word is None and not self.completed:
+            return after_turn(end.result, None, read=None, error=end.error, began=began)
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
         self._enter(Phase.REREAD)
@@ -264,7 +264,7 @@ class _Run:
             self.reports.tell(ev.IssueMoved(self.job.run_id, read.issue))
             if word is None and self.reports.is_active(read.issue):
                 return None
-        return after_turn(result, word, read=read)
+        return after_turn(end.result, word, read=read)
 
     async def _status(self, workspace: Workspace, *, needed: bool) -> StatusWord | None:
         """Read and remove what the agent left in ``.sortie/status``.

@@ -12,7 +12,7 @@ from sortie.agents import Session, SessionParams
 from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, Reports, RunContext, Scopes
-from sortie.worker.outcome import Abandoned, sole_error
+from sortie.worker.outcome import Abandoned, port_error_kind, sole_error
 from sortie.workspaces import Workspace
 
 SESSION_PATIENCE = 300.0
@@ -85,19 +85,22 @@ class SessionLifetime:
                 nursery.cancel_scope.cancel()
         except Exception as exc:
             error = sole_error(exc)
-            if not isinstance(error, AgentError):
+            used = ErrorKind.PORT_EXIT if done.begun else ErrorKind.RESPONSE_ERROR
+            kind = port_error_kind(error, used)
+            if kind is None:
                 raise error from error.__cause__
             if not done.begun:
-                raise self._refused(error) from error
+                raise self._refused(kind, error) from error
             if done.error is None:
-                done.error = Abandoned(error.kind, str(error))
+                done.error = Abandoned(kind, str(error))
                 done.error.__cause__ = error
         await trio.lowlevel.checkpoint()  # where a cancellation was passed on
         if done.error is not None:
             raise done.error
         if done.end is None:
             message = "the agent's adapter started no session in time"
-            raise self._refused(AgentError(ErrorKind.RESPONSE_TIMEOUT, message, timed_out=True))
+            late = AgentError(ErrorKind.RESPONSE_TIMEOUT, message, timed_out=True)
+            raise self._refused(late.kind, late)
         return done.end
 
     async def _verify(self, workspace: Workspace) -> None:
@@ -124,14 +127,14 @@ class SessionLifetime:
             facts.SessionStarted(run_id=self.job.run_id, session_id=session.id or None)
         )
 
-    def _refused(self, error: AgentError) -> Abandoned:
+    def _refused(self, kind: ErrorKind, error: Exception) -> Abandoned:
         """Tell that there is no session, and return what ends the run."""
         self.reports.publish(
             facts.SessionRefused(
                 run_id=self.job.run_id,
-                error_kind=error.kind,
+                error_kind=kind,
                 error=str(error),
-                timed_out=error.timed_out,
+                timed_out=isinstance(error, AgentError) and error.timed_out,
             )
         )
-        return Abandoned(error.kind, str(error))
+        return Abandoned(kind, str(error))

@@ -14,17 +14,8 @@ from dataclasses import dataclass, field
 import trio
 
 from sortie.agents import OnEvents, SessionParams
-from sortie.model import (
-    NOTIFICATION_LIMIT,
-    AgentError,
-    ErrorKind,
-    Launched,
-    Notification,
-    ProcessIdentity,
-    RunId,
-    TurnOutcome,
-    TurnResult,
-)
+from sortie.model import AgentError, ErrorKind, ProcessIdentity, RunId, TurnOutcome, TurnResult
+from sortie.model.turns import NOTIFICATION_LIMIT, Launched, Notification, Usage
 
 FIRST_PID = 1 << 24
 """Above every pid that a kernel gives out, so that no real process is meant by accident."""
@@ -240,11 +231,11 @@ class FakeAgent:
             case Fails():
                 await trio.sleep(step.after)
                 await _leave_status(step.status, handle)
+                _spend(step.credits, None, on_event)
                 return TurnResult(
                     outcome=step.outcome,
                     error_kind=step.kind,
                     message=f"the fake agent fails: {step.kind}",
-                    credits=step.credits,
                 )
             case Raises():
                 await trio.sleep(step.after)
@@ -259,7 +250,8 @@ class FakeAgent:
                 for _ in range(step.times):
                     await trio.sleep(step.every)
                     on_event([Notification(message="still at it")])
-                return TurnResult(outcome=TurnOutcome.COMPLETED, credits=step.credits)
+                _spend(step.credits, None, on_event)
+                return TurnResult(outcome=TurnOutcome.COMPLETED)
 
 
 async def _complete(step: Completes, handle: FakeSession, on_event: OnEvents) -> TurnResult:
@@ -269,7 +261,13 @@ async def _complete(step: Completes, handle: FakeSession, on_event: OnEvents) ->
         await _leave_status(step.status, handle)
         if step.does is not None:
             step.does()
-    return TurnResult(outcome=TurnOutcome.COMPLETED, credits=step.credits, tokens=step.tokens)
+    _spend(step.credits, step.tokens, on_event)
+    return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+
+def _spend(credits_: float | None, tokens: int | None, on_event: OnEvents) -> None:
+    if credits_ is not None or tokens is not None:
+        on_event([Usage(credits=credits_, output_tokens=tokens)])
 
 
 async def _leave_status(status: str | None, handle: FakeSession) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sortie.agents import SessionParams
-from sortie.model import NOTIFICATION_LIMIT, RunId
+from sortie.model import RunId
+from sortie.model.turns import NOTIFICATION_LIMIT
 from tests.agents.fake import Completes, Fails, FakeAgent, Silent, Step
 from tests.contract.test_agent import (
     Subject,

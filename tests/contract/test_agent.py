@@ -10,14 +10,8 @@ import pytest
 import trio
 
 from sortie.agents import ADAPTERS, Agent, SessionParams
-from sortie.model import (
-    NOTIFICATION_LIMIT,
-    AgentError,
-    ErrorKind,
-    Launched,
-    Notification,
-    TurnOutcome,
-)
+from sortie.model import AgentError, ErrorKind, TurnOutcome
+from sortie.model.turns import NOTIFICATION_LIMIT, Launched, Notification
 from sortie.transports.local import LocalTransport, become_subreaper
 from tests.agents.kiro.simulated import Heard, Rig, is_alive, visit
 

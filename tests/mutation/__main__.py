@@ -38,7 +38,7 @@ PACKAGES = {
     "orchestrator": Package(tests=("tests/orchestrator",), mutants=40, share=80),
     "worker": Package(tests=("tests/worker", "tests/orchestrator"), mutants=40, share=85),
     "store": Package(tests=("tests/contract/store", "tests/store"), mutants=40, share=85),
-    "kiro": Package(tests=("tests/kiro", "tests/agents/kiro"), mutants=40, share=85),
+    "agents": Package(tests=("tests/agents",), mutants=40, share=85),
 }
 
 

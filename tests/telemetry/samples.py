@@ -23,6 +23,16 @@ ISSUE = Issue(id=IssueId("1"), identifier="DEMO-1", title="Mend the fence", stat
 RUN_STARTED = f.RunStarted(
     run_id=RUN, issue=ISSUE, attempt=0, host="local", agent="kiro", max_turns=3
 )
+AGENT_USED = f.AgentUsed(
+    run_id=RUN,
+    input_tokens=10,
+    output_tokens=5,
+    cached_tokens=None,
+    tokens=15,
+    credits=0.25,
+    cost=0.01,
+    currency="USD",
+)
 TURN_FAILED = f.TurnCompleted(
     run_id=RUN,
     agent="kiro",
@@ -68,6 +78,13 @@ FACTS: tuple[f.Fact, ...] = (
     ),
     f.AgentAnswered(run_id=RUN, agent="kiro", seconds=0.5),
     f.AgentSpoke(run_id=RUN, agent="kiro", lines=4, message="reading"),
+    f.SessionNamed(run_id=RUN, session_id="s-2"),
+    f.ToolStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",)),
+    f.ToolEnded(
+        run_id=RUN, tool="shell", kind="execute", locations=("a.py",), seconds=0.5, failed=False
+    ),
+    AGENT_USED,
+    f.PermissionAsked(run_id=RUN, question="run ls?", answer="yes"),
     TURN_FAILED,
     f.RunStopping(run_id=RUN, issue=ISSUE, reason=StopReason.OPERATOR),
     RUN_FINISHED,

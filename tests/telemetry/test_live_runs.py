@@ -15,12 +15,22 @@ from sortie.telemetry.facts import (
     IssueRead,
     Phase,
     RunPhaseChanged,
+    SessionNamed,
     SessionStarted,
+    ToolStarted,
     TurnBegan,
     WorkspaceReady,
 )
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
-from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
+from tests.telemetry.samples import (
+    AGENT_USED,
+    FACTS,
+    ISSUE,
+    RUN,
+    RUN_FINISHED,
+    RUN_STARTED,
+    TURN_FAILED,
+)
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 STARTED = RunDetails(
@@ -65,7 +75,6 @@ def test_a_run_that_began_has_no_numbers_yet(live: LiveRuns) -> None:
 def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
     """Each fact changes its part; the last one tells when something happened."""
     moved = replace(ISSUE, state="In Progress")
-    turn = replace(TURN_FAILED, credits=0.25, tokens=None)
     facts: list[Fact] = [
         RUN_STARTED,
         IssueRead(run_id=RUN, issue=moved),
@@ -75,10 +84,14 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
         TurnBegan(run_id=RUN, turn=1, max_turns=5),
         AgentSpoke(run_id=RUN, agent="kiro", lines=1, message="reading"),
         AgentSpoke(run_id=RUN, agent="kiro", lines=0, message=None),
-        turn,
+        SessionNamed(run_id=RUN, session_id="s-2"),
+        ToolStarted(run_id=RUN, tool="shell", kind=None, locations=()),
+        replace(AGENT_USED, credits=0.25, tokens=None),
+        TURN_FAILED,
         TurnBegan(run_id=RUN, turn=2, max_turns=5),
-        replace(turn, turn=2, credits=None),
-        replace(turn, turn=3, tokens=7),
+        replace(AGENT_USED, credits=None, tokens=None),
+        replace(AGENT_USED, credits=0.25, tokens=7),
+        ToolStarted(run_id=RUN, tool="read", kind=None, locations=()),
     ]
 
     for fact in facts:
@@ -89,12 +102,13 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             STARTED,
             issue=moved,
             max_turns=5,
-            last_event_at=BEGIN + timedelta(seconds=11),
+            last_event_at=BEGIN + timedelta(seconds=15),
             phase=Phase.TURN,
             turn=2,
-            session_id="s-1",
+            session_id="s-2",
             workspace="/w/DEMO-1",
             last_message="reading",
+            tool="read",
             credits=0.5,
             tokens=7,
         )

@@ -52,6 +52,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "last_message": None,
                     "credits": None,
                     "tokens": None,
+                    "tool": None,
                     "last_failure": None,
                 }
             ],

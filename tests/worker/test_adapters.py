@@ -13,17 +13,23 @@ from trio.testing import MockClock
 
 from sortie.agents import OnEvents, SessionParams
 from sortie.model import (
-    AgentEvent,
     ErrorKind,
     Failed,
     Issue,
-    Launched,
-    Notification,
     ProcessIdentity,
     RunReport,
     Stopped,
     TurnOutcome,
     TurnResult,
+)
+from sortie.model.turns import (
+    AgentEvent,
+    Launched,
+    Notification,
+    PermissionAsked,
+    SessionKnown,
+    ToolStarted,
+    Usage,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
@@ -55,6 +61,16 @@ def assert_failed_alone(rig: Rig, report: RunReport) -> None:
         [Notification(message=NONE)],
         [Launched(process=NONE)],
         [LAUNCHED, object()],
+        [Usage(credits=float("nan"))],
+        [Usage(cost=float("inf"))],
+        [Usage(credits=-0.5)],
+        [Usage(output_tokens=-1)],
+        [Usage(input_tokens=2**70, cumulative=True)],
+        [Usage(cached_tokens=NONE, input_tokens="7")],  # type: ignore[arg-type]
+        [SessionKnown(session_id=NONE)],
+        [ToolStarted(id=NONE, name="shell")],
+        [ToolStarted(id="1", name="shell", locations=(NONE,))],
+        [PermissionAsked(question=NONE, answer="no")],
     ],
 )
 async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -> None:
@@ -82,10 +98,6 @@ async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -
         None,
         "completed",
         replace(GOOD, outcome=NONE),
-        replace(GOOD, credits=float("nan")),
-        replace(GOOD, credits=float("inf")),
-        replace(GOOD, tokens=-1),
-        replace(GOOD, tokens=2**70),
     ],
 )
 async def test_a_result_that_nobody_could_record_fails_the_run(

@@ -11,16 +11,8 @@ import trio
 from trio.testing import MockClock
 
 from sortie.agents import OnEvents, SessionParams
-from sortie.model import (
-    AgentError,
-    ErrorKind,
-    Failed,
-    Launched,
-    RunReport,
-    Stopped,
-    TurnOutcome,
-    TurnResult,
-)
+from sortie.model import AgentError, ErrorKind, Failed, RunReport, Stopped, TurnOutcome, TurnResult
+from sortie.model.turns import Launched
 from sortie.telemetry import facts
 from sortie.transports import Command, Process
 from sortie.worker.session import SESSION_PATIENCE, SESSION_SLACK

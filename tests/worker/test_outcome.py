@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -11,9 +12,11 @@ from sortie.model import (
     Failed,
     Finish,
     Finished,
+    HostError,
     HostTrouble,
     RunEnd,
     RunStatus,
+    TransportError,
     TurnOutcome,
     TurnResult,
 )
@@ -67,7 +70,7 @@ def test_a_failure_without_words_gets_some() -> None:
     )
 
 
-WHY = Failed(kind=ErrorKind.TURN_FAILED, message="why")
+WHY = Failed(kind=ErrorKind.PORT_EXIT, message="why")
 
 
 @pytest.mark.parametrize(
@@ -86,11 +89,15 @@ def test_a_turn_that_its_host_failed_blames_the_host(
     trouble: HostTrouble | None, began: bool, end: Failed
 ) -> None:
     """What the host or this machine lacked is passed on, so that no issue is blamed for it."""
-    result = TurnResult(outcome=TurnOutcome.FAILED, message="why", trouble=trouble)
-    short = replace(result, shortage=True)
+    result = TurnResult(outcome=TurnOutcome.FAILED, error_kind=ErrorKind.PORT_EXIT, message="why")
+    error = HostError(trouble, "why") if trouble else TransportError("why")
+    short = TransportError("why")
+    short.__cause__ = OSError(errno.EMFILE, "Too many open files")
 
-    assert after_turn(result, None, read=None, began=began) == end
-    assert after_turn(short, None, read=None, began=began) == replace(end, shortage=True)
+    assert after_turn(result, None, read=None, error=error, began=began) == end
+    assert after_turn(result, None, read=None, error=short, began=began) == replace(
+        WHY, shortage=True
+    )
 
 
 @pytest.mark.parametrize("outcome", list(TurnOutcome))

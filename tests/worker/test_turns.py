@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.agents import OnEvents
 from sortie.model import (
     AgentError,
     ErrorKind,
@@ -15,6 +16,16 @@ from sortie.model import (
     RunReport,
     RunStatus,
     TurnOutcome,
+    TurnResult,
+)
+from sortie.model.turns import (
+    AgentEvent,
+    Notification,
+    PermissionAsked,
+    SessionKnown,
+    ToolEnded,
+    ToolStarted,
+    Usage,
 )
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
@@ -216,3 +227,73 @@ async def test_each_turn_is_told_once(clock: MockClock) -> None:
         True,
         True,
     ]
+
+
+async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
+    """Each kind of event becomes a fact, and a tool that tells no duration is timed."""
+    rig = Rig()
+    events: list[AgentEvent] = [
+        SessionKnown(session_id="s-1"),
+        ToolStarted(id="1", name="shell", kind="execute", locations=("a.py", "a.py")),
+        PermissionAsked(question="run make?", answer="yes"),
+        Usage(input_tokens=10, output_tokens=5, cost=0.5, currency="USD", cumulative=True),
+    ]
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events(events)
+        await trio.sleep(2)
+        on_events([ToolEnded(id="1", failed=True), ToolEnded(id="2", duration=0.5)])
+        on_events([Usage(input_tokens=12, output_tokens=6, cumulative=True)])
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    report = await rig.work()
+
+    assert report.tokens == completed(rig).tokens == 18
+    assert rig.of(facts.SessionNamed) == [facts.SessionNamed(run_id=RUN, session_id="s-1")]
+    assert rig.of(facts.PermissionAsked) == [
+        facts.PermissionAsked(run_id=RUN, question="run make?", answer="yes")
+    ]
+    assert rig.of(facts.ToolStarted) == [
+        facts.ToolStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",))
+    ]
+    assert [
+        (f.tool, f.kind, f.locations, f.seconds, f.failed) for f in rig.of(facts.ToolEnded)
+    ] == [
+        ("shell", "execute", ("a.py",), 2.0, True),
+        ("", None, (), 0.5, False),
+    ]
+    assert [(f.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (3, None)]
+
+
+async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
+    """However long its words and lists are, what is told of them is short."""
+    rig = Rig()
+    long = "x" * 100_000
+    events: list[AgentEvent] = [
+        Notification(message=long),
+        SessionKnown(session_id=long),
+        ToolStarted(
+            id=long, name=long, kind=long, locations=tuple(f"{n}{long}" for n in range(99))
+        ),
+        ToolEnded(id=long),
+        PermissionAsked(question=long, answer=long),
+        Usage(cost=1.0, currency=long),
+    ]
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events(events)
+        return TurnResult(
+            outcome=TurnOutcome.FAILED,
+            error_kind=ErrorKind.TURN_FAILED,
+            message=long,
+            warnings=(long,) * 1000,
+        )
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.TURN_FAILED
+    assert max(len(repr(fact)) for fact in rig.facts) < 25_000
+    assert len(repr(report)) < 10_000

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import trio
 
 from sortie.agents import SessionParams
-from sortie.kiro.arguments import WHOAMI
-from sortie.kiro.credential import credential_problem
-from sortie.kiro.transcript import redact
+from sortie.agents.kiro.arguments import WHOAMI
+from sortie.agents.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
+from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
 
 KEY_NAME = "KIRO_API_KEY"
@@ -23,7 +23,11 @@ KEY_NAME = "KIRO_API_KEY"
 REMEMBERED = 60.0
 """Seconds for which a credential that passed is not asked for again."""
 
+AUTHENTICATED = "Authenticated with API key"
+AUTHENTICATION_FAILED = "Authentication failed."
+
 _OUTPUT_LIMIT = 64 * 1024
+_SHOWN = 300
 
 _Asked = tuple[tuple[str, ...], bytes]
 
@@ -121,6 +125,25 @@ async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble 
         late = f"`kiro-cli whoami` did not answer within {params.read_timeout:g} s"
         late = f"{late} (agent.read_timeout_ms)"
         return _Trouble(ErrorKind.RESPONSE_ERROR, late, timed_out=True)
-    text = redact(output.decode(errors="replace"), [params.env[KEY_NAME].strip()])
+    text = redactor([params.env[KEY_NAME].strip()])(output.decode(errors="replace"))
     problem = credential_problem(end, text)
     return None if problem is None else _Trouble(ErrorKind.RESPONSE_ERROR, problem)
+
+
+def credential_problem(end: Exit, output: str) -> str | None:
+    """Tell what is wrong with the credential; None where it is good.
+
+    ``output`` is stdout and stderr together, the key already taken out. An exit status of 0 is not
+    enough: the output must confirm the key.
+    """
+    text = " ".join(strip_escapes(output).split())
+    shown = text[:_SHOWN] or "no output"
+    if AUTHENTICATION_FAILED in text:
+        return "KIRO_API_KEY is invalid or expired; make a new key"
+    if end.signal is not None:
+        return f"`kiro-cli whoami` was ended by signal {end.signal}: {shown}"
+    if end.status != 0:
+        return f"`kiro-cli whoami` exited with status {end.status}: {shown}"
+    if AUTHENTICATED not in text:
+        return f"`kiro-cli whoami` did not confirm KIRO_API_KEY: {shown}"
+    return None

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, model_validator
 
-from sortie.kiro.arguments import ChatOptions
+from sortie.agents.kiro.arguments import ChatOptions
 
 
 def _word(value: str) -> str:

@@ -61,6 +61,54 @@ class AgentSpoke(RunFact):
     message: str | None
 
 
+@fact("session.named", "debug")
+class SessionNamed(RunFact):
+    """The agent told the id of its session, which was not known when the session began."""
+
+    session_id: str
+
+
+@fact("tool.started", "debug")
+class ToolStarted(RunFact):
+    """The agent uses a tool; ``locations`` are the files that it is about."""
+
+    tool: str
+    kind: str | None
+    locations: tuple[str, ...]
+
+
+@fact("tool.ended", "debug")
+class ToolEnded(RunFact):
+    """The agent is done with a tool; ``tool`` is "" where its start was not told."""
+
+    tool: str
+    kind: str | None
+    locations: tuple[str, ...]
+    seconds: float
+    failed: bool
+
+
+@fact("agent.used", "debug")
+class AgentUsed(RunFact):
+    """The agent has used this since it last told; ``tokens`` are those of input and output."""
+
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    tokens: int | None
+    credits: float | None
+    cost: float | None
+    currency: str | None
+
+
+@fact("agent.permission", "info")
+class PermissionAsked(RunFact):
+    """The agent asked whether it may do something, and was answered without a person."""
+
+    question: str
+    answer: str
+
+
 @fact("turn.completed", "info", hidden=("agent", "warnings", "timeout"))
 class TurnCompleted(RunFact):
     """A turn is over. ``timeout`` is turn, stall or read where one ran out."""

@@ -14,7 +14,8 @@ import sortie
 from sortie.agents import Agent, Session, SessionParams
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
-from sortie.model import AgentEvent, Launched, Notification, RunId, TurnResult
+from sortie.model import RunId, TurnResult
+from sortie.model.turns import AgentEvent, Launched, Notification, Usage
 from sortie.transports import Transport
 
 _PROGRAM = """#!{python} -S
@@ -109,6 +110,10 @@ class Heard:
     @property
     def messages(self) -> list[str]:
         return [event.message for event in self.events if isinstance(event, Notification)]
+
+    @property
+    def used(self) -> list[Usage]:
+        return [event for event in self.events if isinstance(event, Usage)]
 
     @property
     def pid(self) -> int:

@@ -16,16 +16,15 @@ from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import (
     AgentError,
-    AgentEvent,
     ErrorKind,
-    Launched,
-    Notification,
     ProcessIdentity,
+    ProgramNotFound,
     RunId,
     TransportError,
     TurnOutcome,
     TurnResult,
 )
+from sortie.model.turns import AgentEvent, Launched, Notification, Usage
 from sortie.transports import Command, Exit
 from tests.agents.fake_transport import Breaks, Ends, FakeTransport, Pause, Say, Script, Step
 
@@ -35,7 +34,8 @@ TRAILER = Say(2, " ▸ Credits: 0.07 • Time: 4s\n".encode())
 DONE = Ends(Exit(status=0))
 GOOD_KEY = (Say(1, b"Authenticated with API key\n"), DONE)
 HEADLESS = ("--no-interactive", "--wrap", "never")
-COMPLETED = TurnResult(outcome=TurnOutcome.COMPLETED, credits=0.07)
+COMPLETED = TurnResult(outcome=TurnOutcome.COMPLETED)
+SPENT = [Usage(credits=0.07)]
 
 
 def turns(*scripts: Sequence[Step], whoami: Sequence[Step] = GOOD_KEY) -> Script:
@@ -94,7 +94,7 @@ async def test_a_turn_that_completes(autojump_clock: MockClock) -> None:
         [Notification(message="one"), Notification(message="two")],
         [],
         [],
-        [Notification(message="th> PONG")],
+        [Notification(message="th> PONG"), *SPENT],
     ]
 
 
@@ -202,7 +202,7 @@ async def test_a_success_stands_against_a_later_deadline(autojump_clock: MockClo
             result = await session.run_turn("ping", heard)
 
         assert result == COMPLETED
-        assert heard.batches[-1] == [Notification(message="> PONG")]
+        assert heard.batches[-1] == [Notification(message="> PONG"), *SPENT]
         assert scope.cancel_called
         assert transport.left_running == 0
 
@@ -270,7 +270,7 @@ async def test_leaving_after_the_exit_changes_nothing(autojump_clock: MockClock)
         await trio.sleep(1)
 
     assert results == [COMPLETED]
-    assert heard.batches[-1] == [Notification(message="> PONG")]
+    assert heard.batches[-1] == [Notification(message="> PONG"), *SPENT]
 
 
 async def test_a_session_that_was_left_starts_nothing(autojump_clock: MockClock) -> None:
@@ -290,27 +290,22 @@ async def test_a_session_that_was_left_starts_nothing(autojump_clock: MockClock)
 
 
 async def test_a_program_that_vanished(autojump_clock: MockClock) -> None:
-    """A launch that finds no program is a failed turn, ``agent_not_found``."""
+    """A launch that finds no program raises what the transport does."""
     programs = {"kiro-cli": "/bin/kiro-cli"}
     transport = FakeTransport(turns(), programs=programs)
-    kiro = agent()
-    async with kiro.session(params(transport)) as session:
+
+    async with agent().session(params(transport)) as session:
         programs.clear()
-
-        result = await session.run_turn("ping", Heard())
-
-        assert (result.outcome, result.error_kind) == (
-            TurnOutcome.FAILED,
-            ErrorKind.AGENT_NOT_FOUND,
-        )
+        with pytest.raises(ProgramNotFound):
+            await session.run_turn("ping", Heard())
 
 
 @pytest.mark.parametrize(
     ("script", "ending", "message"),
     [
-        ([ANSWER, Breaks(TransportError("no route"))], None, "kiro's process was lost: no route"),
-        ([TRAILER, DONE], TransportError("pid 7 stays"), "could not be run or ended: pid 7 stays"),
-        ([Pause(1)], TransportError("pid 7 stays"), "could not be run or ended: pid 7 stays"),
+        ([ANSWER, Breaks(TransportError("no route"))], None, "no route"),
+        ([TRAILER, DONE], TransportError("pid 7 stays"), "pid 7 stays"),
+        ([Pause(1)], TransportError("pid 7 stays"), "pid 7 stays"),
     ],
 )
 async def test_a_transport_that_fails(
@@ -319,26 +314,16 @@ async def test_a_transport_that_fails(
     message: str,
     autojump_clock: MockClock,
 ) -> None:
-    """A lost connection or a process that cannot be ended is ``port_exit``, never a success."""
-    kiro = agent()
+    """A lost connection or a process that cannot be ended is the transport's error, never a
+    success; what was spent is told all the same."""
+    heard = Heard()
     transport = FakeTransport(turns(script), ending=ending, host="far")
-    async with kiro.session(params(transport)) as session:
-        with trio.move_on_after(10):
-            result = await session.run_turn("ping", Heard())
 
-        assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
-        assert message in (result.message or "")
+    async with agent().session(params(transport)) as session:
+        with trio.move_on_after(10), pytest.raises(TransportError, match=message):
+            await session.run_turn("ping", heard)
 
-
-async def test_a_turn_that_left_processes_keeps_its_credits(autojump_clock: MockClock) -> None:
-    """What was spent is told although the tree could not be ended."""
-    kiro = agent()
-    ending = TransportError("pid 7 stays")
-    transport = FakeTransport(turns([TRAILER, DONE]), ending=ending, host="far")
-    async with kiro.session(params(transport)) as session:
-        result = await session.run_turn("ping", Heard())
-
-        assert result.credits == 0.07
+    assert (SPENT in heard.batches) is (TRAILER in script)
 
 
 async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:

@@ -12,6 +12,7 @@ import trio
 
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, TurnOutcome, TurnResult
+from sortie.model.turns import Usage
 from sortie.transports.local import LocalTransport, become_subreaper
 from tests.agents.kiro.simulated import Heard, Rig, is_alive, visit
 
@@ -33,7 +34,8 @@ async def test_success(bench: Rig) -> None:
     with trio.fail_after(LIMIT):
         result, heard = await bench.turn("Hello\nsim: credits=0.25")
 
-    assert result == TurnResult(outcome=TurnOutcome.COMPLETED, credits=0.25)
+    assert result == TurnResult(outcome=TurnOutcome.COMPLETED)
+    assert heard.used == [Usage(credits=0.25)]
     assert heard.messages == ["> I have read Hello.", "I added a note to `SORTIE_DEMO.md`."]
     assert "Hello" in (bench.workspace / "SORTIE_DEMO.md").read_text()
 
@@ -43,9 +45,10 @@ async def test_success(bench: Rig) -> None:
 async def test_success_in_every_style(bench: Rig, style: str, tools: str) -> None:
     """How a version prints tools and trailer makes no difference."""
     with trio.fail_after(LIMIT):
-        result, _ = await bench.turn(f"Go\nsim: trailer_style={style} tools={tools} delay=0.3")
+        result, heard = await bench.turn(f"Go\nsim: trailer_style={style} tools={tools} delay=0.3")
 
-    assert result == TurnResult(outcome=TurnOutcome.COMPLETED, credits=0.05)
+    assert result == TurnResult(outcome=TurnOutcome.COMPLETED)
+    assert heard.used == [Usage(credits=0.05)]
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,8 @@ from random import Random
 import trio
 
 from sortie.agents import OnEvents, SessionParams
-from sortie.model import (
-    AgentError,
-    AgentEvent,
-    ErrorKind,
-    Launched,
-    Notification,
-    TransportError,
-    TurnOutcome,
-    TurnResult,
-)
+from sortie.model import AgentError, ErrorKind, TurnOutcome, TurnResult
+from sortie.model.turns import AgentEvent, Launched, Notification, Usage
 from sortie.transports import Command, Exit, Process
 from tests.sim.system.plug import Plug
 
@@ -88,12 +80,7 @@ class SimSession:
     async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
         """Start a process, listen to it until it is gone and say how that went."""
         crashes = self._draw.random() < self._moods.crashes
-        try:
-            return await _Turn(self._params, on_events, crashes).run()
-        except TransportError as exc:
-            return TurnResult(
-                outcome=TurnOutcome.FAILED, error_kind=ErrorKind.PORT_EXIT, message=str(exc)
-            )
+        return await _Turn(self._params, on_events, crashes).run()
 
 
 class _Turn:
@@ -121,12 +108,15 @@ class _Turn:
             self._on_event([Notification(message=chunk.decode().strip())])
             if self._crashes:
                 raise LookupError("a bug of the adapter's")
-        return await process.wait()
+        exit_ = await process.wait()
+        if exit_.status == 0:
+            self._on_event([Usage(credits=0.1)])
+        return exit_
 
 
 def _result(exit_: Exit) -> TurnResult:
     if exit_.status == 0:
-        return TurnResult(outcome=TurnOutcome.COMPLETED, credits=0.1)
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
     if exit_.status in (137, 143) or exit_.signal in (9, 15):
         return _cancelled("the agent was ended by somebody")
     kind = ErrorKind.PORT_EXIT if exit_.signal else ErrorKind.TURN_FAILED

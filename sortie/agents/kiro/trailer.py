@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from sortie.kiro.text import strip_escapes
+from sortie.agents.lines import strip_escapes
 
 TRAILER_WINDOW = 4 * 1024
 """Bytes at the end of the cleaned stderr in which the trailer counts."""

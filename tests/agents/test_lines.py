@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.kiro.text import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
+from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
 
 Found = list[str | LineTooLong]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.kiro.credential import credential_problem
+from sortie.agents.kiro.credential import credential_problem
 from sortie.transports import Exit
 
 GOOD = "\x1b[32mAuthenticated with API key\x1b[0m\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
+from sortie.agents.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
 
 
 @pytest.mark.parametrize(

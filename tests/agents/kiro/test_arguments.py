@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.kiro.arguments import PROMPT_ARGUMENT_LIMIT, ChatOptions, Invocation, chat
+from sortie.agents.kiro.arguments import PROMPT_ARGUMENT_LIMIT, ChatOptions, Invocation, chat
 
 BASE = ("chat", "--no-interactive", "--wrap", "never")
 NAMED = ("--model", "m-1", "--agent", "ops")

@@ -1,0 +1,65 @@
+"""What the output and the exit status of one Kiro turn say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sortie.agents.exits import Failure
+from sortie.agents.kiro.credential import AUTHENTICATION_FAILED
+from sortie.agents.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
+from sortie.model import ErrorKind
+from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, Usage
+
+_MEANINGS = {
+    1: "an error; its warnings say more",
+    2: "it did not accept its arguments; does this version of Kiro know every kiro.* setting?",
+    3: "a required MCP server did not start",
+    4: "the agent named by kiro.agent does not exist",
+    255: "where it runs over SSH, the connection failed",
+}
+
+
+class KiroReader:
+    """Reads one turn; see TurnReader. ``completed`` is True once it is known to have succeeded.
+
+    Exit 0 alone is no success: Kiro exits 0 with a bad key too. Only the trailer proves that a turn
+    ran. Its credits are told whatever the outcome, since they were spent.
+    """
+
+    def __init__(self) -> None:
+        self.completed = False
+        self._printed = False
+        self._authentication_failed = False
+        self._trailer: Trailer | None = None
+
+    def stdout(self, line: str) -> Sequence[AgentEvent]:
+        """Return a notification where there is text in the line."""
+        self._printed |= bool(line)
+        return [Notification(message=line[:NOTIFICATION_LIMIT])] if line else []
+
+    def stderr(self, line: str) -> bool:
+        """Show all but the trailer."""
+        self._authentication_failed |= AUTHENTICATION_FAILED in line
+        return not line.startswith(TRAILER_PREFIX)
+
+    def close(self, stderr: str) -> Sequence[AgentEvent]:
+        """Return what the trailer tells."""
+        self._trailer = find_trailer(stderr)
+        spent = self._trailer.credits if self._trailer else None
+        return [] if spent is None else [Usage(credits=spent)]
+
+    def failure(self, status: int) -> Failure | None:
+        """Return what an exit status means."""
+        if status == 0:
+            return self._failure_at_exit_0()
+        meaning = _MEANINGS.get(status)
+        reason = f"{status} ({meaning})" if meaning else str(status)
+        return Failure(ErrorKind.PORT_EXIT, f"kiro exited with a non-zero status: {reason}")
+
+    def _failure_at_exit_0(self) -> Failure | None:
+        if self._trailer:
+            self.completed = True
+            return None
+        if self._authentication_failed and not self._printed:
+            return Failure(ErrorKind.RESPONSE_ERROR, "kiro authentication failed")
+        return Failure(ErrorKind.TURN_FAILED, "kiro exited without a credits trailer")

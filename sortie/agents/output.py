@@ -1,0 +1,105 @@
+"""The output of a turn's process as lines, clean and within limits, for the adapter to read."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from sortie.agents.exits import Failure
+from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
+from sortie.model.secrets import redactor
+from sortie.model.turns import AgentEvent
+
+WARNING_COUNT = 20
+WARNING_LENGTH = 500
+STDERR_TAIL = 64 * 1024
+_STDERR_LINE = 64 * 1024
+
+
+class TurnReader(Protocol):
+    """What an adapter makes of the output of one turn; plain, without I/O.
+
+    Lines come without escape sequences and secrets, each of them once, the last one also where it
+    has no end of line.
+    """
+
+    def stdout(self, line: str) -> Sequence[AgentEvent]:
+        """Take a line of stdout and return what it tells."""
+        ...
+
+    def stderr(self, line: str) -> bool:
+        """Take a line of stderr, not blank; return whether to show it where the turn fails."""
+        ...
+
+    def close(self, stderr: str) -> Sequence[AgentEvent]:
+        """Take the end of the output, with the last 64 KiB of stderr; return what it tells.
+
+        It comes however the turn ends, even where the process was ended.
+        """
+        ...
+
+    def failure(self, status: int) -> Failure | None:
+        """Return why the turn failed whose process exited with a status; None: it completed.
+
+        Comes after ``close``. The statuses 127, 137 and 143 mean the same for every agent, and
+        do not come here.
+        """
+        ...
+
+
+class TurnOutput:
+    """Feeds a reader.
+
+    Rule 1: memory is bounded, however much the turn writes. Rule 2: no secret leaves here.
+    Rule 3: nothing of stdout counts after a line that was too long.
+    """
+
+    def __init__(
+        self, reader: TurnReader, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT
+    ) -> None:
+        self.reader = reader
+        self.line_too_long = False
+        self._redacted = redactor(secrets)
+        self._stdout = LineSplitter(line_limit)
+        self._stderr = LineSplitter(_STDERR_LINE)
+        self._stderr_tail = bytearray()
+        self._warnings: deque[str] = deque(maxlen=WARNING_COUNT)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The last lines of stderr that the reader would show, each cut."""
+        return tuple(self._warnings)
+
+    def take(self, source: int, chunk: bytes) -> list[AgentEvent]:
+        """Take a chunk of stdout (1) or stderr (2) and return what its lines tell."""
+        if source == 1:
+            return self._tell(self._stdout.feed(chunk))
+        # Here a carriage return ends a line, so that no progress bar hides a message.
+        self._warn(self._stderr.feed(chunk.replace(b"\r", b"\n")))
+        self._stderr_tail += chunk[-STDERR_TAIL:]
+        if len(self._stderr_tail) > 2 * STDERR_TAIL:  # not each time: it moves all the rest
+            del self._stderr_tail[:-STDERR_TAIL]
+        return []
+
+    def close(self) -> list[AgentEvent]:
+        """Take the end of both streams and return what that tells."""
+        self._warn(self._stderr.close())
+        told = self._tell(self._stdout.close())
+        tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
+        return [*told, *self.reader.close(self._redacted(strip_escapes(tail)))]
+
+    def _tell(self, lines: Sequence[str | LineTooLong]) -> list[AgentEvent]:
+        events: list[AgentEvent] = []
+        for line in lines:
+            self.line_too_long |= isinstance(line, LineTooLong)
+            if isinstance(line, LineTooLong) or self.line_too_long:
+                break
+            events += self.reader.stdout(self._redacted(clean_line(line).rstrip()))
+        return events
+
+    def _warn(self, lines: Sequence[str | LineTooLong]) -> None:
+        for raw in lines:
+            line = "" if isinstance(raw, LineTooLong) else self._redacted(clean_line(raw).strip())
+            if line and self.reader.stderr(line):
+                self._warnings.append(line[:WARNING_LENGTH])

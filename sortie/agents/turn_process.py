@@ -1,0 +1,179 @@
+"""Sessions whose every turn is a process of its own: what all such agents have in common.
+
+An adapter says which command a turn is, what the lines of its output tell and what its exit
+status means. All else is here: the launch, the splitting of lines and their limit, stderr, the
+end of the process and its tree, and the exits that mean the same for every agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents.exits import Failure, exit_failure
+from sortie.agents.output import TurnOutput, TurnReader
+from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
+from sortie.model.turns import Launched
+from sortie.transports import Command, Exit, Process
+
+FINISH_SLACK = 5.0
+"""Seconds beyond the grace time in which the output must end once the process has exited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCommand:
+    """How a turn is run; ``stdin`` as in Command."""
+
+    argv: tuple[str, ...] = field(repr=False)
+    stdin: bytes | None = field(default=None, repr=False)
+    reader: TurnReader
+
+
+@asynccontextmanager
+async def turn_processes(
+    agent: str,
+    params: SessionParams,
+    command: Callable[[str], TurnCommand],
+    secrets: Collection[str] = (),
+) -> AsyncIterator[Session]:
+    """Have a session in which each prompt is run by the process that ``command`` makes of it.
+
+    ``agent`` is how messages call it; no value in ``secrets`` leaves here.
+    """
+    session = _TurnProcessSession(agent, params, command, secrets)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+class _TurnProcessSession:
+    """Rule 1: at most one turn runs. Rule 2: once it is closed it starts nothing any more."""
+
+    def __init__(
+        self,
+        agent: str,
+        params: SessionParams,
+        command: Callable[[str], TurnCommand],
+        secrets: Collection[str],
+    ) -> None:
+        self.id = params.resume_session_id or ""
+        self._agent = agent
+        self._params = params
+        self._command = command
+        self._secrets = secrets
+        self._closed = False
+        self._turn: _TurnProcess | None = None
+
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
+        """Run one prompt in a process of its own."""
+        if self._turn is not None:
+            raise RuntimeError("a turn of this session is still running; turns are serial")
+        if self._closed:
+            message = "the session was left before its turn began"
+            return Failure(ErrorKind.TURN_CANCELLED, message).result()
+        turn = self._command(prompt)
+        output = TurnOutput(turn.reader, self._secrets)
+        self._turn = _TurnProcess(self._agent, self._params, output)
+        try:
+            return await self._turn.run(turn, on_events)
+        finally:
+            self._turn = None
+
+    async def close(self) -> None:
+        """End a running turn, which then returns ``turn_cancelled``, and allow no further one."""
+        self._closed = True
+        if self._turn is not None:
+            await self._turn.stop()
+
+
+class _TurnProcess:
+    """One turn of one session.
+
+    Rule 1: once the process's exit was seen, neither a stop nor a cancellation changes the outcome;
+    what is left to do is shielded, and bounded by FINISH_SLACK and the transport. Rule 2: before
+    that, both end the process and its tree first. Rule 3: a turn whose tree could not be ended has
+    failed, since another one would run beside it.
+    """
+
+    def __init__(self, agent: str, params: SessionParams, output: TurnOutput) -> None:
+        self._agent = agent
+        self._params = params
+        self._output = output
+        self._scope = trio.CancelScope()
+        self._exit: Exit | None = None
+        self._lost: TransportError | None = None
+        self._ended = trio.Event()
+
+    async def run(self, turn: TurnCommand, on_events: OnEvents) -> TurnResult:
+        """Run the process and return what became of the turn. Raises TransportError."""
+        params = self._params
+        command = Command(
+            argv=turn.argv,
+            cwd=params.workspace,
+            env=params.env,
+            stdin=turn.stdin,
+            grace=params.stop_grace,
+        )
+        try:
+            with self._scope:
+                async with params.transport.process(command) as process:
+                    on_events([Launched(process=process.identity)])
+                    await self._follow(process, on_events)
+        finally:
+            self._ended.set()
+        if self._lost is not None and self._exit is None:
+            raise self._lost
+        return self._result()
+
+    async def stop(self) -> None:
+        """End the turn unless its process has exited, and wait until ``run`` is done."""
+        self._scope.cancel()
+        await self._ended.wait()
+
+    async def _follow(self, process: Process, on_events: OnEvents) -> None:
+        """Read the output and wait for the exit, at the same time."""
+        reading = trio.CancelScope(shield=True)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._read, process, on_events, reading)
+                try:
+                    self._exit = await process.wait()
+                    self._scope.shield = True
+                    slack = self._params.stop_grace + FINISH_SLACK
+                    reading.deadline = trio.current_time() + slack
+                except TransportError as error:
+                    self._lost = error
+                finally:
+                    if self._exit is None:
+                        reading.cancel()
+        finally:
+            if rest := self._output.close():
+                on_events(rest)
+
+    async def _read(self, process: Process, on_events: OnEvents, reading: trio.CancelScope) -> None:
+        with reading:
+            try:
+                async for source, chunk in process.output():
+                    on_events(self._output.take(source, chunk))
+                    if self._output.line_too_long:
+                        self._scope.cancel()
+            except TransportError as error:
+                self._lost = error
+
+    def _result(self) -> TurnResult:
+        failure = exit_failure(self._agent, self._exit)
+        if self._output.line_too_long:
+            message = f"{self._agent} wrote a line of more than 10 MiB; the turn was ended"
+            failure = Failure(ErrorKind.PORT_EXIT, message)
+        elif failure is None:
+            assert self._exit is not None
+            assert self._exit.status is not None
+            failure = self._output.reader.failure(self._exit.status)
+        if failure is None:
+            return TurnResult(outcome=TurnOutcome.COMPLETED)
+        return failure.result(self._output.warnings)

@@ -1,0 +1,176 @@
+"""What an agent tells during a turn, bounded and passed on: to the scheduler, and as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import trio
+
+from sortie.model import ProcessIdentity
+from sortie.model.turns import (
+    NOTIFICATION_LIMIT,
+    AgentEvent,
+    Launched,
+    Notification,
+    PermissionAsked,
+    SessionKnown,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
+from sortie.scheduler import events as ev
+from sortie.telemetry import facts
+from sortie.worker.context import Assignment, Reports, RunContext
+from sortie.worker.usage import UsageIncrements, UsageMeter
+
+WORD_LIMIT = 200
+"""Characters of a name that an agent gives, as of a tool or a session."""
+
+LOCATION_COUNT = 20
+_TOOLS_AT_ONCE = 1000
+
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A prompt and where it stands in its run, with what the run has used so far."""
+
+    job: Assignment
+    number: int
+    prompt: str
+    bench: RunContext
+    reports: Reports
+    increments: UsageIncrements
+    run_usage: UsageMeter
+
+
+class TurnEvents:
+    """Hears what the agent says; every sign of life pushes the stall deadline on.
+
+    Rule: whatever text comes from an agent is cut here, and what is no event is an error of its
+    adapter.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self.stall = trio.CancelScope()
+        self._patience = turn.bench.settings.agent.stall_timeout
+        self._launched_at: float | None = None
+        self._tools: dict[str, tuple[float, ToolStarted]] = {}
+        self.usage = UsageMeter()
+
+    def hear(self, batch: Sequence[AgentEvent]) -> None:
+        """Take a batch of events; an empty one is a sign of life."""
+        if self._patience > 0 and not self.stall.cancel_called:
+            self.stall.deadline = trio.current_time() + self._patience
+        lines, message = 0, None
+        for event in batch:
+            match event:
+                case Notification(message=text):
+                    lines, message = lines + 1, _text(text, NOTIFICATION_LIMIT)
+                case _:
+                    self._pass_on(event)
+        if not any(isinstance(event, Launched) for event in batch):
+            self._answered()
+            self._publish(facts.AgentSpoke, agent=self._agent, lines=lines, message=message)
+
+    def _pass_on(self, event: AgentEvent) -> None:
+        match event:
+            case Launched(process=process):
+                self._launched(_checked(process, ProcessIdentity))
+            case ToolStarted():
+                self._tool_started(event)
+            case ToolEnded():
+                self._tool_ended(event)
+            case Usage():
+                self._used(event)
+            case SessionKnown(session_id=session_id):
+                self._publish(facts.SessionNamed, session_id=_text(session_id, WORD_LIMIT))
+            case PermissionAsked(question=question, answer=answer):
+                self._publish(
+                    facts.PermissionAsked,
+                    question=_text(question, NOTIFICATION_LIMIT),
+                    answer=_text(answer, WORD_LIMIT),
+                )
+            case _:
+                raise TypeError(f"an agent's event was expected, not {type(event).__name__}")
+
+    @property
+    def _agent(self) -> str:
+        return self._turn.bench.settings.agent.kind
+
+    def _publish(self, fact: type[facts.RunFact], /, **values: Any) -> None:
+        self._turn.reports.publish(fact(run_id=self._turn.job.run_id, **values))
+
+    def _launched(self, process: ProcessIdentity) -> None:
+        now, turn = trio.current_time(), self._turn
+        self._launched_at = now
+        turn.reports.tell(ev.ProcessLaunched(turn.job.run_id, process))
+        since = now - turn.job.fetched_at if turn.number == 1 else None
+        self._publish(
+            facts.AgentLaunched, turn=turn.number, process=process, seconds_since_fetch=since
+        )
+
+    def _answered(self) -> None:
+        if self._launched_at is None:
+            return
+        seconds, self._launched_at = trio.current_time() - self._launched_at, None
+        self._publish(facts.AgentAnswered, agent=self._agent, seconds=seconds)
+
+    def _tool_started(self, event: ToolStarted) -> None:
+        if len(self._tools) < _TOOLS_AT_ONCE:
+            self._tools[_text(event.id, WORD_LIMIT)] = (trio.current_time(), event)
+        self._publish(facts.ToolStarted, **_about(event), locations=_places(event.locations))
+
+    def _tool_ended(self, event: ToolEnded) -> None:
+        now = trio.current_time()
+        began, tool = self._tools.pop(
+            _text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
+        )
+        self._publish(
+            facts.ToolEnded,
+            **_about(tool),
+            locations=_places((*tool.locations, *event.locations)),
+            seconds=now - began if event.duration is None else float(event.duration),
+            failed=bool(event.failed),
+        )
+
+    def _used(self, event: Usage) -> None:
+        more = self._turn.increments.of(event)
+        self.usage.add(more)
+        self._turn.run_usage.add(more)
+        tokens = UsageMeter()
+        tokens.add(more)
+        self._publish(
+            facts.AgentUsed,
+            input_tokens=more.input_tokens,
+            output_tokens=more.output_tokens,
+            cached_tokens=more.cached_tokens,
+            tokens=tokens.tokens,
+            credits=more.credits,
+            cost=more.cost,
+            currency=None if more.currency is None else _text(more.currency, WORD_LIMIT),
+        )
+
+
+def _about(tool: ToolStarted) -> dict[str, str | None]:
+    kind = None if tool.kind is None else _text(tool.kind, WORD_LIMIT)
+    return {"tool": _text(tool.name, WORD_LIMIT), "kind": kind}
+
+
+def _places(locations: Sequence[str]) -> tuple[str, ...]:
+    distinct = dict.fromkeys(_text(place, NOTIFICATION_LIMIT) for place in locations)
+    return tuple(distinct)[:LOCATION_COUNT]
+
+
+def _text(value: object, limit: int) -> str:
+    return _checked(value, str)[:limit]
+
+
+def _checked(value: object, kind: type[_Value]) -> _Value:
+    if not isinstance(value, kind):
+        raise TypeError(f"{kind.__name__} was expected of an agent, not {type(value).__name__}")
+    return value

@@ -1,0 +1,59 @@
+"""The exits that mean the same for every agent, row by row."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from sortie.agents.exits import Failure, exit_failure
+from sortie.model import ErrorKind, TurnOutcome, TurnResult
+from sortie.transports import Exit
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "message"),
+    [
+        (
+            Exit(status=127),
+            "agent_not_found",
+            "bot was not found (exit 127); check agent.command",
+        ),
+        (Exit(signal=signal.SIGSEGV), "port_exit", "bot was ended by SIGSEGV"),
+        (Exit(signal=signal.SIGINT), "port_exit", "bot was ended by SIGINT"),
+        (Exit(signal=1000), "port_exit", "bot was ended by signal 1000"),
+        (Exit(), "port_exit", "bot's exit status was lost"),
+        (Exit(signal=signal.SIGTERM), "turn_cancelled", "bot was ended from outside by SIGTERM"),
+        (Exit(signal=signal.SIGKILL), "turn_cancelled", "bot was ended from outside by SIGKILL"),
+        (Exit(status=143), "turn_cancelled", "bot was ended from outside by SIGTERM"),
+        (Exit(status=137), "turn_cancelled", "bot was ended from outside by SIGKILL"),
+        (Exit(status=0, by_us=True), "turn_cancelled", "bot was stopped"),
+        (Exit(signal=signal.SIGSEGV, by_us=True), "turn_cancelled", "bot was stopped"),
+        (None, "turn_cancelled", "bot was stopped"),
+    ],
+)
+def test_an_exit_that_is_a_failure(end: Exit | None, kind: str, message: str) -> None:
+    """Missing programs, signals, and what Sortie has ended itself."""
+    assert exit_failure("bot", end) == Failure(ErrorKind(kind), message)
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 128, 139, 255])
+def test_an_exit_that_the_adapter_explains(status: int) -> None:
+    """Any other status has a meaning that only its agent knows."""
+    assert exit_failure("bot", Exit(status=status)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        (ErrorKind.TURN_CANCELLED, TurnOutcome.CANCELLED),
+        (ErrorKind.PORT_EXIT, TurnOutcome.FAILED),
+    ],
+)
+def test_a_failure_is_a_result(kind: ErrorKind, outcome: TurnOutcome) -> None:
+    """It has kind, message and warnings, and what was cancelled has not failed."""
+    result = Failure(kind, "why").result(("one", "two"))
+
+    assert result == TurnResult(
+        outcome=outcome, error_kind=kind, message="why", warnings=("one", "two")
+    )

@@ -1,0 +1,153 @@
+"""What is kept of a turn's output, and what its reader gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sortie.agents.exits import Failure
+from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, TurnOutput
+from sortie.model.turns import AgentEvent, Notification
+
+STDOUT = (
+    b"\x1b[38;5;141m> \x1b[0mRed \xf0\x9f\x9b\xa0\xef\xb8\x8f\n\n  \nBlue\r\n"
+    b"\xe2\xa0\x8b wait\r\x1b[2KYellow"
+)
+STDERR = (
+    b"\x1b[33mNo MCP\x1b[0m\n50%\r100%\rsk-secret leaked\n"
+    b"\x1b[1mAuthentication failed.\x1b[0m Really\nquiet: no matter\n"
+)
+
+
+class Reader:
+    """Keeps what it gets; a line that begins with ``quiet`` is no warning."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.end: str | None = None
+
+    def stdout(self, line: str) -> Sequence[AgentEvent]:
+        self.lines.append(line)
+        return [Notification(message=line)] if line else []
+
+    def stderr(self, line: str) -> bool:
+        return not line.startswith("quiet")
+
+    def close(self, stderr: str) -> Sequence[AgentEvent]:
+        self.end = stderr
+        return [Notification(message="closed")]
+
+    def failure(self, status: int) -> Failure | None:
+        raise NotImplementedError
+
+
+def cut(stream: bytes, places: set[int]) -> list[bytes]:
+    ends = [0, *sorted(p for p in places if p < len(stream)), len(stream)]
+    return [stream[a:b] for a, b in pairwise(ends)]
+
+
+@given(st.sets(st.integers(0, len(STDOUT))), st.sets(st.integers(0, len(STDERR))))
+def test_chunks_make_no_difference(out: set[int], err: set[int]) -> None:
+    """Any chunking gives the same lines, events and warnings, also inside an escape."""
+    reader = Reader()
+    output = TurnOutput(reader, ["sk-secret"])
+
+    events = [event for chunk in cut(STDOUT, out) for event in output.take(1, chunk)]
+    for chunk in cut(STDERR, err):
+        assert output.take(2, chunk) == []
+    events += output.close()
+
+    assert reader.lines == ["> Red 🛠️", "", "", "Blue", "Yellow"]
+    assert [e.message for e in events if isinstance(e, Notification)] == [
+        "> Red 🛠️",
+        "Blue",
+        "Yellow",
+        "closed",
+    ]
+    assert output.warnings == (
+        "No MCP",
+        "50%",
+        "100%",
+        "*** leaked",
+        "Authentication failed. Really",
+    )
+    assert reader.end is not None
+    assert reader.end.endswith("*** leaked\nAuthentication failed. Really\nquiet: no matter\n")
+
+
+def test_nothing_written_is_nothing_told() -> None:
+    """A silent process gives no line, and an empty end."""
+    reader = Reader()
+
+    assert TurnOutput(reader).close() == [Notification(message="closed")]
+    assert (reader.lines, reader.end) == ([], "")
+
+
+def test_escapes_and_blank_lines_are_no_text() -> None:
+    """A stdout of nothing but styling is lines without text."""
+    reader = Reader()
+    output = TurnOutput(reader)
+
+    output.take(1, b"\x1b[?25l\xe2\xa0\x8b Thinking\r\x1b[2K\x1b[?25h\n  \n\x1b[0m")
+    output.close()
+
+    assert set(reader.lines) == {""}
+
+
+def test_a_secret_is_taken_out_whole() -> None:
+    """No part of it is left in a line, a warning or the end of stderr, wherever they are cut."""
+    reader = Reader()
+    output = TurnOutput(reader, ["hunter2-hunter2"])
+
+    output.take(1, b"key hunter2-hunter2\n")
+    output.take(2, b"x" * (WARNING_LENGTH - 6) + b"hunter2-hunter2 and more\n")
+    output.close()
+
+    assert reader.lines == ["key ***"]
+    assert "hunter" not in output.warnings[0] + (reader.end or "")
+    assert len(output.warnings[0]) <= WARNING_LENGTH
+
+
+def test_warnings_are_bounded() -> None:
+    """The last lines of stderr are kept, each cut, however many and long they are."""
+    output = TurnOutput(Reader())
+
+    output.take(2, b"".join(b"%d %s\n" % (n, b"e" * 1000) for n in range(100)))
+    output.take(2, b"f" * 100_000 + b"\nlast")
+    output.close()
+
+    assert len(output.warnings) == WARNING_COUNT
+    assert {len(w) for w in output.warnings[:-1]} == {WARNING_LENGTH}
+    assert output.warnings[-2].startswith("99 ")
+    assert output.warnings[-1] == "last"
+
+
+def test_the_end_of_a_flood_is_kept() -> None:
+    """A stderr without a line end is bounded, and its end is there."""
+    reader = Reader()
+    output = TurnOutput(reader)
+
+    for _ in range(100):
+        output.take(2, b"z" * 65536)
+    output.take(2, b" the end")
+    output.close()
+
+    assert reader.end is not None
+    assert len(reader.end) == STDERR_TAIL
+    assert reader.end.endswith("z the end")
+
+
+def test_nothing_counts_after_a_line_that_is_too_long() -> None:
+    """It is seen at once, and the rest of stdout is not read any more."""
+    reader = Reader()
+    output = TurnOutput(reader, line_limit=10)
+
+    events = output.take(1, b"short\n" + b"x" * 11 + b"\nmore\n")
+    events += output.take(1, b"even more\n")
+
+    assert events == [Notification(message="short")]
+    assert output.line_too_long
+    assert reader.lines == ["short"]
