@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import cleandoc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from sortie.cli.arguments import NO_VALUE
 from sortie.cli.completion import Shell, show_completion
@@ -25,8 +26,32 @@ from sortie.cli.version import show_version, version
 
 PAGES = pages()
 
+
+class _Command(TyperCommand):
+    """A command whose ``--help`` is shown as the flag that it is."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``."""
+        return _as_flag(super().get_help_option(ctx))
+
+
+class _Program(TyperGroup):
+    """All commands; its own ``--help`` is shown as theirs are."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option ``--help``."""
+        return _as_flag(super().get_help_option(ctx))
+
+
+def _as_flag(option: Any) -> Any:
+    if option is not None:
+        option.metavar = NO_VALUE
+    return option
+
+
 app = typer.Typer(
     name="sortie",
+    cls=_Program,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     add_completion=False,  # its options take no SHELL
@@ -79,6 +104,7 @@ def _add(command: Callable[..., object], *examples: str) -> None:
     """Add a command under its function's name; its docstring is its help."""
     paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
     app.command(
+        cls=_Command,
         name=command.__name__,
         help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
         epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),

@@ -19,7 +19,7 @@ from sortie.cli.arguments import (
 from sortie.cli.completion import complete_issue
 from sortie.cli.format import span, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
-from sortie.model import RunId
+from sortie.model import RunId, SortieError, StoreError
 
 if TYPE_CHECKING:
     from sortie.store import HistoryRow
@@ -61,7 +61,12 @@ def history(
     """
     source = Source.named(workflow, named, env_file)
     path = os.path.abspath(database) if database is not None else _database(source)
-    rows = _read(path, issue, limit, RunId(before) if before else None)
+    try:
+        rows = _read(path, issue, limit, RunId(before) if before else None)
+    except StoreError as error:
+        if database is None:
+            raise
+        raise SortieError(str(error).replace("db_path", "--db")) from error
     if output is Format.JSON:
         emit_json([as_json(row) for row in rows])
         return

@@ -38,7 +38,7 @@ def validate(
 
     Each is one line on stdout: FILE:LINE:COLUMN, the key, what is wrong and what is accepted. Below
     it stands the line of the file with a mark; secrets in it appear as ***. The exit code is 1
-    where one of them is an error, and 0 where all are warnings. RemoteFiles on this machine are
+    where one of them is an error, and 0 where all are warnings. Paths on this machine are
     looked at, and nothing is made or asked of the tracker.
 
     With - the file is read from stdin, as one that stands in this directory.

@@ -112,9 +112,16 @@ class Node:
         return node
 
     def as_written(self, path: Path) -> Path:
-        """Return a path with the positions in lists that the file shows, missing items counted."""
+        """Return a path with the keys and the positions in lists that the file shows.
+
+        Items and spellings that were dropped since are counted, and told.
+        """
         steps: list[str | int] = []
         for depth, step in enumerate(path, 1):
             node = self.at(path[:depth])
-            steps.append(step if node is None or node.index is None else node.index)
+            if node is not None and isinstance(step, str) and node.key:
+                step = node.key.text or step
+            elif node is not None and node.index is not None:
+                step = node.index
+            steps.append(step)
         return tuple(steps)

@@ -166,6 +166,17 @@ def test_what_is_no_database_is_one_line(cli: Cli, here: Path) -> None:
 
     assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
     assert ".sortie.db" in ran.err
+    assert "name another file with db_path" in ran.err
+
+
+def test_a_named_database_that_is_none_is_told_with_its_option(cli: Cli, here: Path) -> None:
+    """Who named a file with --db reads no advice about a key of a workflow file."""
+    (here / "notes.txt").write_text("this is no database, but it is long enough to be one" * 50)
+
+    ran = cli("history", "--db", "notes.txt")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "it is not a database; name another file with --db" in ran.err
 
 
 def test_an_identifier_cannot_act_on_the_terminal(cli: Cli, here: Path) -> None:

@@ -40,7 +40,12 @@ def test_the_starter_finds_the_issue_of_its_next_steps(
 
 @pytest.mark.parametrize(
     ("turn", "attempt", "says"),
-    [("1", "0", False), ("2", "0", "This is turn 2 of 5"), ("1", "2", "2 earlier attempts failed")],
+    [
+        ("1", "0", False),
+        ("2", "0", "This is turn 2 of 5"),
+        ("1", "1", "1 earlier attempt failed. Look at what it left here"),
+        ("1", "2", "2 earlier attempts failed. Look at what they left here"),
+    ],
 )
 def test_the_starters_prompt_knows_turn_and_attempt(
     cli: Cli, here: Path, turn: str, attempt: str, says: str | bool
@@ -57,7 +62,7 @@ def test_the_starters_prompt_knows_turn_and_attempt(
         assert str(says) in ran.out
     else:
         assert "This is turn" not in ran.out
-        assert "earlier attempts" not in ran.out
+        assert "earlier attempt" not in ran.out
 
 
 def test_nothing_is_overwritten(cli: Cli, here: Path) -> None:

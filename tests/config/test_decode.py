@@ -425,7 +425,7 @@ def test_useless_limits_are_ignored_with_a_warning() -> None:
     assert [str(problem) for problem in result.problems] == [
         f"W:9:48: warning: {key}.Todo: {ignored} 0",
         f"W:9:68: warning: {key}.Doing: replaces the limit of the same state above",
-        f"W:9:68: warning: {key}.doing: limits nothing: it is none of active_states; known: Todo",
+        f"W:9:68: warning: {key}.Doing: limits nothing: it is none of active_states; known: Todo",
         f'W:9:74: warning: {key}.x: {ignored} the text "5"',
         f"W:9:82: warning: {key}.y: {ignored} true",
         f"W:9:90: warning: {key}.z: {ignored} nothing",

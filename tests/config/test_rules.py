@@ -174,9 +174,9 @@ def test_limits_for_states_that_no_setting_names_are_told() -> None:
     key = "agent.max_concurrent_agents_by_state"
 
     assert findings(GOOD + limits) == [
-        f"W:9:58: warning: {key}.toodo: limits nothing: it is none of active_states; "
+        f"W:9:58: warning: {key}.Toodo: limits nothing: it is none of active_states; "
         'did you mean "Todo"?',
-        f"W:9:69: warning: {key}.review: limits nothing: it is none of active_states; known: Todo",
+        f"W:9:69: warning: {key}.Review: limits nothing: it is none of active_states; known: Todo",
     ]
 
 
