@@ -211,7 +211,7 @@ class GuardedTracker:
         if until <= self._rest.until:
             return
         self._rest = Rest(until=until, error=str(error))
-        self._publish(facts.TrackerRests(seconds=seconds, asked=float(asked), error=str(error)))
+        self._publish(facts.TrackerRested(seconds=seconds, asked=float(asked), error=str(error)))
 
     def _complaining(self, operation: str) -> Complain:
         """Return how to tell of what is wrong in an answer: each thing once."""

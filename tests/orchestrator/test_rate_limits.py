@@ -23,7 +23,7 @@ def requests(world: World) -> int:
 async def limit(world: World, seconds: float) -> None:
     """Have the tracker refuse all, until it has said for how long, and from then on nothing."""
     world.tracker.down, world.tracker.retry_after = TrackerErrorKind.UNAVAILABLE, seconds
-    await world.until(facts.TrackerRests, len(world.of(facts.TrackerRests)) + 1)
+    await world.until(facts.TrackerRested, len(world.of(facts.TrackerRested)) + 1)
     world.tracker.down = world.tracker.retry_after = None
 
 
@@ -64,7 +64,7 @@ async def test_a_tracker_that_asks_for_a_day_is_asked_again_within_the_hour(
         await world.until(facts.PollCompleted, where=lambda fact: fact.result == "success")
         assert trio.current_time() - began <= 3600.0
 
-    (rest,) = world.of(facts.TrackerRests)
+    (rest,) = world.of(facts.TrackerRested)
     assert (rest.asked, rest.seconds) == (86_400.0, 3600.0)
 
 
@@ -80,7 +80,7 @@ async def test_a_handoff_waits_for_the_tracker_and_counts_no_try(clock: MockCloc
 
     world.sinks.append(limit_handoffs)
     async with world.life():
-        await world.until(facts.TrackerRests, 8)
+        await world.until(facts.TrackerRested, 8)
         world.tracker.transitions_fail = world.tracker.retry_after = None
         moved = await world.until(facts.TransitionCompleted, where=lambda f: f.result == "success")
 
@@ -98,7 +98,7 @@ async def test_a_comment_is_made_once_the_tracker_may_be_asked(clock: MockClock)
         if isinstance(fact, facts.RunStarted):
             world.tracker.comments_fail = TrackerErrorKind.UNAVAILABLE
             world.tracker.retry_after = 45.0
-        if isinstance(fact, facts.TrackerRests):
+        if isinstance(fact, facts.TrackerRested):
             world.tracker.comments_fail = world.tracker.retry_after = None
 
     world.sinks.append(limit_comments)

@@ -127,7 +127,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.HttpAnswered(route="/livez", status=200),
     f.DaemonWasPaused(seconds=12.0),
     f.DaemonCrashed(traceback="Traceback:\n  boom"),
-    f.TrackerRests(seconds=3600.0, asked=86400.0, error="too many requests"),
+    f.TrackerRested(seconds=3600.0, asked=86400.0, error="too many requests"),
     f.ShortageBegan(resource="files", error="the limit of open files is reached"),
     f.ShortageEnded(resource="files"),
     f.AdapterCrashed(where="tracker", traceback="Traceback:\n  boom"),

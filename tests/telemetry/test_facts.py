@@ -45,7 +45,7 @@ NOT_COUNTED = {
     facts.StatusFileRead,
     facts.StoreFailed,
     facts.StoreRecovered,
-    facts.TrackerRests,
+    facts.TrackerRested,
     facts.ToolEnded,
     facts.ToolStarted,
     facts.TurnBegan,

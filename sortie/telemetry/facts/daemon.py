@@ -121,7 +121,7 @@ class TrackerAsked(Fact):
 
 
 @fact("tracker.rests", "warning")
-class TrackerRests(Fact):
+class TrackerRested(Fact):
     """The tracker wants to be left alone for ``asked`` seconds, and is for ``seconds``."""
 
     seconds: float
