@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from sortie.model import TrackerErrorKind
@@ -36,6 +37,7 @@ async def test_polls_and_rereads_wait_until_the_tracker_may_be_asked(clock: Mock
         view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         await limit(world, 200.0)
+        await trio.testing.wait_all_tasks_blocked()  # a re-read may have been asked beside the poll
         began, asked = trio.current_time(), requests(world)
         world.tracker.put(issue("b"))
         await trio.sleep(199.0)
