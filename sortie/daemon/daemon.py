@@ -6,6 +6,7 @@ import os
 import platform
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,7 +33,7 @@ from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
 from sortie.daemon.workflow_file import load_workflow
-from sortie.model import SortieError, WorkspaceError
+from sortie.model import LOCAL, SortieError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
@@ -51,7 +52,7 @@ from sortie.telemetry.log import LogSink, configure
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector
-from sortie.transports.local import become_subreaper, carry, mark_of_database
+from sortie.transports.local import UNMARKED, become_subreaper, carry, mark_of_database
 from sortie.web import Sources
 from sortie.workflow import Workflow
 
@@ -131,6 +132,8 @@ class Daemon:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
         self._on_crash = guards.watchdog.leave_within
+        if mark is None and sys.platform == "linux":
+            self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
         async with (
             open_transports(self._publish, environ, mark) as transports,
             open_tracker(

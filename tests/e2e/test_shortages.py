@@ -150,3 +150,22 @@ async def test_a_shortage_of_threads_is_named_and_passes(
 
     assert held == crashes == []
     assert told == 1
+
+
+@needs_prlimit
+async def test_a_limit_that_forbids_the_mark_is_told_once(
+    place: Place, nursery: trio.Nursery
+) -> None:
+    """A daemon that its descendants' mark cannot be put on says so at its start, and works."""
+    place.write_workflow()
+    place.add_issue("A")
+    port = free_port()
+    limited = ("sh", "-c", 'ulimit -m 1000000; exec "$@"', "sh", *run_command(port=port))
+
+    async with Daemon(place, nursery, limited, port) as daemon:
+        told = await daemon.line("host.noticed")
+        await daemon.line("run.finished")
+
+    assert told["host"] == "local"
+    assert "resident memory" in told["message"]
+    assert len(daemon.lines("host.noticed")) == 1

@@ -17,7 +17,7 @@ class HostRested(Fact):
 
 @fact("host.noticed", "warning")
 class HostNoticed(Fact):
-    """A remote host works, and there is something about it that its operator should mend."""
+    """A host works, and there is something about it that its operator should mend."""
 
     host: str
     message: str

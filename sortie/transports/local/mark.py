@@ -17,6 +17,13 @@ from sortie.resources import shortage_behind
 _FIRST_MARK, _MARKS = 43 * 10**17, 10**17  # bytes: beyond every memory, below the 2**63 of shells
 _LINE = b"Max resident set"
 
+UNMARKED = (
+    "the hard limit on resident memory (LimitRSS= of a systemd unit) is too low for the mark that"
+    " all programs of runs inherit: what an earlier life of the daemon left is known by its"
+    " environment and its recorded root process alone; lift that limit"
+)
+"""What to tell where the mark that Linux has cannot be carried."""
+
 
 def mark_of_database(path: str) -> int:
     """Return the mark of every daemon that has this database, by its real path."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import tracemalloc
 import uuid
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import ProgramNotFound, RunId, TransportError
+from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.process import OBSERVE_EVERY
@@ -435,3 +436,24 @@ async def test_what_is_mounted_during_a_removal_is_left_alone(tmp_path: Path, mo
     assert victim.stat().st_mode & 0o777 == mode
     assert (victim / "below").is_dir()
     assert [p.name for p in tree.iterdir()] == ["busy"]
+
+
+async def test_no_path_is_resolved_in_the_loops_thread(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system that does not answer holds up who asks for it, and nobody else."""
+    loops_thread = threading.get_ident()
+    resolve = os.path.realpath
+    resolved: list[bool] = []
+
+    def recorded(path: str, **options: bool) -> str:
+        resolved.append(threading.get_ident() == loops_thread)
+        return resolve(path, **options)
+
+    monkeypatch.setattr(os.path, "realpath", recorded)
+    async with transport.process(command(run_id, tmp_path, "sleep", "1000")):
+        await transport.occupied(str(tmp_path))
+        with pytest.raises(ProcessesLeft):
+            await transport.clear(str(tmp_path), grace=0.1)
+
+    assert resolved == [False] * 3
