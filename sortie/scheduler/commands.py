@@ -31,10 +31,14 @@ _RETRIED = "an operator asked for a retry"
 
 
 def poll_now(state: SchedulerState, now: float) -> None:
-    """Poll at once; if a poll is under way its answer may be old already, so once more after it."""
+    """Poll at once, or as soon as the tracker may be asked again.
+
+    If a poll is under way its answer may be old already, so once more after it.
+    """
+    soonest = max(now, state.rests_until)
     state.refresh_asked = state.polling
-    state.poll_at = min(state.poll_at, now)
-    state.reconcile_at = min(state.reconcile_at, now)
+    state.poll_at = min(state.poll_at, soonest)
+    state.reconcile_at = min(state.reconcile_at, soonest)
 
 
 def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
@@ -69,7 +73,9 @@ def refresh(state: SchedulerState, now: float) -> Reply:
         return Reply("conflict", "the daemon is stopping and polls no more")
     state.check_workspaces_at = now
     poll_now(state, now)
-    return Reply("done", "a poll was asked for")
+    rest = state.rests_until - now
+    wait = f"; the tracker wants to be left alone for {rest:.0f} s more" if rest > 0 else ""
+    return Reply("done", f"a poll was asked for{wait}")
 
 
 def pause(state: SchedulerState, *, paused: bool) -> Reply:

@@ -111,7 +111,9 @@ class Scheduler:
             match claim:
                 case Waiting(due=False):
                     deadline = min(deadline, max(claim.due_at, claim.again_at))
-                case HandingOff(token=None) | Cleaning(busy=False):
+                case HandingOff(token=None):
+                    deadline = min(deadline, max(claim.due_at, state.rests_until))
+                case Cleaning(busy=False):
                     deadline = min(deadline, claim.due_at)
                 case Running(departure=Departure(stop_at=stop_at)):
                     deadline = min(deadline, stop_at)
@@ -235,7 +237,7 @@ class Scheduler:
                 case Waiting(due=False) if max(claim.due_at, claim.again_at) <= now:
                     state.claims[claim.issue.id] = replace(claim, due=True)
                     state.unsettled = True
-                case HandingOff(token=None, due_at=due_at) if due_at <= now:
+                case HandingOff(token=None) if max(claim.due_at, state.rests_until) <= now:
                     state.try_handoff(claim)
                 case Cleaning(busy=False) if not state.policy.is_terminal(claim.issue):
                     state.release(claim.issue.id)

@@ -156,7 +156,7 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
             assert isinstance(handing, HandingOff)
-            if not state.draining:
+            if not state.draining and now >= state.rests_until:
                 state.try_handoff(handing)
         case Finished(finish=Finish.REVIEW):
             detail = "the agent asks for a review, and no handoff state is configured"

@@ -42,10 +42,13 @@ def hold(
 
 
 def park(state: SchedulerState, held: Held) -> None:
-    """Take over a hold that is on record, and have its issue read for a baseline."""
+    """Take over a hold that is on record, and have its issue read for a baseline.
+
+    While the tracker wants to be left alone, the next reconciliation reads it.
+    """
     state.claims[held.issue.id] = held
     state.unsettled = True
-    if not state.draining:
+    if not state.draining and held.since >= state.rests_until:
         state.out.append(Refresh(state.next_token(), frozenset({held.issue.id})))
 
 

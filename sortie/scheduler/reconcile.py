@@ -49,7 +49,7 @@ def reconcile(state: SchedulerState, now: float) -> None:
 
 def confirm_missing(state: SchedulerState, now: float) -> None:
     """Ask again for issues that a first read did not find."""
-    if state.reconciling is None:
+    if state.reconciling is None and now >= state.rests_until:
         missed = {i for i, c in state.claims.items() if _confirm_at(c) <= now}
         _ask(state, missed)
 
@@ -58,7 +58,7 @@ def confirm_missing_at(state: SchedulerState) -> float:
     """Return when ``confirm_missing`` next has something to do."""
     if state.reconciling is not None:
         return math.inf
-    return min(map(_confirm_at, state.claims.values()), default=math.inf)
+    return max(min(map(_confirm_at, state.claims.values()), default=math.inf), state.rests_until)
 
 
 def _confirm_at(claim: Claim) -> float:

@@ -89,6 +89,7 @@ class Day:
             (self._leave, 12),
             (self._serve, 12),
             (self._answer, 34),
+            (self._limit, 3),
             (self._reload, 1),
             (self._operate, 2),
             (self._hinder, 1),
@@ -205,6 +206,14 @@ class Day:
                 self.world.serve(question, error=self._error())
             self.world.deliver(question)
 
+    def _limit(self) -> None:
+        """Have the tracker refuse a question, and want to be left alone for a while."""
+        if self.world.questions:
+            question = self.dice.choice(self.world.questions)
+            self.world.serve(question, error=TrackerErrorKind.CLOSED)
+            self.world.tell(ev.TrackerRests(self.dice.choice([1.0, 20.0, 90.0, 600.0])))
+            self.world.deliver(question)
+
     def _reload(self) -> None:
         self.world.policy = some_policy(self.dice)
         self.world.tell(ev.PolicyChanged(self.world.policy))
@@ -219,7 +228,7 @@ class Day:
             case 3:
                 self.world.tell(ev.PauseAsked(self.dice.random() < 0.3))
             case _:
-                self.world.tell(ev.RefreshRequested())
+                self.world.tell(ev.RefreshRequested(self.dice.choice([0, 1])))
 
     def _hinder(self) -> None:
         self.world.hindrance = self.dice.choice([None, None, "kiro-cli was not found"])

@@ -30,6 +30,7 @@ ROOM = (
     "it lacks the label ready",
     "kiro-cli was not found",
     "dispatch is paused",
+    "the tracker wants to be left alone for a while",
     SLOT,
     f"{SLOT} for state {STATE}",
     rf"no host is free \({HOST}(, {HOST})*\)",
@@ -48,6 +49,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "AnswerCommand.verdict": ("done", "conflict", "unknown"),
     "AnswerCommand.message": (
         UNKNOWN,
+        r"a poll was asked for(; the tracker wants to be left alone for \d+ s more)?",
         f"{ISSUE} is due now",
         f"{ISSUE} is due now, but .+",
         f"the handoff of {ISSUE} is tried now",

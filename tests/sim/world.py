@@ -119,6 +119,7 @@ class World:
     blank: set[tuple[str, IssueId]] = field(default_factory=set)
     hindrance: str | None = None
     shortage: str | None = None
+    rests_until: float = 0.0
     said: set[str] = field(default_factory=set)
     _checked: tuple[int, int] = (0, 0)
     scheduler: Scheduler = field(init=False)
@@ -143,6 +144,7 @@ class World:
         self.freshness, self.serving = Freshness(), Serving(EPOCH)
         self.serving.remember(c for c in memory.claims if isinstance(c, Waiting))
         self.rests = Rests()
+        self.rests_until = 0.0
         self.blank.clear()
 
     def crash(self) -> None:
@@ -191,6 +193,8 @@ class World:
         worker = self.workers.get(run_id) if run_id is not None else None
         self.rests.hear(event, worker.start.host if worker else None)
         match event:
+            case ev.TrackerRests(seconds):
+                self.rests_until = max(self.rests_until, self.now + seconds)
             case ev.TransitionAnswered(issue_id=issue_id, token=token, error_kind=kind):
                 claim = before.get(issue_id)
                 failed = kind not in (None, TrackerErrorKind.CLOSED)
@@ -240,6 +244,8 @@ class World:
     def perform(self, decision: Decision) -> None:
         """Do what the shell would do."""
         self.reached[type(decision).__name__] += 1
+        if isinstance(decision, do.Poll | do.Refresh | do.Transition):
+            assert self.now >= self.rests_until, "the tracker is asked while it rests"
         match decision:
             case do.StartWorker():
                 self._start(decision)
