@@ -93,9 +93,9 @@ def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
             return replace(run, turn=turn, max_turns=max_turns)
         case facts.AgentSpoke(message=str(message)):
             return replace(run, last_message=message)
-        case facts.ToolStarted(tool=tool):
+        case facts.ToolCallStarted(tool=tool):
             return replace(run, tool=tool)
-        case facts.ToolEnded() | facts.TurnCompleted():
+        case facts.ToolCallEnded() | facts.TurnCompleted():
             return replace(run, tool=None)
         case facts.AgentUsed(credits=credits_, tokens=tokens):
             return replace(

@@ -91,7 +91,7 @@ class TurnEvents:
                 self._publish(facts.SessionNamed, session_id=_text(session_id, WORD_LIMIT))
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
-                    facts.PermissionAsked,
+                    facts.PermissionAnswered,
                     question=_text(question, NOTIFICATION_LIMIT),
                     answer=_text(answer, WORD_LIMIT),
                 )
@@ -123,7 +123,7 @@ class TurnEvents:
     def _tool_started(self, event: ToolStarted) -> None:
         if len(self._tools) < _TOOLS_AT_ONCE:
             self._tools[_text(event.id, WORD_LIMIT)] = (trio.current_time(), event)
-        self._publish(facts.ToolStarted, **_about(event), locations=_places(event.locations))
+        self._publish(facts.ToolCallStarted, **_about(event), locations=_places(event.locations))
 
     def _tool_ended(self, event: ToolEnded) -> None:
         now = trio.current_time()
@@ -131,7 +131,7 @@ class TurnEvents:
             _text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
         )
         self._publish(
-            facts.ToolEnded,
+            facts.ToolCallEnded,
             **_about(tool),
             locations=_places((*tool.locations, *event.locations)),
             seconds=now - began if event.duration is None else float(event.duration),

@@ -79,12 +79,12 @@ FACTS: tuple[f.Fact, ...] = (
     f.AgentAnswered(run_id=RUN, agent="kiro", seconds=0.5),
     f.AgentSpoke(run_id=RUN, agent="kiro", lines=4, message="reading"),
     f.SessionNamed(run_id=RUN, session_id="s-2"),
-    f.ToolStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",)),
-    f.ToolEnded(
+    f.ToolCallStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",)),
+    f.ToolCallEnded(
         run_id=RUN, tool="shell", kind="execute", locations=("a.py",), seconds=0.5, failed=False
     ),
     AGENT_USED,
-    f.PermissionAsked(run_id=RUN, question="run ls?", answer="yes"),
+    f.PermissionAnswered(run_id=RUN, question="run ls?", answer="yes"),
     TURN_FAILED,
     f.RunStopping(run_id=RUN, issue=ISSUE, reason=StopReason.OPERATOR),
     RUN_FINISHED,

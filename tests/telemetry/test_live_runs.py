@@ -17,7 +17,7 @@ from sortie.telemetry.facts import (
     RunPhaseChanged,
     SessionNamed,
     SessionStarted,
-    ToolStarted,
+    ToolCallStarted,
     TurnBegan,
     WorkspaceReady,
 )
@@ -85,13 +85,13 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
         AgentSpoke(run_id=RUN, agent="kiro", lines=1, message="reading"),
         AgentSpoke(run_id=RUN, agent="kiro", lines=0, message=None),
         SessionNamed(run_id=RUN, session_id="s-2"),
-        ToolStarted(run_id=RUN, tool="shell", kind=None, locations=()),
+        ToolCallStarted(run_id=RUN, tool="shell", kind=None, locations=()),
         replace(AGENT_USED, credits=0.25, tokens=None),
         TURN_FAILED,
         TurnBegan(run_id=RUN, turn=2, max_turns=5),
         replace(AGENT_USED, credits=None, tokens=None),
         replace(AGENT_USED, credits=0.25, tokens=7),
-        ToolStarted(run_id=RUN, tool="read", kind=None, locations=()),
+        ToolCallStarted(run_id=RUN, tool="read", kind=None, locations=()),
     ]
 
     for fact in facts:

@@ -251,14 +251,14 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
 
     assert report.tokens == completed(rig).tokens == 18
     assert rig.of(facts.SessionNamed) == [facts.SessionNamed(run_id=RUN, session_id="s-1")]
-    assert rig.of(facts.PermissionAsked) == [
-        facts.PermissionAsked(run_id=RUN, question="run make?", answer="yes")
+    assert rig.of(facts.PermissionAnswered) == [
+        facts.PermissionAnswered(run_id=RUN, question="run make?", answer="yes")
     ]
-    assert rig.of(facts.ToolStarted) == [
-        facts.ToolStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",))
+    assert rig.of(facts.ToolCallStarted) == [
+        facts.ToolCallStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",))
     ]
     assert [
-        (f.tool, f.kind, f.locations, f.seconds, f.failed) for f in rig.of(facts.ToolEnded)
+        (f.tool, f.kind, f.locations, f.seconds, f.failed) for f in rig.of(facts.ToolCallEnded)
     ] == [
         ("shell", "execute", ("a.py",), 2.0, True),
         ("", None, (), 0.5, False),

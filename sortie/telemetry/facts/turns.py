@@ -69,7 +69,7 @@ class SessionNamed(RunFact):
 
 
 @fact("tool.started", "debug")
-class ToolStarted(RunFact):
+class ToolCallStarted(RunFact):
     """The agent uses a tool; ``locations`` are the files that it is about."""
 
     tool: str
@@ -78,7 +78,7 @@ class ToolStarted(RunFact):
 
 
 @fact("tool.ended", "debug")
-class ToolEnded(RunFact):
+class ToolCallEnded(RunFact):
     """The agent is done with a tool; ``tool`` is "" where its start was not told."""
 
     tool: str
@@ -102,7 +102,7 @@ class AgentUsed(RunFact):
 
 
 @fact("agent.permission", "info")
-class PermissionAsked(RunFact):
+class PermissionAnswered(RunFact):
     """The agent asked whether it may do something, and was answered without a person."""
 
     question: str
