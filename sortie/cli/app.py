@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from sortie.cli.arguments import NO_VALUE
+from sortie.cli.arguments import NO_VALUE, grouped
 from sortie.cli.completion import Shell, show_completion
 from sortie.cli.demo.command import demo
 from sortie.cli.documentation import pages
@@ -108,7 +108,7 @@ def _add(command: Callable[..., object], *examples: str) -> None:
         name=command.__name__,
         help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
         epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),
-    )(command)
+    )(grouped(command))
 
 
 _add(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
@@ -15,6 +18,8 @@ from sortie.model import SortieError
 
 if TYPE_CHECKING:
     from sortie.daemon.options import RunOptions
+
+T = TypeVar("T")
 
 DEFAULT_WORKFLOW = Path("WORKFLOW.md")
 NO_VALUE = ""
@@ -99,23 +104,6 @@ OutputFormat = Annotated[
 ]
 
 
-def level_of(level: LogLevel | None, *, quiet: bool, verbose: bool) -> str | None:
-    """Return the level that was asked for, None where none was; once is enough."""
-    asked = [level] if level is not None else []
-    asked += [LogLevel.WARNING] if quiet else []
-    asked += [LogLevel.DEBUG] if verbose else []
-    if len(asked) > 1:
-        raise typer.BadParameter(
-            "takes one of --quiet, --verbose and --log-level", param_hint="--log-level"
-        )
-    return word(asked[0]) if asked else None
-
-
-def word(choice: StrEnum | None) -> str | None:
-    """Return the plain word that was chosen, None where none was."""
-    return None if choice is None else choice.value
-
-
 def workflow_of(argument: Path | None, option: Path | None) -> Path:
     """Return the workflow file that was named, in either way, or the default one."""
     if argument is not None and option is not None and argument != option:
@@ -128,15 +116,19 @@ def workflow_of(argument: Path | None, option: Path | None) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The files that settings come from."""
+    """The files that settings come from: the workflow file, named in one of two ways, and more."""
 
-    workflow: Path
-    env_file: Path | None = None
+    argument: WorkflowArgument = None
+    option: WorkflowOption = None
+    env_file: EnvFile = None
 
-    @classmethod
-    def named(cls, argument: Path | None, option: Path | None, env_file: Path | None) -> Source:
-        """Return the files that a command line names."""
-        return cls(workflow=workflow_of(argument, option), env_file=env_file)
+    def __post_init__(self) -> None:
+        workflow_of(self.argument, self.option)
+
+    @property
+    def workflow(self) -> Path:
+        """Return the workflow file."""
+        return workflow_of(self.argument, self.option)
 
     def options(self) -> RunOptions:
         """Return what the parts below need to read them."""
@@ -155,3 +147,77 @@ class Source:
             ) from error
         except OSError:
             pass  # reading it says what is wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonFlags:
+    """What a command line says to a daemon, beside its files."""
+
+    host: Host = None
+    port: Port = None
+    log_level: Level = None
+    log_format: LogFormat = None
+    quiet: Quiet = False
+    verbose: Verbose = False
+    exit_when_idle: ExitWhenIdle = False
+
+    def over(self, options: RunOptions) -> RunOptions:
+        """Return options with what is said here."""
+        return replace(
+            options,
+            host=self.host,
+            port=self.port,
+            log_level=self._level(),
+            log_format=self.log_format.value if self.log_format else None,
+            exit_when_idle=self.exit_when_idle,
+        )
+
+    def _level(self) -> str | None:
+        """Return the level that was asked for, None where none was; once is enough."""
+        asked = [self.log_level] if self.log_level is not None else []
+        asked += [LogLevel.WARNING] if self.quiet else []
+        asked += [LogLevel.DEBUG] if self.verbose else []
+        if len(asked) > 1:
+            raise typer.BadParameter(
+                "takes one of --quiet, --verbose and --log-level", param_hint="--log-level"
+            )
+        return asked[0].value if asked else None
+
+
+def grouped(command: Callable[..., T]) -> Callable[..., T]:
+    """Return a command that takes the fields of its parameters that are dataclasses, one by one.
+
+    So a list of options that several commands share is written once, as a class.
+    """
+    groups: dict[str, dict[str, Parameter]] = {}
+    parameters: dict[str, Parameter] = {}
+    hints = get_type_hints(command, include_extras=True)
+    for parameter in signature(command).parameters.values():
+        hint = hints[parameter.name]
+        if is_dataclass(hint):
+            inner = get_type_hints(hint, include_extras=True)
+            groups[parameter.name] = {
+                field.name: Parameter(
+                    field.name,
+                    Parameter.KEYWORD_ONLY,
+                    default=field.default,
+                    annotation=inner[field.name],
+                )
+                for field in fields(hint)
+            }
+            parameters |= groups[parameter.name]
+        else:
+            parameters[parameter.name] = parameter.replace(
+                kind=Parameter.KEYWORD_ONLY, annotation=hint
+            )
+
+    @wraps(command)
+    def spread(**given: Any) -> T:
+        made = {
+            name: hints[name](**{field: given.pop(field) for field in group})
+            for name, group in groups.items()
+        }
+        return command(**given, **made)
+
+    spread.__signature__ = Signature([*parameters.values()])  # type: ignore[attr-defined]
+    return spread

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sortie import __version__
-from sortie.cli.discovery import NoDaemon, Place
+from sortie.cli.discovery import DaemonPlace, NoDaemon
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Answer:
         return str((error if isinstance(error, dict) else self.document).get("message", ""))
 
 
-def do(place: Place, attempt: str, path: str) -> Answer:
+def command(place: DaemonPlace, attempt: str, path: str) -> Answer:
     """Have the daemon of a place do something; ``attempt`` says what, as in "stop DEMO-1".
 
     Raises NoDaemon and SortieError; returns once it is done.
@@ -56,12 +56,7 @@ def do(place: Place, attempt: str, path: str) -> Answer:
     return accepted(ask(place, place.daemon(), "POST", path), place, attempt)
 
 
-def look(place: Place, attempt: str, path: str) -> Answer:
-    """Have the daemon of a place show something; raises as ``do`` does."""
-    return accepted(ask(place, place.daemon(), "GET", path), place, attempt)
-
-
-def accepted(answer: Answer, place: Place, attempt: str) -> Answer:
+def accepted(answer: Answer, place: DaemonPlace, attempt: str) -> Answer:
     """Return an answer that means yes. Raises Refused with what the daemon said for any other."""
     said = answer.message.rstrip(".")
     match answer.status:
@@ -83,7 +78,11 @@ def accepted(answer: Answer, place: Place, attempt: str) -> Answer:
 
 
 def ask(
-    place: Place, endpoint: DaemonEndpoint, method: str, path: str, patience: float | None = None
+    place: DaemonPlace,
+    endpoint: DaemonEndpoint,
+    method: str,
+    path: str,
+    patience: float | None = None,
 ) -> Answer:
     """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sortie.cli.arguments import DEFAULT_WORKFLOW, Source
+from sortie.cli.arguments import Source
 from sortie.cli.output import emit, one_line
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
-    from sortie.cli.discovery import Place
+    from sortie.cli.discovery import DaemonPlace
 
 PATIENCE = 1.0
 """Seconds that somebody who pressed Tab waits for a daemon's answer."""
@@ -57,10 +57,8 @@ def serve_shells() -> None:
 def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return names of issues that begin so, each with what is done about it."""
     given = context.params
-    source = Source(
-        workflow=given.get("workflow") or given.get("named") or DEFAULT_WORKFLOW,
-        env_file=given.get("env_file"),
-    )
+    named = given.get("argument") or given.get("option")
+    source = Source(argument=named, env_file=given.get("env_file"))
     found: dict[str, str] = {}
     with redirect_stderr(io.StringIO()):
         for names in (_with_daemon, _on_record):
@@ -72,13 +70,13 @@ def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, s
     return [(name, found[name]) for name in sorted(found) if name.startswith(incomplete)]
 
 
-def _place(source: Source) -> Place:
+def _place(source: Source) -> DaemonPlace:
     from sortie.cli.discovery import locate
 
     return locate(source)
 
 
-def _with_daemon(place: Place) -> Iterator[tuple[str, str]]:
+def _with_daemon(place: DaemonPlace) -> Iterator[tuple[str, str]]:
     from sortie.cli.client import ask
 
     state = ask(place, place.daemon(), "GET", "/api/v1/state", PATIENCE).document
@@ -89,7 +87,7 @@ def _with_daemon(place: Place) -> Iterator[tuple[str, str]]:
                 yield one_line(name), kind
 
 
-def _on_record(place: Place) -> Iterator[tuple[str, str]]:
+def _on_record(place: DaemonPlace) -> Iterator[tuple[str, str]]:
     from sortie.store.readonly import read_history
 
     if os.path.lexists(place.db_path):

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sortie.daemon.options import RunOptions
     from sortie.documents import Node
 
-_BOUNDARY = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _DB_PATH = re.compile(r"^db_path:.*$", re.MULTILINE)
 
 
@@ -32,7 +31,7 @@ class NoDaemon(SortieError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DaemonPlace:
     """Where the daemon of a workflow file leaves word.
 
     ``guessed``: the file is not valid, and the database is what can be told of it all the same.
@@ -82,7 +81,7 @@ class Place:
         )
 
 
-def locate(source: Source) -> Place:
+def locate(source: Source) -> DaemonPlace:
     """Return where the daemon of a workflow file is to be looked for.
 
     Where the file is not valid that is said on stderr, and what can be read of it is gone by.
@@ -91,9 +90,9 @@ def locate(source: Source) -> Place:
 
     options = source.options()
     try:
-        return Place(source=source, db_path=load_workflow(options).settings.db_path)
+        return DaemonPlace(source=source, db_path=load_workflow(options).settings.db_path)
     except WorkflowError as error:
-        place = Place(source=source, db_path=_salvaged(options), guessed=True)
+        place = DaemonPlace(source=source, db_path=_salvaged(options), guessed=True)
         if not os.path.lexists(source.workflow) and not _is_in_use(place.db_path):
             source.require()
         note(_complaint(source, error))
@@ -118,11 +117,10 @@ def _salvaged(options: RunOptions) -> str:
     from sortie.config.overrides import overlay
     from sortie.config.references import resolve
     from sortie.config.values import Lookup
-    from sortie.documents import Node
-    from sortie.documents import Place as FilePlace
+    from sortie.documents import Node, Place
 
-    context = _surroundings(options)
-    here = FilePlace(source=str(options.workflow), line=1, column=1)
+    context = _decode_context(options)
+    here = Place(source=str(options.workflow), line=1, column=1)
     written = _written(options)
     entries: dict[str, Node] = {} if written is None else {"db_path": written}
     document, _ = overlay(Node(value=entries, origin=here), context)
@@ -146,15 +144,14 @@ def _written(options: RunOptions) -> Node | None:
     document = split_workflow(text, source).document
     if document is not None:
         return document.at(("db_path",))
-    head = _BOUNDARY.split(text, 2)[1:2]
-    line = _DB_PATH.search(head[0]) if head else None
+    line = _DB_PATH.search(text.lstrip().split("\n---", 1)[0])
     if line is None:
         return None
     alone = split_workflow(f"---\n{line[0]}\n---\n", source).document
     return None if alone is None else alone.at(("db_path",))
 
 
-def _surroundings(options: RunOptions) -> DecodeContext:
+def _decode_context(options: RunOptions) -> DecodeContext:
     from sortie.config import DecodeContext
     from sortie.workflow.env_file import read_env_file
 

@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sortie.cli.arguments import (
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.format import between, utc
 from sortie.cli.operator import IssueArgument, issue_path
 from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_line
@@ -21,7 +15,7 @@ from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_li
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from sortie.cli.discovery import Place
+    from sortie.cli.discovery import DaemonPlace
     from sortie.model import SortieError
     from sortie.store import HistoryRow
     from sortie.web import ExplanationView
@@ -33,9 +27,7 @@ _RUNS = 5
 
 def explain(
     issue: IssueArgument,
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show how an issue stands with the daemon: why it runs, waits, is held or is not started.
@@ -48,7 +40,7 @@ def explain(
     from sortie.cli.discovery import NoDaemon, locate
     from sortie.web import ExplanationView
 
-    place = locate(Source.named(workflow, named, env_file))
+    place = locate(source)
     path = f"/api/v1/{issue_path(issue)}/explain"
     try:
         answer = ask(place, place.daemon(), "GET", path)
@@ -65,7 +57,7 @@ def explain(
         emit(explanation(view, datetime.now(UTC), columns()))
 
 
-def _look_back(place: Place, issue: str, why: SortieError, output: Format) -> None:
+def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format) -> None:
     """Show what is recorded of an issue that no daemon has in hand; raises ``why`` if nothing."""
     from sortie.cli.history import as_json, listing
     from sortie.store.readonly import read_history

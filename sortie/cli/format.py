@@ -25,6 +25,12 @@ def span(seconds: float) -> str:
     return f"{days}d{hours:02}h"
 
 
+def took(begin: datetime, end: datetime) -> str:
+    """Write how long something took that is over; below a minute to a tenth of a second."""
+    seconds = max(0.0, (end - begin).total_seconds())
+    return f"{seconds:.1f}s" if seconds < 60 else span(seconds)
+
+
 def between(begin: datetime, end: datetime) -> str:
     """Write how long it is from one time to another."""
     return span((end - begin).total_seconds())

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sortie.cli.arguments import (
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.completion import complete_issue
-from sortie.cli.format import span, utc
+from sortie.cli.format import took, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
 from sortie.model import RunId, SortieError, StoreError
 
@@ -29,6 +23,7 @@ _NAME_LIMIT = 60
 
 
 def history(
+    source: Source,
     issue: Annotated[
         str | None,
         typer.Option(
@@ -49,9 +44,6 @@ def history(
         Path | None,
         typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
     ] = None,
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show the recorded runs, newest first, whether or not a daemon runs.
@@ -59,7 +51,6 @@ def history(
     Where no daemon has run yet the history is empty, and a line on stderr says so. While the
     workflow file is broken or gone, its database is found as far as can be told.
     """
-    source = Source.named(workflow, named, env_file)
     path = os.path.abspath(database) if database is not None else _database(source)
     try:
         rows = _read(path, issue, limit, RunId(before) if before else None)
@@ -129,7 +120,7 @@ def listing(rows: Sequence[HistoryRow], width: int) -> str:
 def _cells(row: HistoryRow) -> Sequence[str]:
     return (
         utc(row.started_at),
-        _duration(row),
+        took(row.started_at, row.finished_at) if row.finished_at else "",
         _cut(row.issue, _NAME_LIMIT),
         str(row.attempt),
         row.status.value,
@@ -137,13 +128,6 @@ def _cells(row: HistoryRow) -> Sequence[str]:
         "" if row.credits is None else f"{row.credits:.2f}",
         _cut(row.host, _NAME_LIMIT),
     )
-
-
-def _duration(row: HistoryRow) -> str:
-    if row.finished_at is None:
-        return ""
-    seconds = max(0.0, (row.finished_at - row.started_at).total_seconds())
-    return f"{seconds:.1f}s" if seconds < 60 else span(seconds)
 
 
 def _error(row: HistoryRow) -> str:

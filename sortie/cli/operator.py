@@ -7,13 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from sortie.cli.arguments import (
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit_json, emit_line
 
@@ -36,46 +30,38 @@ IssueArgument = Annotated[
 
 
 def refresh(
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Have the daemon poll the tracker now instead of at the next interval.
 
     The command does not wait for the poll.
     """
-    _command(Source.named(workflow, named, env_file), output, "refresh", "refresh")
+    _command(source, output, "refresh", "refresh")
 
 
 def pause(
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Start no run until 'sortie resume', retries included; runs under way go on.
 
     The pause survives a restart of the daemon.
     """
-    _command(Source.named(workflow, named, env_file), output, "pause", "pause")
+    _command(source, output, "pause", "pause")
 
 
 def resume(
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """End a pause: runs are started again."""
-    _command(Source.named(workflow, named, env_file), output, "resume", "resume")
+    _command(source, output, "resume", "resume")
 
 
 def stop(
     issue: IssueArgument,
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """End an issue's run or wait, and hold the issue.
@@ -83,22 +69,18 @@ def stop(
     The agent is ended politely and the workspace stays. The hold ends with 'sortie retry ISSUE',
     or when the issue's state changes.
     """
-    source = Source.named(workflow, named, env_file)
     _command(source, output, f"stop {issue}", f"{issue_path(issue)}/stop")
 
 
 def retry(
     issue: IssueArgument,
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Make an issue that waits or is held due now, with its attempts counted anew.
 
     An issue that runs is not touched.
     """
-    source = Source.named(workflow, named, env_file)
     _command(source, output, f"retry {issue}", f"{issue_path(issue)}/retry")
 
 
@@ -108,10 +90,10 @@ def issue_path(issue: str) -> str:
 
 
 def _command(source: Source, output: Format, attempt: str, path: str) -> None:
-    from sortie.cli.client import do
+    from sortie.cli.client import command
     from sortie.cli.discovery import locate
 
-    answer = do(locate(source), attempt, f"/api/v1/{path}")
+    answer = command(locate(source), attempt, f"/api/v1/{path}")
     if output is Format.JSON:
         emit_json({"message": answer.message})
     else:

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sortie.cli.arguments import (
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit, emit_json, visible
 from sortie.model import LOCAL, Issue
@@ -32,15 +26,13 @@ def render(
             autocompletion=complete_issue,
         ),
     ],
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
+    source: Source,
     turn: Annotated[
         int, typer.Option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
     ] = 1,
     attempt: Annotated[
         int, typer.Option(min=0, metavar="N", help="After how many failures in a row.")
     ] = 0,
-    env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show the prompt as the agent would get it for an issue as it stands now.
@@ -50,7 +42,6 @@ def render(
     from sortie.daemon.dry_run import read_issue
     from sortie.daemon.workflow_file import load_workflow
 
-    source = Source.named(workflow, named, env_file)
     source.require()
     options = source.options()
     loaded = load_workflow(options)

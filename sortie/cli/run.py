@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sortie.cli.arguments import (
-    NO_VALUE,
-    EnvFile,
-    ExitWhenIdle,
-    Host,
-    Level,
-    LogFormat,
-    Port,
-    Quiet,
-    Source,
-    Verbose,
-    WorkflowArgument,
-    WorkflowOption,
-    level_of,
-    word,
-)
+from sortie.cli.arguments import NO_VALUE, DaemonFlags, Source
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 
 if TYPE_CHECKING:
@@ -31,15 +15,8 @@ if TYPE_CHECKING:
 
 
 def run(
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    host: Host = None,
-    port: Port = None,
-    log_level: Level = None,
-    log_format: LogFormat = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    env_file: EnvFile = None,
+    source: Source,
+    flags: DaemonFlags,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -52,7 +29,6 @@ def run(
         Format | None,
         typer.Option("--format", "-f", help="Print the dry run for people or for programs."),
     ] = None,
-    exit_when_idle: ExitWhenIdle = False,
 ) -> int:
     """Work on the tracker's issues until stopped.
 
@@ -62,16 +38,8 @@ def run(
     """
     if output is not None and not dry_run:
         raise typer.BadParameter("belongs to --dry-run", param_hint="--format")
-    source = Source.named(workflow, named, env_file)
     source.require()
-    options = replace(
-        source.options(),
-        host=host,
-        port=port,
-        log_level=level_of(log_level, quiet=quiet, verbose=verbose),
-        log_format=word(log_format),
-        exit_when_idle=exit_when_idle,
-    )
+    options = flags.over(source.options())
     if dry_run:
         _look(options, output or Format.TEXT)
         return 0

@@ -15,21 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sortie.cli.arguments import (
-    NO_VALUE,
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
 
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from sortie.cli.discovery import Place
+    from sortie.cli.discovery import DaemonPlace
     from sortie.daemon.endpoint_file import DaemonEndpoint
 
 INTERVAL = 2.0
@@ -39,13 +32,11 @@ Pause = Callable[[float], None]
 
 
 def status(
+    source: Source,
     watch: Annotated[
         bool,
         typer.Option("--watch", metavar=NO_VALUE, help="Look again every 2 seconds until Ctrl-C."),
     ] = False,
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:
     """Show what the daemon does: its health, what runs, waits and is held, and what is wrong.
@@ -55,25 +46,25 @@ def status(
     """
     from sortie.cli.discovery import locate
 
-    place = locate(Source.named(workflow, named, env_file))
+    place = locate(source)
     if watch:
         with pausing() as pause:
             follow(place, output, pause)
     elif output is Format.JSON:
-        emit_json(_see(place).document)
+        emit_json(_read_status(place).document)
     else:
-        emit(_screen(_see(place)))
+        emit(_screen(_read_status(place)))
 
 
-def follow(place: Place, output: Format, pause: Pause) -> None:
+def follow(place: DaemonPlace, output: Format, pause: Pause) -> None:
     """Show a place's daemon again and again, also one that is away for a while."""
     from sortie.cli.discovery import NoDaemon
 
     with ExitStack() as screens:
-        shown = _Shown(output, screens)
+        shown = _StatusOutput(output, screens)
         while True:
             try:
-                shown.show(_see(place))
+                shown.show(_read_status(place))
             except NoDaemon as error:
                 shown.miss(str(error))
             pause(INTERVAL)
@@ -100,14 +91,14 @@ def pausing() -> Iterator[Pause]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _Status:
     """A daemon, and the document that programs get of it."""
 
     endpoint: DaemonEndpoint
     document: dict[str, Any]
 
 
-class _Shown:
+class _StatusOutput:
     """What stands on stdout: a screen that is drawn over, or one text after another."""
 
     def __init__(self, output: Format, screens: ExitStack) -> None:
@@ -116,15 +107,15 @@ class _Shown:
         self._missed = ""
         self._count = 0
 
-    def show(self, seen: _Seen) -> None:
+    def show(self, status_read: _Status) -> None:
         """Show a look at a daemon."""
         self._missed = ""
         if self._output is Format.JSON:
-            emit(json.dumps(seen.document, separators=(",", ":")) + "\n")
+            emit(json.dumps(status_read.document, separators=(",", ":")) + "\n")
         elif self._live is not None:
-            _draw(self._live, _screen(seen))
+            _draw(self._live, _screen(status_read))
         else:
-            emit(("\n" if self._count else "") + _screen(seen))
+            emit(("\n" if self._count else "") + _screen(status_read))
         self._count += 1
 
     def miss(self, why: str) -> None:
@@ -160,7 +151,7 @@ def _draw(live: Live, text: str) -> None:
     live.update(Text.from_ansi("\n".join(lines)), refresh=True)
 
 
-def _see(place: Place) -> _Seen:
+def _read_status(place: DaemonPlace) -> _Status:
     from sortie.cli.client import accepted, ask
 
     endpoint = place.daemon()
@@ -171,18 +162,18 @@ def _see(place: Place) -> _Seen:
         "ready": probe.status == 200,
         "reasons": reasons if isinstance(reasons, list) else [],
     }
-    return _Seen(endpoint=endpoint, document=state.document | health)
+    return _Status(endpoint=endpoint, document=state.document | health)
 
 
-def _screen(seen: _Seen) -> str:
+def _screen(status_read: _Status) -> str:
     from sortie.cli.client import understood
-    from sortie.cli.status_view import Look, screen
+    from sortie.cli.status_view import DaemonStatus, screen
     from sortie.web import StateView
 
-    look = Look(
-        endpoint=seen.endpoint,
-        state=understood(StateView, seen.document),
-        ready=seen.document["ready"],
-        reasons=tuple(map(str, seen.document["reasons"])),
+    view = DaemonStatus(
+        endpoint=status_read.endpoint,
+        state=understood(StateView, status_read.document),
+        ready=status_read.document["ready"],
+        reasons=tuple(map(str, status_read.document["reasons"])),
     )
-    return screen(look, columns())
+    return screen(view, columns())

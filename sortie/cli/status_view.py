@@ -43,7 +43,7 @@ _FAILURE_LIMIT = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DaemonStatus:
     """What was seen of a daemon; ``reasons`` say why it is not ready."""
 
     endpoint: DaemonEndpoint
@@ -52,10 +52,10 @@ class Look:
     reasons: tuple[str, ...]
 
 
-def screen(look: Look, width: int) -> str:
+def screen(status: DaemonStatus, width: int) -> str:
     """Return the screen in ``width`` columns: what is wrong first, and nothing cut."""
-    state = look.state
-    parts = [_summary(look, width)]
+    state = status.state
+    parts = [_summary(status, width)]
     for name, columns, text, rows in _sections(state):
         if rows:
             parts.append(f"\n{laid_out(Text(name, _HEADING), width=width)}")
@@ -99,22 +99,22 @@ def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Seque
     )
 
 
-def _summary(look: Look, width: int) -> str:
+def _summary(status: DaemonStatus, width: int) -> str:
     found = Table.grid(padding=(0, 2, 0, 0))
     found.add_column(no_wrap=True)
     found.add_column(overflow="fold")
-    for name, text, style in _facts(look):
+    for name, text, style in _facts(status):
         found.add_row(Text(name, _HEADING), Text(one_line(text), style))
     return "".join(f"{line.rstrip()}\n" for line in laid_out(found, width=width).splitlines())
 
 
-def _facts(look: Look) -> Iterator[tuple[str, str, str]]:
-    state, endpoint = look.state, look.endpoint
-    readiness = "ready" if look.ready else "NOT READY"
-    well = look.ready and state.status == "running"
+def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
+    state, endpoint = status.state, status.endpoint
+    readiness = "ready" if status.ready else "NOT READY"
+    well = status.ready and state.status == "running"
     meaning = _MEANINGS.get(state.status, "")
     yield "status", f"{state.status}, {readiness}{meaning}", _GOOD if well else _BAD
-    for reason in look.reasons:
+    for reason in status.reasons:
         yield "", reason, ""
     if state.workflow.valid:
         yield "workflow", f"{state.workflow.path}, valid", ""

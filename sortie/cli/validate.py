@@ -8,13 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sortie.cli.arguments import (
-    EnvFile,
-    OutputFormat,
-    Source,
-    WorkflowArgument,
-    WorkflowOption,
-)
+from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.excerpt import excerpt_lines
 from sortie.cli.output import Format, Json, emit, emit_json, emit_line, note
 from sortie.model import Problem, WorkflowError
@@ -29,9 +23,7 @@ MOST_READ = 2 << 20
 
 
 def validate(
-    workflow: WorkflowArgument = None,
-    named: WorkflowOption = None,
-    env_file: EnvFile = None,
+    source: Source,
     output: OutputFormat = Format.TEXT,
 ) -> int:
     """Find every problem of a workflow file, its prompt and the overrides of its settings.
@@ -43,7 +35,6 @@ def validate(
 
     With - the file is read from stdin, as one that stands in this directory.
     """
-    source = Source.named(workflow, named, env_file)
     problems = _problems(source)
     errors = sum(problem.severity == "error" for problem in problems)
     if output is Format.JSON:

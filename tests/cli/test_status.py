@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sortie.cli.arguments import Source
-from sortie.cli.discovery import Place
+from sortie.cli.discovery import DaemonPlace
 from sortie.cli.output import Format
 from sortie.cli.status import INTERVAL, follow, pausing
 from tests.cli.conftest import Cli
@@ -149,9 +149,7 @@ def pauses(*steps: Callable[[], object]) -> Callable[[float], None]:
 
 
 def watch(here: Path, output: Format, *steps: Callable[[], object]) -> None:
-    place = Place(
-        source=Source(workflow=Path("WORKFLOW.md")), db_path=os.fspath(here / ".sortie.db")
-    )
+    place = DaemonPlace(source=Source(), db_path=os.fspath(here / ".sortie.db"))
     with pytest.raises(Enough):
         follow(place, output, pauses(*steps))
 

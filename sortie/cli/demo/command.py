@@ -9,17 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sortie.cli.arguments import (
-    ExitWhenIdle,
-    Host,
-    Level,
-    LogFormat,
-    Port,
-    Quiet,
-    Verbose,
-    level_of,
-    word,
-)
+from sortie.cli.arguments import DaemonFlags
 from sortie.cli.output import emit_rich
 
 _REDIRECTING = ("SORTIE_DB_PATH", "SORTIE_AGENT_COMMAND", "SORTIE_AGENT_KIND")
@@ -28,16 +18,10 @@ _IDLE_CODES = (0, 3)
 
 
 def demo(
+    flags: DaemonFlags,
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Where to put it; made where it does not exist.")
     ] = Path("sortie-demo"),
-    host: Host = None,
-    port: Port = None,
-    log_level: Level = None,
-    log_format: LogFormat = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    exit_when_idle: ExitWhenIdle = False,
 ) -> int:
     """Write five issues and let simulated agents work on them.
 
@@ -51,18 +35,9 @@ def demo(
     from sortie.daemon.options import RunOptions
 
     made = make_demo(directory)
-    emit_rich(introduction(made, to_the_end=exit_when_idle))
-    code = run_daemon(
-        RunOptions(
-            workflow=made.workflow,
-            environ=demo_environment(os.environ, made.directory),
-            host=host,
-            port=port,
-            log_level=level_of(log_level, quiet=quiet, verbose=verbose),
-            log_format=word(log_format),
-            exit_when_idle=exit_when_idle,
-        )
-    )
+    emit_rich(introduction(made, to_the_end=flags.exit_when_idle))
+    environ = demo_environment(os.environ, made.directory)
+    code = run_daemon(flags.over(RunOptions(workflow=made.workflow, environ=environ)))
     if code in _IDLE_CODES:
         emit_rich(*conclusion(made))
     return code
