@@ -1,8 +1,9 @@
-"""A remote host's transport with an account: whether the host can be used, and what it owes us.
+"""A remote host's transport that knows whether the host can be used, and which runs may have left
+processes there.
 
-Rule 1: each trouble is told once it is met, and that it is over with the first use that succeeds.
-Rule 2: runs whose processes could not be ended there for certain are looked for before anything
-else happens on the host; while some of them stay, the host is in trouble.
+Rule 1: each trouble is told when it is met, and its end with the first use that succeeds.
+Rule 2: runs whose processes could not be ended for certain are swept before anything else is done
+on the host; while some of their processes stay, the host is in trouble.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from sortie.model import (
 from sortie.resources import note, shortage_behind
 from sortie.transports import COOKIE, Command, Files, Process, Transport
 
-_OWED_GRACE = 5.0
+_SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -48,26 +49,26 @@ class HostHealth:
 
 
 class MonitoredTransport:
-    """Passes everything on to another transport, and keeps its account.
+    """Passes everything on to another transport, and notes how it went.
 
-    ``owed`` are the runs to look for; transports of one host may share it. ``hold`` makes a root
-    ours before it is written to, or raises HostError.
+    ``unswept`` are the runs to be swept first; transports of one host may share it. ``hold`` makes
+    a root ours before it is written to, or raises HostError.
     """
 
     def __init__(
         self,
         transport: Transport,
         watch: HostHealth,
-        owed: set[RunId] | None = None,
+        unswept: set[RunId] | None = None,
         hold: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self.files = MonitoredFiles(self, transport.files, hold)
         self._transport = transport
         self._watch = watch
-        self._owed = set() if owed is None else owed
-        self._paying = trio.Lock()
-        self._well = False
-        self._failure: HostError | None = None  # the last one
+        self._unswept = set() if unswept is None else unswept
+        self._sweeping = trio.Lock()
+        self._usable = False
+        self._last_failure: HostError | None = None
 
     @property
     def host(self) -> str:
@@ -84,20 +85,20 @@ class MonitoredTransport:
 
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[Process]:
-        await self.settle()
+        await self.sweep_first()
         started = False
         try:
             async with self._transport.process(command) as process:
                 started = True
-                self._is_well()
+                self._succeeded()
                 yield process
         except TransportError as exc:
             cookie = command.env.get(COOKIE)
             lost = isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED
             if (started or lost or isinstance(exc, ProcessesLeft)) and cookie is not None:
-                self._owed.add(RunId(cookie))
+                self._unswept.add(RunId(cookie))
             if isinstance(exc, HostError):
-                self._is_troubled(exc)
+                self._failed(exc)
             raise
 
     async def sweep(
@@ -111,38 +112,40 @@ class MonitoredTransport:
         try:
             return await self.ask(self._transport.sweep(run_ids, grace=grace, roots=roots))
         except HostError:
-            self._owed |= set(run_ids)
+            self._unswept |= set(run_ids)
             raise
 
-    async def settle(self) -> None:
+    async def sweep_first(self) -> None:
         """End what may be left of earlier runs. Raises HostError where that cannot be done now."""
-        if not self._owed:
+        if not self._unswept:
             return
-        before = self._failure
-        async with self._paying:
-            if self._failure is not before and self._failure is not None:
-                # Those who wait here together would try the host one after the other.
-                raise HostError(self._failure.trouble, str(self._failure)) from self._failure
-            owed = frozenset(self._owed)
-            if not owed:
+        before = self._last_failure
+        async with self._sweeping:
+            if self._last_failure is not before and self._last_failure is not None:
+                # Or those who wait here together would try the host one after the other.
+                raise HostError(
+                    self._last_failure.trouble, str(self._last_failure)
+                ) from self._last_failure
+            run_ids = frozenset(self._unswept)
+            if not run_ids:
                 return
             try:
-                count = await self.ask(self._transport.sweep(owed, grace=_OWED_GRACE))
+                count = await self.ask(self._transport.sweep(run_ids, grace=_SWEEP_GRACE))
             except ProcessesLeft as exc:
                 trouble = HostError(HostTrouble.OCCUPIED, f"{exc} (on host {self.host})")
-                self._is_troubled(trouble)
+                self._failed(trouble)
                 raise trouble from exc
             except HostError:
                 raise
             except TransportError:
                 # It has no /proc. What ran there ends by its lease, and that has been waited for.
                 count = 0
-            self._owed -= owed
+            self._unswept -= run_ids
             self._watch.reaped(self.host, count)
 
     async def clear(self, path: str, *, grace: float) -> int:
         """See the port."""
-        await self.settle()
+        await self.sweep_first()
         return await self.ask(self._transport.clear(path, grace=grace))
 
     async def occupied(self, path: str) -> Sequence[int]:
@@ -158,23 +161,23 @@ class MonitoredTransport:
         try:
             answer = await request
         except HostError as exc:
-            self._is_troubled(exc)
+            self._failed(exc)
             raise
-        self._is_well()
+        self._succeeded()
         return answer
 
-    def _is_well(self) -> None:
-        if not self._well:
-            self._well = True
+    def _succeeded(self) -> None:
+        if not self._usable:
+            self._usable = True
             self._watch.reached(self.host)
 
-    def _is_troubled(self, error: HostError) -> None:
-        self._failure = error
+    def _failed(self, error: HostError) -> None:
+        self._last_failure = error
         shortage = shortage_behind(error)
         if shortage is not None:  # of this machine: the host has no part in it
             note(shortage)
             return
-        self._well = False
+        self._usable = False
         self._watch.troubled(self.host, error)
 
 
@@ -220,6 +223,6 @@ class MonitoredFiles:
 
     async def _prepare(self, root: str) -> None:
         """End what earlier runs left on the host, and make the root ours."""
-        await self.monitored.settle()
+        await self.monitored.sweep_first()
         if self._hold is not None:
             await self.monitored.ask(self._hold(root))

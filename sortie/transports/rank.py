@@ -1,4 +1,4 @@
-"""Who goes first where several wait for a host: who began first, with all that belongs to it.
+"""The order in which those who wait for a host are served: who began first, with all its steps.
 
 A run takes a dozen steps on a host before its agent starts. Were each step a newcomer, all runs
 would advance together, and on a slow host none would reach its agent for a long time.

@@ -1,4 +1,7 @@
-"""Whose process is whose: every command under way, and who of the adopted belongs to which.
+"""The commands under way, and which processes descend from each, the adopted included.
+
+A process whose parent has died is adopted by this process; to which command it belongs has to be
+told by other evidence than its parent.
 
 Rule 1: a root is never signalled, claimed or reaped on behalf of another tree.
 Rule 2: an adopted process that may belong to a tree that goes on is left to that tree.
@@ -57,17 +60,20 @@ class ProcessTrees:
 
     def roots(self) -> frozenset[int]:
         """Return the pids of all roots."""
-        return frozenset(f.root.pid for f in self._trees if f.root is not None)
+        return frozenset(t.root.pid for t in self._trees if t.root is not None)
 
     def members(self, tree: ProcessTree, table: ProcessTable) -> Found[ProcessInfo]:
-        """Return who of a tree is alive, and remember them."""
+        """Return who of a tree is alive, and remember them.
+
+        Undecided where an adopted process may turn out to be the root that another command starts.
+        """
         seeds: list[int] = []
         undecided = False
         roots = self.roots()
         for seen in table.by_pid.values():
-            astray = seen.adopted and not seen.dead and seen.pid not in roots
-            owners = self._owners(seen) if astray else None
-            if _is_kin(seen, tree) or (owners is not None and _falls_to(owners, tree)):
+            unclaimed = seen.adopted and not seen.dead and seen.pid not in roots
+            owners = self._owners(seen) if unclaimed else None
+            if _is_member(seen, tree) or (owners is not None and _may_claim(owners, tree)):
                 seeds.append(seen.pid)
             elif owners is not None and any(o.root is None for o in owners):
                 undecided = True
@@ -80,8 +86,8 @@ class ProcessTrees:
     def _within_reach(self, seen: ProcessInfo) -> bool:
         return not seen.dead and seen.handle not in self.given_up
 
-    def nobodys(self, seen: ProcessInfo, table: ProcessTable) -> bool:
-        """Tell whether a process comes from a command of ours, and from none under way."""
+    def is_of_no_command(self, seen: ProcessInfo, table: ProcessTable) -> bool:
+        """Tell whether a process comes from a command that was ours, and from none under way."""
         me = os.getpid()
         while seen.ppid != me:
             parent = table.by_pid.get(seen.ppid)
@@ -100,7 +106,7 @@ class ProcessTrees:
     def reap(self, table: ProcessTable) -> None:
         """Reap the adopted that have died."""
         roots = self.roots()
-        starting = any(f.root is None for f in self._trees)
+        starting = any(t.root is None for t in self._trees)
         for seen in table.by_pid.values():
             maybe_a_root = starting and seen.sid == seen.pid
             if seen.dead and seen.adopted and seen.pid not in roots and not maybe_a_root:
@@ -111,22 +117,22 @@ class ProcessTrees:
     def _owners(self, seen: ProcessInfo) -> list[ProcessTree]:
         """Return the trees that an adopted process may belong to, by the best evidence."""
         may_be_a_root = seen.sid == seen.pid  # what a root that is being started looks like
-        trees = [f for f in self._trees if f.root is not None or may_be_a_root]
-        depths = {f: max((depth_in(h, f.cwd) for h in seen.homes), default=0) for f in trees}
+        trees = [t for t in self._trees if t.root is not None or may_be_a_root]
+        depths = {t: max((depth_in(h, t.cwd) for h in seen.homes), default=0) for t in trees}
         deepest = max(depths.values(), default=0)
         evidence = (
-            [f for f in trees if seen.handle in f.known or _is_kin(seen, f)],
-            [f for f in trees if seen.cookie is not None and f.run_id == seen.cookie],
-            [f for f, depth in depths.items() if deepest and depth == deepest],
-            [f for f in trees if _began_before(f, seen)],
+            [t for t in trees if seen.handle in t.known or _is_member(seen, t)],
+            [t for t in trees if seen.cookie is not None and t.run_id == seen.cookie],
+            [t for t, depth in depths.items() if deepest and depth == deepest],
+            [t for t in trees if _began_before(t, seen)],
         )
         return next((owners for owners in evidence if owners), [])
 
     def _cookie_holders(self, tree: ProcessTree, table: ProcessTable) -> list[int]:
         """Return who holds the tree's cookie and descends from no other root."""
-        others = [f for f in self._trees if f is not tree and f.run_id == tree.run_id]
+        others = [t for t in self._trees if t is not tree and t.run_id == tree.run_id]
         if any(not other.ending for other in others):
-            foreign = table.tree(f.root.pid for f in others if f.root is not None)
+            foreign = table.tree(t.root.pid for t in others if t.root is not None)
         else:
             foreign = {}
         spared = (
@@ -143,7 +149,7 @@ def _pid_of(tree: ProcessTree) -> frozenset[int]:
     return frozenset() if tree.root is None else frozenset({tree.root.pid})
 
 
-def _is_kin(seen: ProcessInfo, tree: ProcessTree) -> bool:
+def _is_member(seen: ProcessInfo, tree: ProcessTree) -> bool:
     if seen.handle in tree.known:
         return True
     root = tree.root
@@ -154,7 +160,7 @@ def _is_kin(seen: ProcessInfo, tree: ProcessTree) -> bool:
     return root.pid in (seen.pgid, seen.sid) and _began_before(tree, seen)
 
 
-def _falls_to(owners: list[ProcessTree], tree: ProcessTree) -> bool:
+def _may_claim(owners: list[ProcessTree], tree: ProcessTree) -> bool:
     if any(owner is not tree and not owner.ending for owner in owners):
         return False
     return tree in owners or not owners

@@ -61,12 +61,15 @@ class Occupants:
                 continue
             if seen.handle in self.given_up or seen.pid in spared:
                 self.strangers[seen.pid] = seen
-            elif self._trees.nobodys(seen, table) if seen.pid in own else self._is_marked(seen):
+            elif self._was_left(seen, table, ours=seen.pid in own):
                 self._known.add(seen.handle)
             else:
                 self.strangers[seen.pid] = seen
 
-    def _is_marked(self, seen: ProcessInfo) -> bool:
+    def _was_left(self, seen: ProcessInfo, table: ProcessTable, *, ours: bool) -> bool:
+        """Tell whether a run that is over left a process; ``ours``: it descends from this one."""
+        if ours:
+            return self._trees.is_of_no_command(seen, table)
         return self._mark is not None and seen.mark == self._mark
 
 
