@@ -12,8 +12,9 @@ import typer
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.completion import complete_issue
 from sortie.cli.format import took, utc
-from sortie.cli.output import Format, Json, columns, emit, emit_json, note, rfc3339
+from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.model import RunId, SortieError, StoreError
+from sortie.model.times import rfc3339
 
 if TYPE_CHECKING:
     from sortie.store import HistoryRow

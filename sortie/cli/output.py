@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -59,11 +58,6 @@ def visible(text: str, keep: str = "") -> str:
 def one_line(text: str) -> str:
     """Return a text as one visible line."""
     return visible(re.sub(r"[\t\r\n]+", " ", text)).strip()
-
-
-def rfc3339(time: datetime) -> str:
-    """Write an aware time in UTC, to the microsecond."""
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def emit(text: str) -> None:

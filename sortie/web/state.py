@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, TypeAdapter
 
+from sortie.model.times import rfc3339
 from sortie.web.responses import json_bytes
-
-
-def rfc3339(time: datetime) -> str:
-    """Write an aware time in UTC to the microsecond. Raises ValueError for a naive one."""
-    if time.tzinfo is None:
-        raise ValueError(f"a time without a zone cannot be shown: {time.isoformat()}")
-    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
 
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 

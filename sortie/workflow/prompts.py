@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sortie.model import Blocker, Comment, Issue, IssueId
+from sortie.model.times import rfc3339
 
 FIRST_PROMPT = """\
 {% if not run.is_continuation -%}
@@ -134,9 +135,7 @@ def _blocker(blocker: Blocker) -> Fields:
 
 
 def _time(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return None if moment is None else rfc3339(moment, "seconds")
 
 
 _SAMPLE = variables_of(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
-
 import pytest
 from rich.text import Text
 
@@ -15,7 +13,6 @@ from sortie.cli.output import (
     emit_rich,
     laid_out,
     one_line,
-    rfc3339,
     visible,
 )
 
@@ -43,14 +40,6 @@ def test_visible_keeps_what_it_is_told_to() -> None:
 def test_one_line_is_one_line() -> None:
     """Line ends and tabs become one space, and other separators are shown."""
     assert one_line("  a\r\nb\n\n\tc\x0bd\x85e ") == "a b c\\x0bd\\x85e"
-
-
-def test_rfc3339_is_utc() -> None:
-    """A time of any zone is written in UTC with a Z."""
-    east = datetime(2026, 1, 1, 2, 30, tzinfo=timezone(timedelta(hours=2)))
-
-    assert rfc3339(east) == "2026-01-01T00:30:00.000000Z"
-    assert rfc3339(datetime(2026, 1, 1, 0, 0, 0, 7, UTC)) == "2026-01-01T00:00:00.000007Z"
 
 
 def test_results_and_complaints_go_different_ways(capsys: pytest.CaptureFixture[str]) -> None:

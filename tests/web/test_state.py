@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from sortie.web import to_json
-from sortie.web.state import rfc3339
 from tests.web.conftest import STATE
 
 NOON = "2026-01-01T12:00:00.000000Z"
@@ -121,20 +119,6 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
         },
         separators=(",", ":"),
     )
-
-
-def test_a_time_of_another_zone_is_shown_in_utc() -> None:
-    """The same moment is written the same way, whatever zone it came in."""
-    zone = timezone(timedelta(hours=2))
-    moment = datetime(2026, 1, 1, 14, tzinfo=zone)
-
-    assert rfc3339(moment) == NOON
-
-
-def test_a_time_without_a_zone_is_refused() -> None:
-    """A naive time could be any moment, so it is an error and not a guess."""
-    with pytest.raises(ValueError, match="without a zone"):
-        rfc3339(datetime(2026, 1, 1))
 
 
 @pytest.mark.parametrize("title", ["\x00\x1b\n\u2028", "</script>", "x" * 1_000_000, "\ud800"])

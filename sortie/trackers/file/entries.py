@@ -9,6 +9,7 @@ from typing import Protocol
 
 from sortie.documents import Fault, Node, Text
 from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
+from sortie.model.times import rfc3339
 
 AUTHOR = "sortie"
 """Who signs the comments that are written here."""
@@ -102,7 +103,7 @@ def whole_second(at: datetime) -> datetime:
 
 def stamp(at: datetime) -> str:
     """Return a time as it is written into files."""
-    return whole_second(at).isoformat().replace("+00:00", "Z")
+    return rfc3339(at, "seconds")
 
 
 def text_of(where: str, raw: bytes) -> Text:
