@@ -90,6 +90,8 @@ def ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
         return new.max_sessions == 0 or new.max_sessions > old.max_sessions > 0
     if claim.reason is HoldReason.HANDOFF_FAILED:
         return old.handoff_state != new.handoff_state
+    if claim.reason is HoldReason.INTERNAL_ERROR:  # no read ends it that shows no change
+        return new.is_terminal(claim.issue) and not old.is_terminal(claim.issue)
     return claim.reason in CONFIGURATION_HOLDS
 
 

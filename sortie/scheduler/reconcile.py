@@ -219,6 +219,10 @@ def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
 
 
 def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
+    if issue.id in state.crashed and issue == claim.issue:
+        if not claim.settled:
+            settle_hold(state, claim, issue)
+        return  # it reads as it did when the daemon crashed over it; to put it away may be why
     if state.policy.is_terminal(issue):
         ended_by: str | None = f"it is {issue.state}"
     elif not claim.settled and _is_aftermath(state, claim, issue):

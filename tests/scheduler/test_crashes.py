@@ -64,7 +64,9 @@ def test_the_second_crash_parks_the_issue_and_the_others_run(
 
 @pytest.mark.parametrize("operator", [False, True], ids=["held for it", "stopped besides"])
 @pytest.mark.parametrize(
-    "changes", [{"state": "Doing"}, {"title": "Mend it otherwise"}], ids=["moved", "edited"]
+    "changes",
+    [{"state": "Doing"}, {"state": "Done"}, {"title": "Mend it otherwise"}],
+    ids=["moved", "finished", "edited"],
 )
 def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
     changes: dict[str, str], operator: bool, monkeypatch: pytest.MonkeyPatch
@@ -72,6 +74,8 @@ def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
     """A change that does not mend it costs one crash and no more, whoever holds it by then."""
     for module in (state, dispatch):
         monkeypatch.setattr(module, "order_key", fails_on_poison(order_key))
+    finish = fails_on_poison(state.SchedulerState.finish)
+    monkeypatch.setattr(state.SchedulerState, "finish", finish)
     driver = Lives()
     driver.put(poison())
     for _ in range(2):
