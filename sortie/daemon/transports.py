@@ -19,8 +19,8 @@ from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth, MonitoredTransport
 from sortie.transports.local import LocalTransport
-from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
@@ -48,7 +48,7 @@ class TransportPool:
         self._search_path = environ.get("PATH", os.defpath)
         self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
         self._unswept: dict[str, set[RunId]] = {}
-        self._connections: dict[tuple[str, SshSettings], Connections] = {}
+        self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
         self.helper_environ: Mapping[str, str] = {}
         self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
         # Pids and names are not unique: in containers they are the same again and again.
@@ -74,7 +74,7 @@ class TransportPool:
         key = (host, ssh, delivery, handshake)
         if key not in self._remote:
             if (host, ssh) not in self._connections:
-                self._connections[host, ssh] = Connections(host, ssh, self._asyncio_thread)
+                self._connections[host, ssh] = ConnectionPool(host, ssh, self._asyncio_thread)
             remote = SshTransport(
                 host,
                 self._connections[host, ssh],
@@ -164,7 +164,7 @@ async def open_transports(
 
     ``mark`` is the mark that this process carries.
     """
-    async with open_bridge() as asyncio_thread:
+    async with open_asyncio_thread() as asyncio_thread:
         pool = TransportPool(asyncio_thread, publish, environ, mark)
         try:
             yield pool

@@ -30,8 +30,8 @@ HURRIED_KILL_BOUND = 1.0
 # A process that hands over to another all the time is caught when a look is quick enough, so it
 # is time that counts here and not the number of tries.
 _NEWCOMERS_BOUND = 10.0
-SWEEP_BOUND = _NEWCOMERS_BOUND + KILL_BOUND + 5.0
-"""Seconds beyond the grace time; the last five are for the looks at all processes."""
+SWEEP_BOUND = _NEWCOMERS_BOUND + KILL_BOUND + 15.0
+"""Seconds beyond the grace time; the last are for the looks at all processes."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 
@@ -125,8 +125,7 @@ class Reaper(Generic[T]):
             until = trio.current_time() + self._grace + _NEWCOMERS_BOUND
             while await self.end():
                 if trio.current_time() >= until:
-                    await self._processes.list(newcomers=True)
-                    break
+                    return not (await self._processes.list(newcomers=True)).undecided
         return not bound.cancelled_caught
 
     async def _wait(self, found: Found[T], deadline: float) -> Found[T]:
@@ -196,7 +195,8 @@ async def sweep(
     if not await reaper.end_all():
         raise ProcessesLeft(
             f"could not tell in {grace + SWEEP_BOUND:.0f} s whether the processes of earlier runs"
-            f"{where} are gone; look with ps there for one that hangs in the kernel (state D)",
+            f"{where} are gone; look with ps there for one that hangs in the kernel"
+            " (state D) or goes on starting others",
             pids=frozenset(runs.staying),
             run_ids=runs.wanted,
             ended=len(reaper.ended),

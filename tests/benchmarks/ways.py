@@ -18,8 +18,8 @@ import trio
 
 from sortie.transports import Command, Transport
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.ssh.asyncio_thread import open_bridge
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport
 
@@ -59,8 +59,8 @@ class Way:
 async def open_ways(target: Target) -> AsyncIterator[list[Way]]:
     """Make all ways ready: connections are kept, a master runs."""
     become_subreaper()  # as the daemon does
-    async with open_bridge() as bridge, _master(target) as (path, pid):
-        connections = Connections(f"127.0.0.1:{target.port}", target.settings, bridge)
+    async with open_asyncio_thread() as thread, _master(target) as (path, pid):
+        connections = ConnectionPool(f"127.0.0.1:{target.port}", target.settings, thread)
 
         async def floor() -> None:
             async with connections.channel(" ".join(PROGRAM)) as channel:

@@ -39,29 +39,29 @@ class AsyncioThreadGone(TransportError):
 
 
 @asynccontextmanager
-async def open_bridge() -> AsyncIterator[AsyncioThread]:
+async def open_asyncio_thread() -> AsyncIterator[AsyncioThread]:
     """Run an asyncio thread while the block lasts.
 
     Shutdown takes a few seconds at most; a thread that hangs is left to die with the process.
     """
     # asyncssh tells commands at INFO and environments at DEBUG.
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
-    bridge = AsyncioThread(trio.lowlevel.current_trio_token())
+    thread = AsyncioThread(trio.lowlevel.current_trio_token())
     try:
         with trio.CancelScope(shield=True):
-            await bridge.begun.wait()
-        yield bridge
+            await thread.begun.wait()
+        yield thread
     finally:
-        bridge.post(bridge.stop)
+        thread.post(thread.stop)
         with trio.move_on_after(_STOP_BOUND, shield=True) as bound:
-            await bridge.ended.wait()
+            await thread.ended.wait()
         if bound.cancelled_caught:
             _log.error("the ssh thread did not end in %g s and is abandoned", _STOP_BOUND)
-        bridge.forsake()
+        thread.forsake()
 
 
 class AsyncioThread:
-    """The handle on a running asyncio thread; made by ``open_bridge``."""
+    """The handle on a running asyncio thread; made by ``open_asyncio_thread``."""
 
     def __init__(self, token: trio.lowlevel.TrioToken) -> None:
         self.begun = trio.Event()
@@ -219,9 +219,9 @@ class _Call:
 class Waker:
     """Wakes one waiting task of trio from the asyncio thread; many pokes make one wake-up."""
 
-    def __init__(self, bridge: AsyncioThread) -> None:
+    def __init__(self, thread: AsyncioThread) -> None:
         self.muted = False  # whoever waits next looks first; set on the asyncio thread
-        self._bridge = bridge
+        self._thread = thread
         self._on_its_way = False
         self._poked = False
         self._task: trio.lowlevel.Task | None = None
@@ -230,7 +230,7 @@ class Waker:
         """Wake whoever waits now or next. Called on the asyncio thread."""
         if not (self._on_its_way or self.muted):
             self._on_its_way = True
-            self._bridge.to_trio(self.fire)
+            self._thread.to_trio(self.fire)
 
     def fire(self) -> None:
         """Do as ``poke``; called in the trio thread."""

@@ -15,6 +15,7 @@ from functools import partial
 
 from sortie.model import TransportError
 from sortie.transports.paths import parts_of, plain, single
+from sortie.transports.ssh.protocol import numbers_in
 from sortie.transports.ssh.scripts import (
     assignment,
     printing,
@@ -24,7 +25,6 @@ from sortie.transports.ssh.scripts import (
     text,
 )
 from sortie.transports.ssh.shell import ANSWER_BOUND, ANSWER_LIMIT, Answer, Shell
-from sortie.transports.ssh.words import numbers_in
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
@@ -83,7 +83,7 @@ class RemoteFiles:
         Raises TransportError where there is none.
         """
         search = b"search=$PATH" if path is None else assignment("search", path)
-        body = [search, assignment("name", name), text("finding"), text("resolve")]
+        body = [search, assignment("name", name), text("find_program"), text("resolve")]
         answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
         return os.fsdecode(answer.content)
 
@@ -111,7 +111,7 @@ class RemoteFiles:
         bound: float = ANSWER_BOUND,
         limit: int = ANSWER_LIMIT,
     ) -> Answer:
-        write = partial(question, body=[text("places"), *body])
+        write = partial(question, body=[text("paths"), *body])
         return await self._shell.ask(attempt, write, bound, limit)
 
 
@@ -133,7 +133,7 @@ def _path(variable: str, path: str) -> bytes:
 def holding_script(nonce: str, root: str, holder: str, lease: float) -> bytes:
     """Return the question that holds a root for as long as its session lives."""
     given = [assignment("holder", holder), assignment("lease", f"{lease:g}")]
-    body = [text("places"), _path("root", root), *given, text("hold")]
+    body = [text("paths"), _path("root", root), *given, text("hold")]
     return standing_question(nonce, body)
 
 

@@ -42,27 +42,27 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Born:
+class RootProcess:
     """The root process, as the host's /proc shows it; ``ticks`` is 0 where there is no /proc."""
 
     identity: ProcessIdentity
     ticks: int = 0
 
 
-def born_of(said: str) -> Born:
+def root_process_of(said: str) -> RootProcess:
     """Read ``<pid> <boot id> <stat>``, where ``-`` and "" stand for what the host does not have.
 
     Raises ValueError for anything else.
     """
     pid, boot_id, stat = [*said.split(" ", 2), "", ""][:3]
     if boot_id == "-" or not stat:
-        return Born(identity=ProcessIdentity(pid=int(pid), started_at=0.0))
+        return RootProcess(identity=ProcessIdentity(pid=int(pid), started_at=0.0))
     fields = stat.rpartition(")")[2].split()
     if len(fields) <= _STARTED:
         raise ValueError("the stat of a process is cut")
     ticks = int(fields[_STARTED])
     at = started_at(boot_id, stat.encode())
-    return Born(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
+    return RootProcess(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
 
 
 def silent_shell(host: str, seconds: float) -> HostError:

@@ -29,7 +29,7 @@ _MOST = 64.0
 _SLOW = 0.4  # of the time that a login may take
 
 
-class Starts:
+class LoginLimit:
     """The places of one host."""
 
     def __init__(self, host: str) -> None:
@@ -37,7 +37,7 @@ class Starts:
         self._limit = _FIRST
         self._steady = False  # the first slow start was seen, so growth is slow from there on
         self._lowered_at = -math.inf
-        self._under_way: set[Start] = set()
+        self._under_way: set[LoginSlot] = set()
         self._queue: list[tuple[int, int]] = []  # the rank of each who waits, and its arrival
         self._arrivals = itertools.count()
         self._begun_at = -math.inf
@@ -50,7 +50,7 @@ class Starts:
         """How many may begin at the same time now."""
         return int(self._limit)
 
-    async def begin(self, at_rank: int | None = None) -> Start:
+    async def begin(self, at_rank: int | None = None) -> LoginSlot:
         """Wait for a place, by rank (``at_rank``, or that of who asks), then by arrival.
 
         Raises HostError: BUSY where nobody gets one in time, or what the start failed with that
@@ -78,14 +78,14 @@ class Starts:
                 " (worker.max_concurrent_agents_per_host)",
             )
         self._begun_at = trio.current_time()
-        return Start(self)
+        return LoginSlot(self)
 
-    def _begun(self, start: Start) -> None:
+    def _begun(self, start: LoginSlot) -> None:
         self._under_way.add(start)
         for one in self._under_way:
             one.company = max(one.company, len(self._under_way))
 
-    def _over(self, start: Start) -> None:
+    def _over(self, start: LoginSlot) -> None:
         self._under_way.discard(start)
         self._tell()
 
@@ -109,24 +109,24 @@ class Starts:
 
 
 @asynccontextmanager
-async def starting(
-    starts: Starts, *, urgent: bool = False, at_rank: int | None = None
-) -> AsyncIterator[Start]:
-    """Have a place while the block lasts, or until its start is over; see ``Starts.begin``.
+async def login_slot(
+    starts: LoginLimit, *, urgent: bool = False, at_rank: int | None = None
+) -> AsyncIterator[LoginSlot]:
+    """Have a place while the block lasts, or until its start is over; see ``LoginLimit.begin``.
 
     What is ``urgent`` waits for none: it makes an end of something.
     """
-    start = Start(starts) if urgent else await starts.begin(at_rank)
+    start = LoginSlot(starts) if urgent else await starts.begin(at_rank)
     try:
         yield start
     finally:
         start.leave()
 
 
-class Start:
+class LoginSlot:
     """One place; given back once. ``company`` is how many began together with it, itself too."""
 
-    def __init__(self, starts: Starts) -> None:
+    def __init__(self, starts: LoginLimit) -> None:
         self.company = 1
         self._starts = starts
         self._began_at = trio.current_time()

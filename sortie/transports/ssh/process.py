@@ -17,23 +17,23 @@ import trio
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.dialogue import GO, HERE, Dialogue
 from sortie.transports.ssh.launch import (
-    Born,
     Bounds,
-    born_of,
+    RootProcess,
     nonsense,
     refusal,
+    root_process_of,
     silent_shell,
     struck,
 )
-from sortie.transports.ssh.login_limit import Start
+from sortie.transports.ssh.login_limit import LoginSlot
+from sortie.transports.ssh.protocol import GO, HERE, Dialogue
 from sortie.transports.ssh.scripts import Launch
 from sortie.transports.ssh.shell import Lingering
 from sortie.transports.ssh.stdin import RemoteStdin
 
 KILL_BOUND = 5.0
-"""Seconds after SIGKILL in which a program and its tree have to be gone; also in ``ending.sh``."""
+"""Seconds after SIGKILL in which a program and its tree have to be gone; as in ``end_tree.sh``."""
 
 FINISH_BOUND = 15.0
 """Seconds for ending a tree over another channel, where its watchdog does not do it."""
@@ -46,7 +46,7 @@ _SHOWN = 500  # bytes of what a login says before our script
 Connect = Callable[[str], Awaitable[RemoteStdin]]
 """Opens the other end of the FIFO of that name on the host."""
 
-Finish = Callable[[Born, bool], Awaitable[list[int]]]
+Finish = Callable[[RootProcess, bool], Awaitable[list[int]]]
 """Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
 
 
@@ -73,7 +73,7 @@ class SshProcess:
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
         self._lingering = lingering
-        self._born: Born | None = None
+        self._root: RootProcess | None = None
         self._marked = True
         self._refused = False
         self._reading = False
@@ -85,8 +85,8 @@ class SshProcess:
     @property
     def identity(self) -> ProcessIdentity:
         """The root process."""
-        assert self._born is not None
-        return self._born.identity
+        assert self._root is not None
+        return self._root.identity
 
     @property
     def stdin(self) -> RemoteStdin | None:
@@ -121,7 +121,7 @@ class SshProcess:
             raise self._failure
         return await self.wait()
 
-    async def start(self, bounds: Bounds, start: Start) -> bool:
+    async def start(self, bounds: Bounds, start: LoginSlot) -> bool:
         """Wait until the host has started the program; False where it is to be tried again.
 
         Raises ProgramNotFound, TransportError, HostError.
@@ -160,7 +160,7 @@ class SshProcess:
         if limit.cancelled_caught:
             raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
 
-    async def _expect_shell(self, bound: float, start: Start) -> bool:
+    async def _expect_shell(self, bound: float, start: LoginSlot) -> bool:
         """Wait until the host's shell is there, which is told to go on before we hear of it.
 
         Return False where it is to be tried again.
@@ -210,7 +210,7 @@ class SshProcess:
         if name != expected:
             said = struck(os.fsencode(rest), self._launch.command).decode("utf-8", "replace")
             raise refusal(self._host, self._launch.command, name, said)
-        if self._born is None:
+        if self._root is None:
             raise nonsense(self._host)
         return rest
 
@@ -219,7 +219,7 @@ class SshProcess:
         match name:
             case "here":
                 with suppress(ValueError, OverflowError):
-                    self._born = born_of(rest)
+                    self._root = root_process_of(rest)
             case "started":
                 self._marked = bool(rest)
             case "send" | "stored" | "pipe":
@@ -277,12 +277,12 @@ class SshProcess:
             nursery.cancel_scope.cancel()
 
     async def _end_from_here(self) -> list[int] | None:
-        if self._born is None:
+        if self._root is None:
             self._failure = nonsense(self._host)
             return None
         try:
             with trio.fail_after(FINISH_BOUND):
-                return await self._finish(self._born, self._marked)
+                return await self._finish(self._root, self._marked)
         except trio.TooSlowError:
             reason = f"host {self._host} could not be asked in {FINISH_BOUND:g} s"
             self._failure = self._untold(reason)

@@ -1,27 +1,106 @@
-"""A conversation with a host's shell that shows its processes and signals them."""
+"""The processes of a host, as its /proc shows them to a shell there, which also signals them."""
 
 from __future__ import annotations
 
 import re
 import signal
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
-from sortie.model import TransportError
+from sortie.model import ProcessIdentity, TransportError
+from sortie.transports.identity import started_at
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.launch import nonsense
-from sortie.transports.ssh.ownership import Seen, read_census
-from sortie.transports.ssh.scripts import looking_script
+from sortie.transports.ssh.protocol import numbers_in
+from sortie.transports.ssh.scripts import processes_script
 from sortie.transports.ssh.shell import Conversation, Shell
-from sortie.transports.ssh.words import numbers_in
 
-_COOKIE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+_SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
-_SIGNALLED = 500  # processes in one line
+_AT_ONCE = 500  # processes or cookies in one line
 _MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
+_COOKIE = b"SORTIE_RUN_ID="
+# Among the fields of /proc/<pid>/stat behind the program's name, see proc(5).
+_STATE, _PPID, _PGID, _SID, _THREADS, _STARTED = 0, 1, 2, 3, 17, 19
 
 
-class Lookout:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """What tells a process apart from every other of this boot."""
+
+    pid: int
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteProcess:
+    """One process as it stood; ``cookie`` is None where there is none or it is unreadable."""
+
+    handle: Handle
+    identity: ProcessIdentity
+    ppid: int
+    pgid: int
+    sid: int
+    dead: bool
+    stopped: bool
+    cookie: str | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.handle.pid
+
+
+def read_processes(boot_id: str, stats: bytes, environs: bytes) -> dict[int, RemoteProcess]:
+    """Return all processes by pid, from their stat files and their cookies: ``<path>:<content>``,
+    each with a NUL behind it.
+
+    What is neither is passed over.
+    """
+    cookies: dict[int, str] = {}
+    for pid, variable in _records(environs):
+        if variable.startswith(_COOKIE):
+            cookie = variable.removeprefix(_COOKIE).decode("utf-8", "replace")
+            cookies.setdefault(pid, cookie)
+    found = {}
+    for pid, stat in _records(stats):
+        with suppress(ValueError, OverflowError):
+            process = _process(boot_id, pid, stat, cookies.get(pid))
+            if process is not None:
+                found[pid] = process
+    return found
+
+
+def _records(said: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield what was said of files below ``/proc/<pid>``, with the pid."""
+    for record in said.split(b"\0"):
+        path, _, content = record.partition(b":")
+        parts = path.strip().split(b"/")
+        if len(parts) > 2:
+            for pid in numbers_in(parts[2].decode(errors="replace")):
+                yield pid, content
+
+
+def _process(boot_id: str, pid: int, stat: bytes, cookie: str | None) -> RemoteProcess | None:
+    fields = stat.rpartition(b")")[2].split()  # the name may hold brackets and line ends, too
+    if len(fields) <= _STARTED:
+        return None  # it ended while it was read
+    state = fields[_STATE]
+    return RemoteProcess(
+        handle=Handle(pid=pid, ticks=int(fields[_STARTED])),
+        identity=ProcessIdentity(pid=pid, started_at=started_at(boot_id, stat)),
+        ppid=int(fields[_PPID]),
+        pgid=int(fields[_PGID]),
+        sid=int(fields[_SID]),
+        # A zombie with further threads is a program whose main thread has left the others.
+        dead=state in b"ZXx" and int(fields[_THREADS]) <= 1,
+        stopped=state in b"Tt",
+        cookie=cookie,
+    )
+
+
+class RemoteProcessTable:
     """Sees and signals the processes of one host; ``me`` is the shell that does it there."""
 
     def __init__(self, host: str, conversation: Conversation) -> None:
@@ -45,43 +124,40 @@ class Lookout:
             raise nonsense(self._host)
         (self.me,) = numbers_in(pid)
 
-    async def census(self) -> dict[int, Seen]:
+    async def read(self) -> dict[int, RemoteProcess]:
         """Return how the processes stand now, with the cookie of every one of them."""
-        self._channel.write(b"look\n")
+        self._channel.write(b"list\n")
         stats = (await self._expect("cookies"))[0]
-        environs = (await self._expect("looked"))[0]
-        return read_census(self._boot_id, stats, environs)
+        environs = (await self._expect("listed"))[0]
+        return read_processes(self._boot_id, stats, environs)
 
-    async def signal(self, seen: Iterable[Seen], number: signal.Signals) -> frozenset[int]:
-        """Signal these processes; return the pids of those that we may not signal.
+    async def signal(
+        self, processes: Iterable[RemoteProcess], number: signal.Signals
+    ) -> frozenset[int]:
+        """Signal these processes, in this order; return the pids of those that we may not signal.
 
-        The elder come first: a parent whose child is signalled before it may take that for the
-        child's own exit, and exit by itself.
+        A later process with the pid of one of them gets nothing.
         """
-        handles = sorted(
-            (one.handle for one in seen), key=lambda handle: (handle.ticks, handle.pid)
-        )
-        refused: set[int] = set()
-        for at in range(0, len(handles), _SIGNALLED):
-            words = [f"{h.pid} {h.ticks}" for h in handles[at : at + _SIGNALLED]]
-            line = f"signal {number.name.removeprefix('SIG')} {' '.join(words)}\n"
-            self._channel.write(line.encode())
-            _, word = await self._expect("signalled")
-            refused.update(numbers_in(word))
-        return frozenset(refused)
+        name = number.name.removeprefix("SIG")
+        handles = [f"{one.pid} {one.handle.ticks}" for one in processes]
+        return await self._each(f"signal {name}", handles, "signalled")
 
-    async def chase(self, cookies: Iterable[str]) -> frozenset[int]:
+    async def kill_youngest(self, cookies: Iterable[str]) -> frozenset[int]:
         """Kill the youngest processes with these cookies; return the pids of those that were there.
 
-        One that forks and exits at once is in no census.
+        One that forks and exits at once stands in no list.
         """
-        words = [cookie for cookie in cookies if _COOKIE.fullmatch(cookie)]
-        killed: set[int] = set()
-        for at in range(0, len(words), _SIGNALLED):
-            self._channel.write(f"chase {' '.join(words[at : at + _SIGNALLED])}\n".encode())
-            _, word = await self._expect("chased")
-            killed.update(numbers_in(word))
-        return frozenset(killed)
+        words = [cookie for cookie in cookies if _SPEAKABLE.fullmatch(cookie)]
+        return await self._each("youngest", words, "killed")
+
+    async def _each(self, order: str, words: list[str], answer: str) -> frozenset[int]:
+        """Give an order for some words at a time; return the numbers that are answered."""
+        numbers: set[int] = set()
+        for at in range(0, len(words), _AT_ONCE):
+            line = f"{order} {' '.join(words[at : at + _AT_ONCE])}\n"
+            self._channel.write(line.encode())
+            numbers.update(numbers_in((await self._expect(answer))[1]))
+        return frozenset(numbers)
 
     async def _expect(self, expected: str) -> tuple[bytes, str]:
         said, word = await self._next()
@@ -98,13 +174,13 @@ class Lookout:
 
 
 @asynccontextmanager
-async def open_lookout(shell: Shell) -> AsyncIterator[Lookout]:
+async def open_process_table(shell: Shell) -> AsyncIterator[RemoteProcessTable]:
     """Begin to look at a host's processes.
 
     Raises TransportError where it cannot show any, and HostError.
     """
     attempt = "look for processes of earlier runs"
-    async with shell.converse(attempt, looking_script, at_rank=FIRST) as conversation:
-        lookout = Lookout(shell.host, conversation)
-        await lookout.begin()
-        yield lookout
+    async with shell.converse(attempt, processes_script, at_rank=FIRST) as conversation:
+        table = RemoteProcessTable(shell.host, conversation)
+        await table.begin()
+        yield table

@@ -13,7 +13,7 @@ import trio
 
 from sortie.model import HostError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, Waker
-from sortie.transports.ssh.dialogue import Dialogue
+from sortie.transports.ssh.protocol import Dialogue
 
 # What may wait for trio in one channel; as much again may be on its way (asyncssh's window).
 HIGH = 256 * 1024
@@ -23,17 +23,17 @@ BACKLOG = 1 << 20
 """Bytes that wait at most where the host is not held back; what comes then is dropped."""
 
 
-class Inbox:
+class ReceiveBuffer:
     """Chunks of output and how it ended; ``when_closed`` is called in trio, once, at the end."""
 
     def __init__(
         self,
-        bridge: AsyncioThread,
+        thread: AsyncioThread,
         when_closed: Callable[[], object],
         dialogue: Dialogue | None = None,
     ) -> None:
         self.dialogue = dialogue
-        self.waker = Waker(bridge)
+        self.waker = Waker(thread)
         self.chunks: deque[tuple[int, bytes]] = deque()
         self.words: deque[str] = deque()  # of the dialogue, that trio has to hear
         # The asyncio thread's:
@@ -50,7 +50,7 @@ class Inbox:
         self.exited = trio.Event()
         self.over = trio.Event()  # all is said that we have to wait for
         self.closed = trio.Event()
-        self._bridge = bridge
+        self._thread = thread
         self._when_closed = when_closed
 
     @property
@@ -102,13 +102,13 @@ class Inbox:
 
     def exit(self) -> None:
         """Note that the exit is known. Called on the asyncio thread."""
-        self._bridge.to_trio(self.exited.set)
+        self._thread.to_trio(self.exited.set)
 
     def settle(self) -> None:
         """Note that nothing more is to be waited for, though the channel is open. Called on the
         asyncio thread.
         """
-        self._bridge.to_trio(self._settle)
+        self._thread.to_trio(self._settle)
 
     def end(self, lost: HostError | None) -> None:
         """Note that nothing more will come. Called on the asyncio thread."""
@@ -118,7 +118,7 @@ class Inbox:
                     self._add(number, chunk)
         self.lost = lost
         self.ended = True
-        self._bridge.to_trio(self._close)
+        self._thread.to_trio(self._close)
 
     def take(self) -> tuple[int, bytes] | None:
         """Return the next chunk, if there is one."""

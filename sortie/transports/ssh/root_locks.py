@@ -16,10 +16,10 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import holding_script
 from sortie.transports.ssh.launch import Bounds, nonsense
-from sortie.transports.ssh.login_limit import starting
+from sortie.transports.ssh.login_limit import login_slot
 from sortie.transports.ssh.scripts import SHELL
 from sortie.transports.ssh.shell import ANSWER_BOUND, Conversation, Shell
 
@@ -35,15 +35,15 @@ class RootLocks:
     def __init__(
         self,
         host: str,
-        connections: Connections,
+        pool: ConnectionPool,
         holder: str,
         new_nonce: Callable[[], str],
         bounds: Bounds,
     ) -> None:
         self._host = host
-        self._connections = connections
+        self._pool = pool
         self._holder = holder
-        self._shell = Shell(host, connections, new_nonce, bounds.handshake)
+        self._shell = Shell(host, pool, new_nonce, bounds.handshake)
         self._bounds = bounds
         self._held: dict[str, Channel] = {}  # by the real path
         self._real: dict[str, str] = {}
@@ -72,8 +72,8 @@ class RootLocks:
     async def _tried(self, root: str) -> bool:
         """Have the root held on a channel of its own; False where it is to be tried again."""
         write = partial(holding_script, root=root, holder=self._holder, lease=self._bounds.lease)
-        async with starting(self._connections.starts, at_rank=FIRST) as start:
-            channel = await self._connections.open(SHELL)
+        async with login_slot(self._pool.login_limit, at_rank=FIRST) as start:
+            channel = await self._pool.open(SHELL)
             kept = False
             try:
                 conversation = await self._shell.begin(

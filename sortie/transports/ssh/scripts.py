@@ -147,8 +147,8 @@ def launch_script(launch: Launch) -> bytes:
     return _block(
         *_assignments(given),
         b"unset search" if not search else b"",
-        text("finding"),
-        watch % b"\n".join([name, text("stat"), text("ending"), text("watchdog")]),
+        text("find_program"),
+        watch % b"\n".join([name, text("stat"), text("end_tree"), text("watchdog")]),
         text("start"),
         become,
     )
@@ -192,7 +192,7 @@ def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bo
         "G": "0",
         "A": "apart",
     }
-    return question(nonce, [*_assignments(given), text("stat"), text("ending"), b'end\nyes "$m"'])
+    return question(nonce, [*_assignments(given), text("stat"), text("end_tree"), b'end\nyes "$m"'])
 
 
 def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
@@ -207,22 +207,22 @@ def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
         "A": "apart",
     }
     body = b'look\nbefore=$m\nend\nyes "$before | $m"'
-    return question(nonce, [*_assignments(given), text("stat"), text("ending"), body])
+    return question(nonce, [*_assignments(given), text("stat"), text("end_tree"), body])
 
 
 def question(nonce: str, body: Iterable[bytes]) -> bytes:
     """Return a script that answers yes or no."""
-    return _block(assignment("nonce", nonce), text("asking"), *body, b"leave")
+    return _block(assignment("nonce", nonce), text("question"), *body, b"leave")
 
 
 def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
     """Return a script that answers yes, and goes on as long as its session lives, or no."""
-    return _block(assignment("nonce", nonce), text("alone"), *body)
+    return _block(assignment("nonce", nonce), text("standing_question"), *body)
 
 
-def looking_script(nonce: str) -> bytes:
+def processes_script(nonce: str) -> bytes:
     """Return the script that shows processes and signals them."""
-    return _block(assignment("nonce", nonce), text("stat"), text("looking"))
+    return _block(assignment("nonce", nonce), text("stat"), text("processes"))
 
 
 @cache

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import asyncssh
 
-from sortie.transports.ssh.dialogue import GO
 from sortie.transports.ssh.errors import loss
-from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.protocol import GO
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 
 CLOSING = 0.1
 """Seconds after a command's exit, or the last word of its watchdog, in which its host may close the
@@ -25,11 +25,11 @@ _EXTENDED = {None: 1, asyncssh.EXTENDED_DATA_STDERR: 2}
 
 
 class Session(asyncssh.SSHClientSession[bytes]):
-    """Puts what comes into an inbox, and writes what trio has to say."""
+    """Puts what comes into an buffer, and writes what trio has to say."""
 
-    def __init__(self, host: str, inbox: Inbox) -> None:
+    def __init__(self, host: str, buffer: ReceiveBuffer) -> None:
         self._host = host
-        self._inbox = inbox
+        self._buffer = buffer
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None
         self._writable = asyncio.Event()
         self._writable.set()
@@ -49,29 +49,29 @@ class Session(asyncssh.SSHClientSession[bytes]):
 
     def session_started(self) -> None:
         """Begin; asyncssh delivers nothing before."""
-        if self._inbox.dialogue is not None:
-            self.write(self._inbox.dialogue.script)
+        if self._buffer.dialogue is not None:
+            self.write(self._buffer.dialogue.script)
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
         """Pass output on; where trio does not keep up, let the host's window fill."""
-        if self._inbox.receive(_EXTENDED[datatype], data):
+        if self._buffer.receive(_EXTENDED[datatype], data):
             self._go()
         else:
             self._news.set()
-        dialogue = self._inbox.dialogue
+        dialogue = self._buffer.dialogue
         if dialogue is not None and dialogue.is_complete and self._settling is None:
             # What the login itself has started may hold the channel open for ever.
             loop = asyncio.get_running_loop()
-            self._settling = loop.call_later(CLOSING, self._inbox.settle)
-        if self._channel is not None and not self._inbox.stalled and self._inbox.overflows:
+            self._settling = loop.call_later(CLOSING, self._buffer.settle)
+        if self._channel is not None and not self._buffer.stalled and self._buffer.overflows:
             self._channel.pause_reading()
-            self._inbox.stalled = True
+            self._buffer.stalled = True
             self.resume()  # trio may have taken it all before it could see that flag
 
     def resume(self) -> None:
         """Read on, where trio has caught up."""
-        if self._channel is not None and self._inbox.stalled and self._inbox.has_room:
-            self._inbox.stalled = False
+        if self._channel is not None and self._buffer.stalled and self._buffer.has_room:
+            self._buffer.stalled = False
             self._channel.resume_reading()
 
     async def first_news(self) -> None:
@@ -87,7 +87,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
 
     def exit_status_received(self, status: int) -> None:
         """Note the exit status."""
-        self._inbox.exit_status = status
+        self._buffer.exit_status = status
         self._exited()
 
     def exit_signal_received(
@@ -98,7 +98,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
         lang: str,  # noqa: ARG002
     ) -> None:
         """Note the signal that ended the command, without SIG."""
-        self._inbox.exit_signal = signal
+        self._buffer.exit_signal = signal
         self._exited()
 
     def pause_writing(self) -> None:
@@ -118,8 +118,8 @@ class Session(asyncssh.SSHClientSession[bytes]):
         for timer in (self._closing, self._settling):
             if timer is not None:
                 timer.cancel()
-        complete = self._inbox.has_exit and (exc is None or self._complete)
-        self._inbox.end(None if complete or self._aborted else loss(exc, self._host))
+        complete = self._buffer.has_exit and (exc is None or self._complete)
+        self._buffer.end(None if complete or self._aborted else loss(exc, self._host))
 
     def write(self, data: bytes) -> None:
         """Write to the command's stdin; what comes after its end is dropped."""
@@ -170,13 +170,13 @@ class Session(asyncssh.SSHClientSession[bytes]):
 
     def _go(self) -> None:
         self.write(GO)
-        dialogue = self._inbox.dialogue
+        dialogue = self._buffer.dialogue
         if dialogue is not None and dialogue.beat is not None:
             self.beat(dialogue.beat, b"\n")
 
     def _exited(self) -> None:
         """End the lease; where the host does so itself, a packet is saved."""
-        self._inbox.exit()
+        self._buffer.exit()
         self._closing = asyncio.get_running_loop().call_later(CLOSING, self.write_eof)
 
     def _write_beat(self, every: float, data: bytes) -> None:

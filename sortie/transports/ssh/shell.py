@@ -11,12 +11,11 @@ import trio
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import HERE
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import silent_shell
-from sortie.transports.ssh.login_limit import Start, starting
+from sortie.transports.ssh.login_limit import LoginSlot, login_slot
+from sortie.transports.ssh.protocol import HERE, Words
 from sortie.transports.ssh.scripts import SHELL
-from sortie.transports.ssh.words import Words
 
 ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""
@@ -154,13 +153,13 @@ class Shell:
     def __init__(
         self,
         host: str,
-        connections: Connections,
+        pool: ConnectionPool,
         new_nonce: Callable[[], str],
         handshake: float,
         lingering: Lingering | None = None,
     ) -> None:
         self.host = host
-        self._connections = connections
+        self._pool = pool
         self._new_nonce = new_nonce
         self._handshake = handshake
         self._lingering = lingering or Lingering(host)
@@ -176,8 +175,8 @@ class Shell:
         """
         while True:
             async with (
-                starting(self._connections.starts, urgent=urgent, at_rank=at_rank) as start,
-                self._connections.channel(SHELL) as channel,
+                login_slot(self._pool.login_limit, urgent=urgent, at_rank=at_rank) as start,
+                self._pool.channel(SHELL) as channel,
             ):
                 conversation = await self.begin(attempt, write, channel, start)
                 if conversation is not None:
@@ -188,7 +187,7 @@ class Shell:
                     return
 
     async def begin(
-        self, attempt: str, write: Write, channel: Channel, start: Start
+        self, attempt: str, write: Write, channel: Channel, start: LoginSlot
     ) -> Conversation | None:
         """Run a script on a channel that was opened; None where it is to be tried again, as others
         were beginning at the same time.

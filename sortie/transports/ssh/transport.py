@@ -25,13 +25,14 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import Dialogue
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.launch import Born, Bounds
-from sortie.transports.ssh.login_limit import starting
+from sortie.transports.ssh.launch import Bounds, RootProcess
+from sortie.transports.ssh.login_limit import login_slot
 from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
-from sortie.transports.ssh.process_table import open_lookout
+from sortie.transports.ssh.process_table import open_process_table
+from sortie.transports.ssh.protocol import Dialogue, numbers_in
+from sortie.transports.ssh.reaper import sweep
 from sortie.transports.ssh.scripts import (
     SHELL,
     Launch,
@@ -43,8 +44,6 @@ from sortie.transports.ssh.scripts import (
 )
 from sortie.transports.ssh.shell import Lingering, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
-from sortie.transports.ssh.sweeping import Sweep
-from sortie.transports.ssh.words import numbers_in
 
 Delivery = Literal["stdin", "inline"]
 
@@ -78,7 +77,7 @@ class SshTransport:
     def __init__(
         self,
         host: str,
-        connections: Connections,
+        pool: ConnectionPool,
         *,
         delivery: Delivery = "stdin",
         bounds: Bounds | None = None,
@@ -86,12 +85,12 @@ class SshTransport:
         notice: Callable[[str], object] | None = None,
     ) -> None:
         self._host = host
-        self._connections = connections
+        self._pool = pool
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
         self._lingering = Lingering(host, notice)
-        self._shell = Shell(host, connections, new_nonce, self._bounds.handshake, self._lingering)
+        self._shell = Shell(host, pool, new_nonce, self._bounds.handshake, self._lingering)
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
@@ -105,7 +104,7 @@ class SshTransport:
         self._hurry.set()
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        """Start a program; leaving the block ends its whole tree. See the port."""
+        """LoginSlot a program; leaving the block ends its whole tree. See the port."""
         return self._process(command)
 
     @asynccontextmanager
@@ -119,7 +118,7 @@ class SshTransport:
 
     @asynccontextmanager
     async def _attempt(self, command: Command) -> AsyncIterator[SshProcess | None]:
-        """Start a program; None where the login took too long because others began with it, and
+        """LoginSlot a program; None where the login took too long because others began with it, and
         nothing was started."""
         launch = Launch(
             command=command,
@@ -135,8 +134,8 @@ class SshTransport:
         dialogue = Dialogue(script, launch.nonce, beat=beat)
         async with (
             _under_way(launch.marker),
-            starting(self._connections.starts) as start,
-            self._connections.channel(line, dialogue) as channel,
+            login_slot(self._pool.login_limit) as start,
+            self._pool.channel(line, dialogue) as channel,
             AsyncExitStack() as stack,
         ):
             start.opened()
@@ -161,7 +160,7 @@ class SshTransport:
             finally:
                 await process.leave()
 
-    async def _finish(self, launch: Launch, born: Born, marked: bool) -> list[int]:
+    async def _finish(self, launch: Launch, born: RootProcess, marked: bool) -> list[int]:
         """End what is left of a launch at once, on a channel of its own; return who stays."""
         answer = await self._shell.ask(
             f"end process {born.identity.pid}",
@@ -187,9 +186,10 @@ class SshTransport:
         """
         if not run_ids and not roots:
             return 0
-        async with open_lookout(self._shell) as lookout:
-            sweep = Sweep(self._host, lookout, run_ids, roots or {}, self._hurry)
-            return await sweep.end(grace)
+        async with open_process_table(self._shell) as table:
+            return await sweep(
+                self._host, table, run_ids, roots or {}, grace=grace, hurry=self._hurry
+            )
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left living in a directory of the host; see the port.

@@ -12,8 +12,8 @@ import pytest
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.ssh.asyncio_thread import open_bridge
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
 from tests.transports.leftovers import foreign_children, holders
@@ -44,8 +44,8 @@ async def transport(remote: Sshd | None) -> AsyncIterator[Transport]:
         become_subreaper()
         yield LocalTransport(os.environ["PATH"])
         return
-    async with open_bridge() as bridge:
-        connections = Connections(remote.host, remote.settings, bridge)
+    async with open_asyncio_thread() as thread:
+        connections = ConnectionPool(remote.host, remote.settings, thread)
         try:
             yield SshTransport(remote.host, connections)
         finally:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from tests.transports.ssh.sshd import Keys, Sshd, sshd_running
 
 
@@ -25,7 +25,7 @@ def sshd(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-async def bridge() -> AsyncIterator[AsyncioThread]:
+async def thread() -> AsyncIterator[AsyncioThread]:
     """Give a running asyncio thread."""
-    async with open_bridge() as opened:
+    async with open_asyncio_thread() as opened:
         yield opened

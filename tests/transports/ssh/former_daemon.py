@@ -6,8 +6,8 @@ import sys
 import trio
 
 from sortie.transports import Command
-from sortie.transports.ssh.asyncio_thread import open_bridge
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport
 
@@ -18,8 +18,8 @@ async def main(*words: str) -> None:
     settings = SshSettings(
         config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
     )
-    async with open_bridge() as bridge:
-        transport = SshTransport(host, Connections(host, settings, bridge))
+    async with open_asyncio_thread() as thread:
+        transport = SshTransport(host, ConnectionPool(host, settings, thread))
         command = Command(argv=tuple(argv), cwd="/", env={"SORTIE_RUN_ID": run_id}, grace=0.1)
         async with transport.process(command) as process:
             async for number, chunk in process.output():

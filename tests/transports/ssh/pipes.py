@@ -1,6 +1,6 @@
 """A stand-in for a host: logins run on this machine, over pipes, with any login shell.
 
-It is to SshTransport what Connections is, without SSH. As sshd does, it runs a command through
+It is to SshTransport what ConnectionPool is, without SSH. As sshd does, it runs a command through
 the login shell in a session of its own and closes its stdin when it has exited.
 Its verdict is ``running``: what the logins have left.
 """
@@ -21,10 +21,10 @@ import trio
 
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import GO, Dialogue
-from sortie.transports.ssh.login_limit import Starts
-from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.login_limit import LoginLimit
+from sortie.transports.ssh.protocol import GO, Dialogue
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.session import Session
 
 _MARK = "SORTIE_TEST_LOGIN"
@@ -46,10 +46,10 @@ class Direct:
 class PipeSession:
     """It is to a channel what Session is; what it moves are the pipes of a login."""
 
-    def __init__(self, process: trio.Process, nursery: trio.Nursery, inbox: Inbox) -> None:
+    def __init__(self, process: trio.Process, nursery: trio.Nursery, buffer: ReceiveBuffer) -> None:
         self._process = process
         self._nursery = nursery
-        self._inbox = inbox
+        self._buffer = buffer
         self._to_write, self._written = trio.open_memory_channel[bytes](10_000)
         self._resumed = trio.Event()
         self._closed = False
@@ -82,8 +82,8 @@ class PipeSession:
         self._start(self._beat, every, data)
 
     def resume(self) -> None:
-        if self._inbox.stalled and self._inbox.has_room:
-            self._inbox.stalled = False
+        if self._buffer.stalled and self._buffer.has_room:
+            self._buffer.stalled = False
             self._resumed.set()
             self._resumed = trio.Event()
 
@@ -91,8 +91,8 @@ class PipeSession:
         """Run the tasks that move the bytes."""
         self._start(self._feed)
         self._start(self._live)
-        if self._inbox.dialogue is not None:
-            self.write(self._inbox.dialogue.script)
+        if self._buffer.dialogue is not None:
+            self.write(self._buffer.dialogue.script)
 
     def close(self) -> None:
         """Move no more bytes."""
@@ -132,35 +132,35 @@ class PipeSession:
             nursery.start_soon(self._read, 1, self._process.stdout)
             nursery.start_soon(self._read, 2, self._process.stderr)
             nursery.start_soon(self._watch)
-        self._inbox.end(None)
+        self._buffer.end(None)
 
     async def _read(self, number: int, stream: trio.abc.ReceiveStream) -> None:
         async with stream:
             async for chunk in stream:
-                if self._inbox.receive(number, bytes(chunk)):
+                if self._buffer.receive(number, bytes(chunk)):
                     self.write(GO)
-                    assert self._inbox.dialogue is not None
-                    if self._inbox.dialogue.beat is not None:
-                        self.beat(self._inbox.dialogue.beat)
-                if self._inbox.overflows:
-                    self._inbox.stalled = True
+                    assert self._buffer.dialogue is not None
+                    if self._buffer.dialogue.beat is not None:
+                        self.beat(self._buffer.dialogue.beat)
+                if self._buffer.overflows:
+                    self._buffer.stalled = True
                     await self._resumed.wait()
 
     async def _watch(self) -> None:
         code = await self._process.wait()
         if code >= 0:
-            self._inbox.exit_status = code
+            self._buffer.exit_status = code
         else:
-            self._inbox.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
-        self._inbox.exit()
+            self._buffer.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
+        self._buffer.exit()
         self.write_eof()
 
 
 class PipeChannel(Channel):
     """A login's channel, as SshTransport has it."""
 
-    def __init__(self, process: trio.Process, inbox: Inbox, session: PipeSession) -> None:
-        super().__init__(cast(AsyncioThread, Direct()), inbox, cast(Session, session))
+    def __init__(self, process: trio.Process, buffer: ReceiveBuffer, session: PipeSession) -> None:
+        super().__init__(cast(AsyncioThread, Direct()), buffer, cast(Session, session))
         self.pid = process.pid
 
 
@@ -175,7 +175,7 @@ class Logins:
         self.name = str(uuid.uuid4())
         self.commands: list[str] = []
         self.channels: list[PipeChannel] = []
-        self.starts = Starts("h")
+        self.login_limit = LoginLimit("h")
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],
@@ -184,9 +184,9 @@ class Logins:
         }
 
     @property
-    def connections(self) -> Connections:
+    def connections(self) -> ConnectionPool:
         """This host for SshTransport."""
-        return cast(Connections, self)
+        return cast(ConnectionPool, self)
 
     @asynccontextmanager
     async def channel(
@@ -206,9 +206,9 @@ class Logins:
         # By hand, so that what the block raises is not wrapped in a group.
         manager = trio.open_nursery()
         nursery = await manager.__aenter__()
-        inbox = Inbox(cast(AsyncioThread, Direct()), lambda: None, dialogue)
-        session = PipeSession(process, nursery, inbox)
-        channel = PipeChannel(process, inbox, session)
+        buffer = ReceiveBuffer(cast(AsyncioThread, Direct()), lambda: None, dialogue)
+        session = PipeSession(process, nursery, buffer)
+        channel = PipeChannel(process, buffer, session)
         self.channels.append(channel)
         session.begin()
         try:

@@ -16,7 +16,7 @@ from sortie.transports.ssh.asyncio_thread import (
     AsyncioThread,
     AsyncioThreadGone,
     Waker,
-    open_bridge,
+    open_asyncio_thread,
 )
 
 PATIENCE = 10.0
@@ -43,23 +43,23 @@ async def _fail() -> None:
 
 
 async def test_a_call_gives_the_coroutines_result_or_raises_what_it_raises(
-    bridge: AsyncioThread,
+    thread: AsyncioThread,
 ) -> None:
     """What happens on the asyncio thread reaches the caller as it is."""
-    result = await bridge.call(_add, 1, 2)
+    result = await thread.call(_add, 1, 2)
 
     assert result == 3
     with pytest.raises(OSError, match="no"):
-        await bridge.call(_fail)
+        await thread.call(_fail)
 
 
-async def test_a_cancelled_call_is_left_after_its_task_has_ended(bridge: AsyncioThread) -> None:
+async def test_a_cancelled_call_is_left_after_its_task_has_ended(thread: AsyncioThread) -> None:
     """Without ``late``, nothing of a cancelled call goes on on the asyncio thread."""
     ended = []
     begun = trio.Event()
 
     async def linger() -> None:
-        bridge.to_trio(begun.set)
+        thread.to_trio(begun.set)
         try:
             await asyncio.sleep(1000)
         finally:
@@ -68,7 +68,7 @@ async def test_a_cancelled_call_is_left_after_its_task_has_ended(bridge: Asyncio
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(bridge.call, linger)
+            nursery.start_soon(thread.call, linger)
             await begun.wait()
             nursery.cancel_scope.cancel()
 
@@ -76,7 +76,7 @@ async def test_a_cancelled_call_is_left_after_its_task_has_ended(bridge: Asyncio
 
 
 async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
-    bridge: AsyncioThread,
+    thread: AsyncioThread,
 ) -> None:
     """With ``late``, the caller goes, the task is not cancelled, and its outcome comes to trio."""
     go_on = threading.Event()
@@ -84,7 +84,7 @@ async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
     came: list[outcome.Outcome[int]] = []
 
     async def linger() -> int:
-        bridge.to_trio(begun.set)
+        thread.to_trio(begun.set)
         await asyncio.to_thread(go_on.wait)
         return 7
 
@@ -94,7 +94,7 @@ async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
         told.set()
 
     async def call() -> None:
-        await bridge.call(linger, late=late)
+        await thread.call(linger, late=late)
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -108,28 +108,28 @@ async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
 
 
 async def test_a_call_under_way_when_the_thread_ends_is_told_so() -> None:
-    """A bridge that is closed under a call ends that call, and refuses the next."""
+    """A thread that is closed under a call ends that call, and refuses the next."""
     failures: list[AsyncioThreadGone] = []
     begun = trio.Event()
 
-    async def forever(bridge: AsyncioThread) -> None:
-        bridge.to_trio(begun.set)
+    async def forever(thread: AsyncioThread) -> None:
+        thread.to_trio(begun.set)
         await asyncio.sleep(1000)
 
-    async def call(bridge: AsyncioThread) -> None:
+    async def call(thread: AsyncioThread) -> None:
         try:
-            await bridge.call(forever, bridge)
+            await thread.call(forever, thread)
         except AsyncioThreadGone as exc:
             failures.append(exc)
 
     with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery, open_bridge() as bridge:
-            nursery.start_soon(call, bridge)
+        async with trio.open_nursery() as nursery, open_asyncio_thread() as thread:
+            nursery.start_soon(call, thread)
             await begun.wait()
     assert len(failures) == 1
     with pytest.raises(AsyncioThreadGone):
-        await bridge.call(_add, 1, 2)
-    assert bridge.post(print) is False
+        await thread.call(_add, 1, 2)
+    assert thread.post(print) is False
     assert _all_ended()
 
 
@@ -137,24 +137,24 @@ async def test_a_call_whose_start_the_loop_never_saw_ends_too() -> None:
     """A call that was taken by a loop that ended before it ran is forsaken, not waited for."""
     failures: list[AsyncioThreadGone] = []
 
-    async def call(bridge: AsyncioThread) -> None:
+    async def call(thread: AsyncioThread) -> None:
         try:
-            await bridge.call(_add, 1, 2)
+            await thread.call(_add, 1, 2)
         except AsyncioThreadGone as exc:
             failures.append(exc)
 
     with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery, open_bridge() as bridge:
-            bridge.post = lambda *_: True  # type: ignore[method-assign]
-            nursery.start_soon(call, bridge)
+        async with trio.open_nursery() as nursery, open_asyncio_thread() as thread:
+            thread.post = lambda *_: True  # type: ignore[method-assign]
+            nursery.start_soon(call, thread)
             await trio.testing.wait_all_tasks_blocked()
-            del bridge.post
+            del thread.post
 
     assert len(failures) == 1
 
 
 async def test_a_stray_exception_is_logged_and_the_thread_goes_on(
-    bridge: AsyncioThread, caplog: pytest.LogCaptureFixture
+    thread: AsyncioThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A callback that raises costs nothing but a line in the log."""
 
@@ -162,8 +162,8 @@ async def test_a_stray_exception_is_logged_and_the_thread_goes_on(
         raise ValueError("stray")
 
     with caplog.at_level(logging.ERROR):
-        bridge.post(stray)
-        result = await bridge.call(_add, 1, 2)
+        thread.post(stray)
+        result = await thread.call(_add, 1, 2)
 
     assert result == 3
     assert [record.name for record in caplog.records] == ["sortie.transports.ssh.asyncio_thread"]
@@ -178,8 +178,8 @@ async def test_leaving_is_bounded_where_something_hangs(
     monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._STOP_BOUND", 0.05)
 
     with trio.fail_after(PATIENCE), caplog.at_level(logging.ERROR):
-        async with open_bridge() as bridge:
-            bridge.post(release.wait)
+        async with open_asyncio_thread() as thread:
+            thread.post(release.wait)
 
     release.set()
     assert await trio.to_thread.run_sync(_all_ended)
@@ -194,9 +194,9 @@ async def test_what_is_open_is_closed_when_the_thread_ends() -> None:
         await asyncio.sleep(0)
         closed.append(True)
 
-    async with open_bridge() as bridge:
-        bridge.post(bridge.closers.add, _fail)
-        bridge.post(bridge.closers.add, close)
+    async with open_asyncio_thread() as thread:
+        thread.post(thread.closers.add, _fail)
+        thread.post(thread.closers.add, close)
 
     assert closed == [True]
 
@@ -205,7 +205,7 @@ def test_the_thread_ends_with_a_run_that_crashed() -> None:
     """An exception that leaves trio.run takes the thread along."""
 
     async def crash() -> None:
-        async with open_bridge():
+        async with open_asyncio_thread():
             raise KeyError("crash")
 
     with pytest.raises(KeyError, match="crash"):
@@ -221,8 +221,8 @@ def test_the_thread_ends_by_itself_where_the_run_could_not_end_it(
     monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._LOOK", 0.01)
 
     async def leave_it() -> None:
-        bridge = AsyncioThread(trio.lowlevel.current_trio_token())
-        await bridge.begun.wait()
+        thread = AsyncioThread(trio.lowlevel.current_trio_token())
+        await thread.begun.wait()
         assert len(_threads()) == 1
 
     trio.run(leave_it)
@@ -238,8 +238,8 @@ def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
         await asyncio.sleep(1000)
 
     async def main() -> None:
-        async with open_bridge() as bridge:
-            await bridge.call(forever)
+        async with open_asyncio_thread() as thread:
+            await thread.call(forever)
 
     with pytest.raises(KeyboardInterrupt):
         trio.run(main)
@@ -247,9 +247,9 @@ def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
     assert _all_ended()
 
 
-async def test_many_pokes_are_one_wake_up_and_none_is_missed(bridge: AsyncioThread) -> None:
+async def test_many_pokes_are_one_wake_up_and_none_is_missed(thread: AsyncioThread) -> None:
     """A waiter sees all that was added before the last poke."""
-    waker = Waker(bridge)
+    waker = Waker(thread)
     added: list[int] = []
 
     async def add() -> None:
@@ -266,7 +266,7 @@ async def test_many_pokes_are_one_wake_up_and_none_is_missed(bridge: AsyncioThre
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(see)
-            await bridge.call(add)
+            await thread.call(add)
 
     with trio.move_on_after(0.05) as limit:
         await waker.wait()
@@ -274,9 +274,9 @@ async def test_many_pokes_are_one_wake_up_and_none_is_missed(bridge: AsyncioThre
     assert limit.cancelled_caught
 
 
-async def test_a_second_waiter_is_refused(bridge: AsyncioThread) -> None:
+async def test_a_second_waiter_is_refused(thread: AsyncioThread) -> None:
     """One task waits at a time; the second is told at once."""
-    waker = Waker(bridge)
+    waker = Waker(thread)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(waker.wait)
@@ -286,6 +286,6 @@ async def test_a_second_waiter_is_refused(bridge: AsyncioThread) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_the_librarys_log_is_held_back(bridge: AsyncioThread) -> None:
+async def test_the_librarys_log_is_held_back(thread: AsyncioThread) -> None:
     """asyncssh logs commands at INFO and below; only warnings and worse get through."""
     assert logging.getLogger("asyncssh").getEffectiveLevel() == logging.WARNING

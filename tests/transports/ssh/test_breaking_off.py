@@ -1,4 +1,4 @@
-"""Starts that are broken off: either nothing starts, or what started is ended for certain."""
+"""LoginLimit that are broken off: either nothing starts, or what started is ended for certain."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import Dialogue
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.protocol import Dialogue
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.session import Session
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
@@ -51,9 +51,9 @@ def command(tmp_path: Path, run_id: RunId) -> Command:
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Counted]:
+async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Counted]:
     """Give the connections to a host, one of which is there."""
-    made = Counted(sshd.host, sshd.settings, bridge)
+    made = Counted(sshd.host, sshd.settings, thread)
     async with made.channel("true") as channel:
         await channel.over()
     made.commands = 0
@@ -61,8 +61,8 @@ async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Counte
     await made.aclose()
 
 
-class Counted(Connections):
-    """Connections that count what is run over them."""
+class Counted(ConnectionPool):
+    """ConnectionPool that count what is run over them."""
 
     commands = 0
 
@@ -80,7 +80,7 @@ def block_until_there(path: Path) -> None:
 
 
 async def enter(transport: SshTransport, command: Command) -> None:
-    """Start a program, and be cancelled meanwhile."""
+    """LoginSlot a program, and be cancelled meanwhile."""
     async with transport.process(command):
         raise AssertionError("not cancelled")
 
@@ -124,15 +124,15 @@ async def test_a_refusal_that_nobody_heard_leaves_nothing_to_do(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host has said that it did not start the program: it is not asked to end it."""
-    logins, scope, receive = Logins(tmp_path), trio.CancelScope(), Inbox.receive
+    logins, scope, receive = Logins(tmp_path), trio.CancelScope(), ReceiveBuffer.receive
 
-    def receive_and_cancel(self: Inbox, number: int, chunk: bytes) -> bool:
+    def receive_and_cancel(self: ReceiveBuffer, number: int, chunk: bytes) -> bool:
         go = receive(self, number, chunk)
         if any(word.startswith("missing") for word in self.words):
             scope.cancel()
         return go
 
-    monkeypatch.setattr(Inbox, "receive", receive_and_cancel)
+    monkeypatch.setattr(ReceiveBuffer, "receive", receive_and_cancel)
     with scope:
         await enter(SshTransport("h", logins.connections), replace(command, argv=("no-such",)))
 

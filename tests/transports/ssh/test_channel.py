@@ -15,7 +15,7 @@ import trio.testing
 from sortie.model import HostTrouble
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.receive_buffer import HIGH
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
@@ -24,9 +24,9 @@ PATIENCE = 20.0
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
     """Give the connections to a running host."""
-    made = Connections(sshd.host, sshd.settings, bridge)
+    made = ConnectionPool(sshd.host, sshd.settings, thread)
     yield made
     await made.aclose()
 
@@ -39,7 +39,7 @@ async def everything(channel: Channel) -> dict[int, bytes]:
     return read
 
 
-async def test_both_streams_and_the_status_are_told(connections: Connections) -> None:
+async def test_both_streams_and_the_status_are_told(connections: ConnectionPool) -> None:
     """All bytes come with the number of their stream, and then the exit status."""
     async with connections.channel("printf one; printf two >&2; exit 7") as channel:
         read = await everything(channel)
@@ -49,7 +49,7 @@ async def test_both_streams_and_the_status_are_told(connections: Connections) ->
     assert channel.ended
 
 
-async def test_a_death_by_signal_is_told_as_one(connections: Connections) -> None:
+async def test_a_death_by_signal_is_told_as_one(connections: ConnectionPool) -> None:
     """A signal comes by its name and without a status."""
     async with connections.channel("kill -s KILL $$") as channel:
         await everything(channel)
@@ -57,7 +57,7 @@ async def test_a_death_by_signal_is_told_as_one(connections: Connections) -> Non
     assert (channel.exit_status, channel.exit_signal, channel.lost) == (None, "KILL", None)
 
 
-async def test_any_bytes_pass_both_ways(connections: Connections) -> None:
+async def test_any_bytes_pass_both_ways(connections: ConnectionPool) -> None:
     """Bytes that are no text, and more of them than any window takes, come back as they went."""
     data = os.urandom(3 << 20)
 
@@ -75,7 +75,7 @@ async def test_any_bytes_pass_both_ways(connections: Connections) -> None:
     assert channel.exit_status == 0
 
 
-async def test_who_sends_waits_for_the_host(connections: Connections) -> None:
+async def test_who_sends_waits_for_the_host(connections: ConnectionPool) -> None:
     """What the host does not take is not sent; what it never will take is not waited for."""
     sent: list[bool] = []
 
@@ -97,7 +97,7 @@ async def test_who_sends_waits_for_the_host(connections: Connections) -> None:
 
 
 async def test_the_command_has_no_terminal_and_nothing_of_our_environment(
-    connections: Connections, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a terminal nor variables of this process reach the host."""
     monkeypatch.setenv("LC_SORTIE", "leaked")
@@ -109,27 +109,29 @@ async def test_the_command_has_no_terminal_and_nothing_of_our_environment(
 
 
 async def test_unread_output_holds_the_command_back_and_nobody_else(
-    connections: Connections,
+    connections: ConnectionPool,
 ) -> None:
     """A channel that is not read keeps a bounded amount here; others go on; nothing is lost."""
     amount = 20_000_000
     async with connections.channel(f"head -c {amount} /dev/zero") as stalled:
-        inbox = stalled._inbox
-        await until(lambda: inbox.stalled)
+        buffer = stalled._buffer
+        await until(lambda: buffer.stalled)
         async with connections.channel("echo free") as other:
             assert await everything(other) == {1: b"free\n", 2: b""}
-        assert inbox.waiting <= 2 * HIGH
+        assert buffer.waiting <= 2 * HIGH
 
         read = 0
         async for _, chunk in stalled.output():
             read += len(chunk)
-            assert inbox.waiting <= 2 * HIGH + 32768
+            assert buffer.waiting <= 2 * HIGH + 32768
 
     assert read == amount
     assert stalled.exit_status == 0
 
 
-async def test_a_command_that_closes_its_output_keeps_its_stdin(connections: Connections) -> None:
+async def test_a_command_that_closes_its_output_keeps_its_stdin(
+    connections: ConnectionPool,
+) -> None:
     """The end of its output ends neither its lease nor the channel."""
     command = "exec >&- 2>&-; read -r line; exit ${#line}"
     async with connections.channel(command) as channel, trio.open_nursery() as nursery:
@@ -143,7 +145,7 @@ async def test_a_command_that_closes_its_output_keeps_its_stdin(connections: Con
     assert channel.exit_status == 3
 
 
-async def test_beats_come_while_trio_is_busy(connections: Connections, sshd: Sshd) -> None:
+async def test_beats_come_while_trio_is_busy(connections: ConnectionPool, sshd: Sshd) -> None:
     """A trio thread that does not return to its loop does not end a lease."""
     beaten = sshd.home / "beaten"
     counting = f"for i in 1 2 3 4 5; do IFS= read -r _ || exit 1; done; echo y > {beaten}"
@@ -159,7 +161,7 @@ async def test_beats_come_while_trio_is_busy(connections: Connections, sshd: Ssh
     assert channel.exit_status == 0
 
 
-async def test_beats_end_with_the_lease(connections: Connections) -> None:
+async def test_beats_end_with_the_lease(connections: ConnectionPool) -> None:
     """After ``write_eof`` nothing is written any more; a channel that is gone is not beaten."""
     async with connections.channel("exec wc -l") as channel:
         channel.beat(0.1)
@@ -174,7 +176,7 @@ async def test_beats_end_with_the_lease(connections: Connections) -> None:
     assert not await channel.send(b"later")
 
 
-async def test_an_iteration_goes_on_where_another_stopped(connections: Connections) -> None:
+async def test_an_iteration_goes_on_where_another_stopped(connections: ConnectionPool) -> None:
     """Nothing is lost between the two."""
     async with connections.channel("printf one; read x; printf two") as channel:
         first = await anext(channel.output())
@@ -184,7 +186,7 @@ async def test_an_iteration_goes_on_where_another_stopped(connections: Connectio
     assert (first, following[1]) == ((1, b"one"), b"two")
 
 
-async def test_a_hushed_channel_gives_what_has_come(connections: Connections) -> None:
+async def test_a_hushed_channel_gives_what_has_come(connections: ConnectionPool) -> None:
     """Its reader comes to an end though the command goes on."""
     async with connections.channel("printf one; exec cat") as channel:
         output = channel.output()
@@ -198,7 +200,7 @@ async def test_a_hushed_channel_gives_what_has_come(connections: Connections) ->
 
 
 async def test_leaving_the_block_ends_the_commands_stdin(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """An aborted channel is over at once here; there, the command sees the end of its lease."""
     seen = sshd.home / "seen"
@@ -213,7 +215,7 @@ async def test_leaving_the_block_ends_the_commands_stdin(
     await until(seen.exists)
 
 
-async def test_an_abort_wakes_the_reader(connections: Connections) -> None:
+async def test_an_abort_wakes_the_reader(connections: ConnectionPool) -> None:
     """Who iterates when the channel is aborted gets the end."""
     async with connections.channel("exec cat") as channel, trio.open_nursery() as nursery:
         nursery.start_soon(everything, channel)
@@ -221,7 +223,7 @@ async def test_an_abort_wakes_the_reader(connections: Connections) -> None:
         channel.abort()
 
 
-async def test_a_lost_link_is_told_as_a_drop(connections: Connections, sshd: Sshd) -> None:
+async def test_a_lost_link_is_told_as_a_drop(connections: ConnectionPool, sshd: Sshd) -> None:
     """Without status and signal there is a reason; what came before it is still read."""
     async with connections.channel("printf before; exec cat") as channel:
         output = channel.output()
@@ -237,7 +239,7 @@ async def test_a_lost_link_is_told_as_a_drop(connections: Connections, sshd: Ssh
 
 
 async def test_the_whole_stream_comes_before_the_end(
-    connections: Connections, tmp_path: Path
+    connections: ConnectionPool, tmp_path: Path
 ) -> None:
     """Output that comes together with the exit is not cut."""
     for _ in range(20):

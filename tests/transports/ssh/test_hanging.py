@@ -19,12 +19,12 @@ import trio
 
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process
-from sortie.transports.ssh import connections as connections_module
+from sortie.transports.ssh import connection_pool as pool_module
 from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
-from sortie.transports.ssh.dialogue import Dialogue
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
+from sortie.transports.ssh.protocol import Dialogue
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel
@@ -258,15 +258,15 @@ async def test_a_program_that_was_started_is_not_taken_for_one_that_was_not(
 
 @requires_sshd
 async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
-    sshd: Sshd, bridge: AsyncioThread, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd, thread: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions that hang keep their place; who waits behind them is told what to look for."""
-    monkeypatch.setattr(connections_module, "_MOST_LINKS", 1)
-    monkeypatch.setattr(connections_module, "ROOM_BOUND", 0.5)
+    monkeypatch.setattr(pool_module, "_MOST_LINKS", 1)
+    monkeypatch.setattr(pool_module, "ROOM_BOUND", 0.5)
     sshd.stop()
     sshd.options["MaxSessions"] = 1
     sshd.start()
-    connections = Connections(sshd.host, sshd.settings, bridge)
+    connections = ConnectionPool(sshd.host, sshd.settings, thread)
 
     async with connections.channel("exec cat"):
         with pytest.raises(HostError, match=r"no room for another session.*MaxSessions"):
@@ -276,10 +276,10 @@ async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
 
 @requires_sshd
 @pytest.mark.skipif(os.geteuid() == 0, reason="sshd passes no signals on to root's programs")
-async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: AsyncioThread) -> None:
+async def test_a_login_that_hangs_is_killed(sshd: Sshd, thread: AsyncioThread) -> None:
     """Or it would keep its session for as long as it hangs."""
     (sshd.home / ".bashrc").write_text("sleep 1000\n")
-    connections = Connections(sshd.host, sshd.settings, bridge)
+    connections = ConnectionPool(sshd.host, sshd.settings, thread)
 
     with pytest.raises(HostError):
         await start(SshTransport("h", connections, bounds=QUICK))
@@ -290,10 +290,10 @@ async def test_a_login_that_hangs_is_killed(sshd: Sshd, bridge: AsyncioThread) -
 @requires_sshd
 @pytest.mark.parametrize("name", ["build..1", "b" * 70])
 async def test_a_name_that_no_resolver_takes_is_the_hosts_trouble(
-    sshd: Sshd, bridge: AsyncioThread, name: str
+    sshd: Sshd, thread: AsyncioThread, name: str
 ) -> None:
     """The encoder's complaint is passed on with the setting to look at."""
-    connections = Connections(name, sshd.settings, bridge)
+    connections = ConnectionPool(name, sshd.settings, thread)
 
     with pytest.raises(HostError, match=r"could not reach host.*worker\.ssh_hosts"):
         await connections.open("true")

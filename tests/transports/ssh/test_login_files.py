@@ -12,7 +12,7 @@ import trio
 from sortie.model import RunId
 from sortie.transports import Exit
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
@@ -39,14 +39,14 @@ def host(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-async def connections(host: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
-    made = Connections(host.host, host.settings, bridge)
+async def connections(host: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
+    made = ConnectionPool(host.host, host.settings, thread)
     yield made
     await made.aclose()
 
 
 async def test_a_complete_answer_ends_a_question(
-    host: Sshd, connections: Connections, tmp_path: Path
+    host: Sshd, connections: ConnectionPool, tmp_path: Path
 ) -> None:
     """Whoever holds the channel open: the answer says itself that it is all."""
     (tmp_path / "file").write_bytes(b"its content")
@@ -66,7 +66,7 @@ async def test_a_complete_answer_ends_a_question(
 
 
 async def test_a_turn_ends_with_its_last_word(
-    host: Sshd, connections: Connections, tmp_path: Path
+    host: Sshd, connections: ConnectionPool, tmp_path: Path
 ) -> None:
     """All output is read, and neither the program's end nor a sweep waits for the other's."""
     told: list[str] = []

@@ -13,9 +13,9 @@ import trio.testing
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports.rank import FIRST, ranked
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.login_limit import START_BOUND, Starts, starting
+from sortie.transports.ssh.login_limit import START_BOUND, LoginLimit, login_slot
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch, everything
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
@@ -24,11 +24,11 @@ PATIENCE = 5.0
 SILENT = HostError(HostTrouble.UNREACHABLE, "it did not answer")
 
 
-async def begin_at_once(starts: Starts, seconds: float, count: int) -> None:
+async def begin_at_once(starts: LoginLimit, seconds: float, count: int) -> None:
     """Have so many logins begin at the same time, each of which takes so long."""
 
     async def log_in() -> None:
-        async with starting(starts) as start:
+        async with login_slot(starts) as start:
             start.opened()
             await trio.sleep(min(seconds, PATIENCE))
             if seconds > PATIENCE:
@@ -43,7 +43,7 @@ async def begin_at_once(starts: Starts, seconds: float, count: int) -> None:
 
 async def test_quick_logins_let_more_of_them_in(autojump_clock: trio.testing.MockClock) -> None:
     """A host that keeps up is not held back for long: a hundred begin in a few rounds."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     first = starts.limit
 
     await begin_at_once(starts, 0.1, 100)
@@ -54,7 +54,7 @@ async def test_quick_logins_let_more_of_them_in(autojump_clock: trio.testing.Moc
 
 async def test_slow_logins_halve_how_many_begin(autojump_clock: trio.testing.MockClock) -> None:
     """Those that began together count once; from there on the number grows slowly."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     await begin_at_once(starts, 0.1, 12)
     before = starts.limit
 
@@ -70,11 +70,11 @@ async def test_silent_ones_among_others_are_tried_again(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """They took their time from each other; only one that is alone tells of the host."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     again: list[bool] = []
 
     async def log_in() -> None:
-        async with starting(starts) as start:
+        async with login_slot(starts) as start:
             await trio.sleep(PATIENCE)
             again.append(start.was_silent(SILENT))
 
@@ -90,13 +90,13 @@ async def test_a_host_that_is_silent_is_tried_once_for_all_who_wait(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """Forty runs do not find out one after the other that the login hangs."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     refused: list[HostError] = []
 
     async def log_in() -> None:
         try:
             while True:
-                async with starting(starts) as start:
+                async with login_slot(starts) as start:
                     await trio.sleep(PATIENCE)
                     if not start.was_silent(SILENT):
                         raise SILENT
@@ -116,7 +116,7 @@ async def test_who_waits_too_long_is_told_that_the_host_is_busy(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """And does not stand in the way of those behind."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
 
     async with trio.open_nursery() as nursery:
         for _ in range(starts.limit):
@@ -133,12 +133,12 @@ async def test_the_first_to_come_is_the_first_to_begin(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """Also where one of those who wait is cancelled."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     begun: list[int] = []
 
     async def log_in(number: int) -> None:
         await trio.sleep(number / 1000)
-        async with starting(starts):
+        async with login_slot(starts):
             begun.append(number)
             await trio.sleep(1)
 
@@ -156,13 +156,13 @@ async def test_a_run_that_has_begun_goes_before_one_that_has_not(
 ) -> None:
     """Runs reach their agents one after the other, in the order of dispatch; none is given up,
     though the last one waits longer than START_BOUND for its first login."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     begun: list[int] = []
     under_way: list[int] = [0]
 
     async def run(number: int) -> None:
         for step in range(10):
-            async with starting(starts):
+            async with login_slot(starts):
                 if step == 0:
                     begun.append(number)
                     under_way.append(under_way[-1] + 1)
@@ -186,12 +186,12 @@ async def test_the_rank_decides_and_not_the_arrival(
 ) -> None:
     """What others wait for goes first, then runs as they were dispatched; what belongs to no run
     has the rank of its arrival, so that none that comes later overtakes it."""
-    starts = Starts("h")
+    starts = LoginLimit("h")
     order: list[str] = []
 
     async def log_in(name: str, delay: float, at_rank: int | None = None) -> None:
         await trio.sleep(delay)
-        async with starting(starts, at_rank=at_rank):
+        async with login_slot(starts, at_rank=at_rank):
             order.append(name)
 
     async with trio.open_nursery() as nursery:
@@ -209,15 +209,15 @@ async def test_the_rank_decides_and_not_the_arrival(
     assert order == ["lock", "first run", "second run", "no run", "third run"]
 
 
-async def fill(starts: Starts, nursery: trio.Nursery) -> None:
+async def fill(starts: LoginLimit, nursery: trio.Nursery) -> None:
     """Take all places for a second."""
     for _ in range(starts.limit):
         nursery.start_soon(hold, starts, 1)
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def hold(starts: Starts, seconds: float) -> None:
-    async with starting(starts):
+async def hold(starts: LoginLimit, seconds: float) -> None:
+    async with login_slot(starts):
         await trio.sleep(seconds)
 
 
@@ -231,8 +231,8 @@ def slow_host(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 @pytest.fixture
-async def connections(slow_host: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
-    made = Connections(slow_host.host, slow_host.settings, bridge)
+async def connections(slow_host: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
+    made = ConnectionPool(slow_host.host, slow_host.settings, thread)
     yield made
     await made.aclose()
 
@@ -240,7 +240,7 @@ async def connections(slow_host: Sshd, bridge: AsyncioThread) -> AsyncIterator[C
 @requires_sshd
 @pytest.mark.skipif(shutil.which("flock") is None, reason="the login shell waits with flock")
 async def test_many_at_once_begin_on_a_host_with_a_slow_login(
-    slow_host: Sshd, connections: Connections, tmp_path: Path
+    slow_host: Sshd, connections: ConnectionPool, tmp_path: Path
 ) -> None:
     """All together need three times the patience for one; none of them is refused."""
     transport = SshTransport(slow_host.host, connections, bounds=Bounds(handshake=1.5))

@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from sortie.model import HostError, HostTrouble
-from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.transport import new_nonce
@@ -26,23 +26,23 @@ pytestmark = [
 
 
 @pytest.fixture
-async def one(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
+async def one(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
     """Give the connections of one daemon."""
-    made = Connections(sshd.host, sshd.settings, bridge)
+    made = ConnectionPool(sshd.host, sshd.settings, thread)
     yield made
     await made.aclose()
 
 
 @pytest.fixture
-async def other(sshd: Sshd) -> AsyncIterator[Connections]:
+async def other(sshd: Sshd) -> AsyncIterator[ConnectionPool]:
     """Give those of another daemon, with a thread of its own."""
-    async with open_bridge() as bridge:
-        made = Connections(sshd.host, sshd.settings, bridge)
+    async with open_asyncio_thread() as thread:
+        made = ConnectionPool(sshd.host, sshd.settings, thread)
         yield made
         await made.aclose()
 
 
-def locks(sshd: Sshd, connections: Connections, holder: str, **bounds: float) -> RootLocks:
+def locks(sshd: Sshd, connections: ConnectionPool, holder: str, **bounds: float) -> RootLocks:
     return RootLocks(sshd.host, connections, holder, new_nonce, Bounds(**bounds))
 
 
@@ -63,7 +63,7 @@ def root(request: pytest.FixtureRequest, sshd: Sshd, tmp_path: Path) -> str:
 
 
 async def test_a_second_daemon_is_refused_and_told_of_the_first(
-    sshd: Sshd, one: Connections, other: Connections, root: str
+    sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:
     """Until the first is gone; another root is free, and who holds one may ask again."""
     first, second = locks(sshd, one, "pid 1 on alpha"), locks(sshd, other, "pid 2 on beta")
@@ -86,7 +86,7 @@ async def test_a_second_daemon_is_refused_and_told_of_the_first(
 
 
 async def test_a_lock_whose_file_was_removed_is_held(
-    sshd: Sshd, one: Connections, other: Connections, root: str
+    sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:
     """Whoever works in the root can remove the file; the root itself is locked."""
     if not (sshd.home / ".bashrc").exists():
@@ -98,7 +98,7 @@ async def test_a_lock_whose_file_was_removed_is_held(
 
 
 async def test_a_root_by_another_name_is_no_other_daemons(
-    sshd: Sshd, one: Connections, root: str
+    sshd: Sshd, one: ConnectionPool, root: str
 ) -> None:
     """What a daemon holds is its own through a link above it too, and under another host's name."""
     first, again = locks(sshd, one, "pid 1 on alpha"), locks(sshd, one, "pid 1 on alpha")
@@ -114,7 +114,7 @@ async def test_a_root_by_another_name_is_no_other_daemons(
         await locks(sshd, one, "pid 1 on beta").hold(f"{link}/root")
 
 
-async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: Connections, root: str) -> None:
+async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: ConnectionPool, root: str) -> None:
     """Its link was lost; the next use of the root holds it anew."""
     first = locks(sshd, one, "pid 1 on alpha")
     await first.hold(root)
@@ -133,7 +133,7 @@ async def test_a_lost_lock_is_taken_again(sshd: Sshd, one: Connections, root: st
 
 
 async def test_a_lock_ends_with_its_lease(
-    sshd: Sshd, one: Connections, other: Connections, root: str
+    sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:
     """A daemon that the host does not hear of, though its link stands, holds nothing for ever."""
     await locks(sshd, one, "pid 1 on alpha", beat=1000, lease=1.0).hold(root)
@@ -149,7 +149,7 @@ async def test_a_lock_ends_with_its_lease(
 
 
 async def test_a_beat_keeps_a_lock(
-    sshd: Sshd, one: Connections, other: Connections, root: str
+    sshd: Sshd, one: ConnectionPool, other: ConnectionPool, root: str
 ) -> None:
     """It outlives its lease while there are signs of life."""
     await locks(sshd, one, "pid 1 on alpha", beat=0.2, lease=2.0).hold(root)

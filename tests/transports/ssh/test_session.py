@@ -9,8 +9,8 @@ import asyncssh
 
 from sortie.transports.ssh import session as session_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.protocol import Dialogue
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.session import Session
 from tests.transports.ssh.pipes import Direct
 
@@ -33,8 +33,8 @@ class Host:
 
 def begin(dialogue: Dialogue | None) -> tuple[Session, Host]:
     """Open a session."""
-    inbox = Inbox(cast(AsyncioThread, Direct()), lambda: None, dialogue)
-    session, host = Session("h", inbox), Host()
+    buffer = ReceiveBuffer(cast(AsyncioThread, Direct()), lambda: None, dialogue)
+    session, host = Session("h", buffer), Host()
     session.connection_made(cast("asyncssh.SSHClientChannel[bytes]", host))
     session.session_started()
     return session, host

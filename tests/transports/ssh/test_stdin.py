@@ -19,7 +19,7 @@ import trio.testing
 from sortie.model import HostError, HostTrouble, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit, Process, Stdin
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
@@ -59,8 +59,8 @@ def logins(tmp_path: Path, temporary: Path) -> Logins:
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
-    made = Connections(sshd.host, sshd.settings, bridge)
+async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
+    made = ConnectionPool(sshd.host, sshd.settings, thread)
     yield made
     await made.aclose()
 
@@ -123,7 +123,7 @@ async def test_the_pipe_has_no_name_when_the_program_begins(
 
 @requires_sshd
 async def test_a_stdin_costs_one_more_session_while_it_lasts(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """Both are given back with the process; they are of one connection, where that has room."""
     async with SshTransport(sshd.host, connections).process(command(run_id, "cat")) as process:
@@ -137,11 +137,11 @@ async def test_a_stdin_costs_one_more_session_while_it_lasts(
 
 @requires_sshd
 async def test_a_stdin_may_have_a_connection_of_its_own(
-    tmp_path: Path, keys: Keys, bridge: AsyncioThread, run_id: RunId
+    tmp_path: Path, keys: Keys, thread: AsyncioThread, run_id: RunId
 ) -> None:
     """A host with room for one session on a connection has a stdin all the same."""
     with sshd_running(tmp_path / "host", keys, {"MaxSessions": 1}) as host:
-        connections = Connections(host.host, host.settings, bridge)
+        connections = ConnectionPool(host.host, host.settings, thread)
         transport = SshTransport(host.host, connections)
         async with transport.process(command(run_id, "cat")) as process:
             links = connections.links
@@ -155,7 +155,7 @@ async def test_a_stdin_may_have_a_connection_of_its_own(
 @requires_sshd
 @pytest.mark.parametrize("how", ["kill_links", "crash"])
 async def test_a_lost_link_ends_the_program_in_the_middle_of_a_write(
-    sshd: Sshd, connections: Connections, run_id: RunId, how: str
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId, how: str
 ) -> None:
     """Who writes learns it at once, and program and pipe end on the host without us."""
     transport = SshTransport(sshd.host, connections)
@@ -178,7 +178,7 @@ async def test_a_lost_link_ends_the_program_in_the_middle_of_a_write(
 @requires_sshd
 @pytest.mark.parametrize("writes", [True, False])
 async def test_without_a_sign_of_life_program_and_pipe_end(
-    sshd: Sshd, connections: Connections, run_id: RunId, writes: bool
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId, writes: bool
 ) -> None:
     """A lease that runs out ends what waits to read, and what waits to be read."""
     bounds = Bounds(beat=1000, lease=1.0)
@@ -274,7 +274,7 @@ async def test_a_host_that_makes_no_pipe_says_so(
 
 @requires_sshd
 async def test_who_gives_up_to_send_leaves_little_in_memory(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """However often one tries to write to a program that does not read."""
     content = bytes(64 * MiB)
@@ -295,7 +295,7 @@ async def test_who_gives_up_to_send_leaves_little_in_memory(
 
 @requires_sshd
 async def test_nothing_that_is_said_stands_on_a_command_line(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """Neither what is written nor what the run is given can be seen in a list of processes."""
     given = command(run_id, "cat")

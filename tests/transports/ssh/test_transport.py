@@ -15,7 +15,7 @@ import trio
 from sortie.model import HostError, HostTrouble, RunId
 from sortie.transports import Command, Exit
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders, is_alive
@@ -36,16 +36,16 @@ def run_id() -> RunId:
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
     """Give the connections to a host; nothing of its logins may be left."""
-    made = Connections(sshd.host, sshd.settings, bridge)
+    made = ConnectionPool(sshd.host, sshd.settings, thread)
     yield made
     await quiet(sshd)
     await made.aclose()
 
 
 @pytest.fixture
-def host(sshd: Sshd, connections: Connections) -> SshTransport:
+def host(sshd: Sshd, connections: ConnectionPool) -> SshTransport:
     return SshTransport(sshd.host, connections)
 
 
@@ -161,7 +161,7 @@ async def test_a_killed_daemon_takes_its_agents_with_it(sshd: Sshd, run_id: RunI
 
 
 async def test_a_silent_link_ends_the_lease(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """A host that hears nothing of us ends the tree though the link still stands."""
     bounds = Bounds(beat=0.1, lease=1.0)
@@ -180,7 +180,7 @@ async def test_a_silent_link_ends_the_lease(
 
 
 async def test_a_deaf_host_does_not_hold_up_who_leaves(
-    sshd: Sshd, connections: Connections, run_id: RunId, monkeypatch: pytest.MonkeyPatch
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing comes back the block is left with an error, in bounded time."""
     for name in ("KILL_BOUND", "FINISH_BOUND", "_SLACK"):
@@ -201,7 +201,7 @@ async def test_a_deaf_host_does_not_hold_up_who_leaves(
 
 @pytest.mark.parametrize("stdin", [None, b"x" * 200_000], ids=["no stdin", "a large stdin"])
 async def test_a_run_is_kept_alive_beyond_its_lease(
-    sshd: Sshd, connections: Connections, run_id: RunId, stdin: bytes | None
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId, stdin: bytes | None
 ) -> None:
     """Signs of life follow the start, whatever was sent before it."""
     host = SshTransport(sshd.host, connections, bounds=Bounds(beat=0.2, lease=2.0))
@@ -263,7 +263,7 @@ async def test_secrets_are_in_no_command_line_and_in_no_log(
 
 
 async def test_inline_secrets_are_in_the_command_line(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """That is what was asked for: the host's process list shows the documented form."""
     host = SshTransport(sshd.host, connections, delivery="inline")
@@ -283,7 +283,7 @@ async def test_inline_secrets_are_in_the_command_line(
 
 
 async def test_an_inline_tree_is_ended_too(
-    sshd: Sshd, connections: Connections, run_id: RunId
+    sshd: Sshd, connections: ConnectionPool, run_id: RunId
 ) -> None:
     """The piece of shell, what it runs and what escapes it are gone with the block."""
     host = SshTransport(sshd.host, connections, delivery="inline")

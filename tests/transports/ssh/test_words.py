@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.transports.ssh.words import WORD_LIMIT, Words, numbers_in
+from sortie.transports.ssh.protocol import WORD_LIMIT, Words, numbers_in
 
 
 def taken(words: Words, chunks: list[bytes]) -> tuple[bytes, list[str]]:

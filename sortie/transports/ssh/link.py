@@ -26,7 +26,7 @@ from sortie.transports.ssh.errors import (
 from sortie.transports.ssh.identities import Identities, collect
 from sortie.transports.ssh.known_hosts import HostKeys
 from sortie.transports.ssh.proxies import Proxy
-from sortie.transports.ssh.receive_buffer import HIGH, Inbox
+from sortie.transports.ssh.receive_buffer import HIGH, ReceiveBuffer
 from sortie.transports.ssh.route import Hop
 from sortie.transports.ssh.session import Session
 from sortie.transports.ssh.settings import SshSettings
@@ -72,16 +72,16 @@ class _Client(asyncssh.SSHClient):
 class Link:
     """A way to a host that is logged in at every hop; closes itself where one of them is lost."""
 
-    def __init__(self, bridge: AsyncioThread, host: str, when_lost: Callable[[], object]) -> None:
+    def __init__(self, thread: AsyncioThread, host: str, when_lost: Callable[[], object]) -> None:
         self.alive = True  # may be read in any thread
         self.reached: Hop | None = None  # the hop that is or was connected to last
-        self._bridge = bridge
+        self._thread = thread
         self._host = host
         self._when_lost = when_lost
         self._connections: list[asyncssh.SSHClientConnection] = []
         self._proxy: Proxy | None = None
         self._closing: asyncio.Task[None] | None = None
-        bridge.closers.add(self.close)
+        thread.closers.add(self.close)
 
     async def open(self, hops: Sequence[Hop], settings: SshSettings) -> None:
         """Connect to the hops, one through the other. Raises HostError."""
@@ -105,15 +105,15 @@ class Link:
                 raise dial_trouble(exc, self._host, hop, via=via, said=said) from exc
             via = hop
 
-    async def session(self, command: str, inbox: Inbox) -> Session:
+    async def session(self, command: str, buffer: ReceiveBuffer) -> Session:
         """Run a command; with a dialogue, return with its first news, or a moment after the start.
 
         Must not be cancelled: asyncssh would leave the session open.
 
         Raises SessionsFull, and HostError: DROPPED where the link is lost.
         """
-        session = Session(self._host, inbox)
-        inbox.waker.muted = inbox.dialogue is not None
+        session = Session(self._host, buffer)
+        buffer.waker.muted = buffer.dialogue is not None
         try:
             await self._connections[-1].create_session(
                 lambda: session,
@@ -133,9 +133,9 @@ class Link:
             raise refusal(exc, self._host) from exc
         except (OSError, asyncssh.Error) as exc:
             raise loss(exc, self._host) from exc
-        if inbox.dialogue is not None:
+        if buffer.dialogue is not None:
             await session.first_news()
-        inbox.waker.muted = False
+        buffer.waker.muted = False
         return session
 
     async def close(self) -> None:
@@ -150,7 +150,7 @@ class Link:
 
     async def _close(self) -> None:
         self.alive = False
-        self._bridge.closers.discard(self.close)
+        self._thread.closers.discard(self.close)
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_BOUND):
@@ -202,7 +202,7 @@ class Link:
 
 
 async def dial(
-    bridge: AsyncioThread,
+    thread: AsyncioThread,
     host: str,
     hops: Sequence[Hop],
     settings: SshSettings,
@@ -211,7 +211,7 @@ async def dial(
     """Return a link to the last hop. ``when_lost`` is called in trio when it cannot be used
     any more, unless it was closed before. Raises HostError.
     """
-    link = Link(bridge, host, lambda: bridge.to_trio(when_lost, link))
+    link = Link(thread, host, lambda: thread.to_trio(when_lost, link))
     opened = False
     try:
         async with asyncio.timeout(CONNECT_LIMIT):

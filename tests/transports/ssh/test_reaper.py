@@ -142,6 +142,33 @@ async def test_who_names_a_run_in_another_variable_is_a_stranger(
     assert not states & {psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED}
 
 
+async def test_what_forks_and_exits_all_the_time_is_ended(
+    host: SshTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """It stands in no list of processes, and is met among the youngest."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    storm = (
+        "import os, sys, time\n"
+        "while os.path.exists(sys.argv[1]):\n"
+        "    if os.fork():\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+        "    time.sleep(0.002)\n"
+    )
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    subprocess.run([sys.executable, "-c", storm, str(flag)], env=env, check=True)
+
+    try:
+        ended = await host.sweep([run_id], grace=0)
+        left = [pid for _ in range(20) for pid in holders(run_id)]
+    finally:
+        flag.unlink()
+
+    assert ended >= 1
+    assert left == []
+
+
 async def test_hurry_cuts_a_sweep_short(host: SshTransport, run_id: RunId) -> None:
     """No grace time is left where there is no time."""
     script = "trap '' TERM; echo ready; while :; do sleep .02; done"

@@ -14,9 +14,9 @@ import trio
 import trio.testing
 
 from sortie.model import HostError, HostTrouble, TransportError
-from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_bridge
+from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
 pytestmark = [requires_sshd, pytest.mark.timeout(60)]
@@ -25,15 +25,15 @@ HELD = "echo up; exec cat >/dev/null"
 
 
 @pytest.fixture
-async def connections(sshd: Sshd, bridge: AsyncioThread) -> AsyncIterator[Connections]:
+async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[ConnectionPool]:
     """Give the connections to a running host."""
-    made = Connections(sshd.host, sshd.settings, bridge)
+    made = ConnectionPool(sshd.host, sshd.settings, thread)
     yield made
     await made.aclose()
 
 
 def restart_with(sshd: Sshd, **options: str | int) -> None:
-    """Start the host anew with other options."""
+    """LoginSlot the host anew with other options."""
     sshd.stop()
     sshd.options.update(options)
     sshd.start()
@@ -44,13 +44,15 @@ async def said(channel: Channel) -> bytes:
     return b"".join([chunk async for number, chunk in channel.output() if number == 1])
 
 
-async def run(connections: Connections, command: str) -> bytes:
+async def run(connections: ConnectionPool, command: str) -> bytes:
     """Run a command to its end; return what it says."""
     async with connections.channel(command) as channel:
         return await said(channel)
 
 
-async def hold(connections: Connections, until_set: trio.Event, held: Callable[[], None]) -> None:
+async def hold(
+    connections: ConnectionPool, until_set: trio.Event, held: Callable[[], None]
+) -> None:
     """Hold a session open."""
     async with connections.channel(HELD) as channel:
         assert await anext(channel.output()) == (1, b"up\n")
@@ -58,7 +60,7 @@ async def hold(connections: Connections, until_set: trio.Event, held: Callable[[
         await until_set.wait()
 
 
-async def hold_many(connections: Connections, number: int) -> None:
+async def hold_many(connections: ConnectionPool, number: int) -> None:
     """Hold so many sessions at the same time, and let all of them go."""
     let_go, count = trio.Event(), 0
 
@@ -74,7 +76,7 @@ async def hold_many(connections: Connections, number: int) -> None:
 
 
 async def test_a_connection_is_made_on_first_use_and_kept(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """Nothing is dialled before it is needed; one connection carries all that fits on it."""
     assert connections.links == sshd.links() == 0
@@ -87,7 +89,7 @@ async def test_a_connection_is_made_on_first_use_and_kept(
 
 
 async def test_more_connections_are_made_where_a_session_is_refused(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """A host's limit of sessions is found out, and dials come one at a time.
 
@@ -102,10 +104,10 @@ async def test_more_connections_are_made_where_a_session_is_refused(
 
 
 async def test_who_finds_all_full_waits(
-    connections: Connections, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no more connections may be made, a freed session goes to who waits."""
-    monkeypatch.setattr("sortie.transports.ssh.connections._MOST_LINKS", 1)
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_LINKS", 1)
     restart_with(sshd, MaxSessions=1)
     answers = []
 
@@ -121,7 +123,7 @@ async def test_who_finds_all_full_waits(
 
 
 async def test_a_closed_session_whose_command_lives_still_counts(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """sshd keeps the place of an aborted session until its command has ended; so do we."""
     pids: list[int] = []
@@ -134,7 +136,7 @@ async def test_a_closed_session_whose_command_lives_still_counts(
     await until(lambda: connections.sessions == 0)
 
 
-async def test_a_host_that_runs_nothing_is_told(connections: Connections, sshd: Sshd) -> None:
+async def test_a_host_that_runs_nothing_is_told(connections: ConnectionPool, sshd: Sshd) -> None:
     """A host that refuses every session is an error, not a reason to dial for ever."""
     restart_with(sshd, MaxSessions=0)
 
@@ -146,7 +148,7 @@ async def test_a_host_that_runs_nothing_is_told(connections: Connections, sshd: 
 
 
 async def test_a_dropped_connection_is_replaced_on_the_next_use(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """Nothing hangs behind a dead link, and a new one is dialled at once."""
     assert await run(connections, "echo x") == b"x\n"
@@ -164,10 +166,10 @@ async def test_a_dropped_connection_is_replaced_on_the_next_use(
 
 
 async def test_a_host_that_stops_to_answer_is_given_up(
-    connections: Connections, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link that is open and silent is found dead, with all commands on it."""
-    monkeypatch.setattr("sortie.transports.ssh.dialling._KEEPALIVE", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.link._KEEPALIVE", 0.1)
 
     async with connections.channel("exec cat") as channel:
         sshd.freeze()
@@ -181,14 +183,14 @@ async def test_a_host_that_stops_to_answer_is_given_up(
 
 
 async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
-    keys: Keys, bridge: AsyncioThread
+    keys: Keys, thread: AsyncioThread
 ) -> None:
     """Ten who want a host that is down cost one dial, not ten, one after the other."""
     failures: list[HostError] = []
     accepted = 0
     go_on = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        connections = Connections(f"127.0.0.1:{server.getsockname()[1]}", keys.settings, bridge)
+        connections = ConnectionPool(f"127.0.0.1:{server.getsockname()[1]}", keys.settings, thread)
 
         def serve() -> None:
             nonlocal accepted
@@ -207,8 +209,8 @@ async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
             except HostError as exc:
                 failures.append(exc)
 
-        thread = threading.Thread(target=serve)
-        thread.start()
+        server_thread = threading.Thread(target=serve)
+        server_thread.start()
         async with trio.open_nursery() as nursery:
             for _ in range(10):
                 nursery.start_soon(want)
@@ -218,7 +220,7 @@ async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
         told = accepted
         await want()  # who asks later dials anew
         server.shutdown(socket.SHUT_RDWR)
-    await trio.to_thread.run_sync(thread.join)
+    await trio.to_thread.run_sync(server_thread.join)
 
     assert told == 1
     assert accepted == 2
@@ -228,7 +230,7 @@ async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
 
 
 async def test_a_failed_further_dial_does_no_harm_where_others_work(
-    connections: Connections, sshd: Sshd
+    connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """Who cannot get a connection of its own waits for a place on one that works."""
     restart_with(sshd, MaxSessions=1)
@@ -249,7 +251,7 @@ async def test_a_failed_further_dial_does_no_harm_where_others_work(
     assert answers == [b"x\n"]
 
 
-async def test_cancelled_openings_leave_nothing(connections: Connections, sshd: Sshd) -> None:
+async def test_cancelled_openings_leave_nothing(connections: ConnectionPool, sshd: Sshd) -> None:
     """Whenever an opening is cancelled, no session, no command and no count of one is left."""
     chance = random.Random(7)
     opened = 0
@@ -271,16 +273,16 @@ async def test_cancelled_openings_leave_nothing(connections: Connections, sshd: 
     assert await run(connections, "echo x") == b"x\n"
 
 
-async def test_cancelled_dials_leave_nothing(sshd: Sshd, bridge: AsyncioThread) -> None:
+async def test_cancelled_dials_leave_nothing(sshd: Sshd, thread: AsyncioThread) -> None:
     """Whenever a dial is cancelled, no connection is left, and the next dial works."""
     chance = random.Random(3)
-    connections = Connections(sshd.host, sshd.settings, bridge)
+    connections = ConnectionPool(sshd.host, sshd.settings, thread)
 
     for _ in range(20):
         with trio.move_on_after(chance.uniform(0.0, 0.05)):
             await connections.open("true")
             await connections.aclose()
-            connections = Connections(sshd.host, sshd.settings, bridge)
+            connections = ConnectionPool(sshd.host, sshd.settings, thread)
         ours = len(_links_of_this_process())
         assert ours == connections.links
     assert await run(connections, "echo x") == b"x\n"
@@ -293,7 +295,7 @@ def _links_of_this_process() -> list[object]:
     return [link for link in psutil.Process().net_connections("tcp") if link.raddr]
 
 
-async def test_closing_ends_all_and_refuses_more(connections: Connections, sshd: Sshd) -> None:
+async def test_closing_ends_all_and_refuses_more(connections: ConnectionPool, sshd: Sshd) -> None:
     """After ``aclose`` nothing is open, commands under way have lost their lease, none starts."""
     channel = await connections.open("exec cat")
 
@@ -308,10 +310,10 @@ async def test_closing_ends_all_and_refuses_more(connections: Connections, sshd:
 
 
 async def test_closing_is_bounded_where_the_host_is_silent(
-    connections: Connections, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A frozen host does not hold the end of the daemon up."""
-    monkeypatch.setattr("sortie.transports.ssh.dialling._CLOSE_BOUND", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.link._CLOSE_BOUND", 0.1)
     await run(connections, "true")
 
     sshd.freeze()
@@ -323,8 +325,8 @@ async def test_closing_is_bounded_where_the_host_is_silent(
 
 async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
     """Commands lose their lease when the asyncio thread ends, whoever forgot to close what."""
-    async with open_bridge() as bridge:
-        connections = Connections(sshd.host, sshd.settings, bridge)
+    async with open_asyncio_thread() as thread:
+        connections = ConnectionPool(sshd.host, sshd.settings, thread)
         channel = await connections.open("exec cat")
         await until(lambda: sshd.running() != [])
 
@@ -334,10 +336,10 @@ async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
 
 
 async def test_spare_connections_are_closed_after_a_while(
-    connections: Connections, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a burst needed does not stay for good; the first connection does."""
-    monkeypatch.setattr("sortie.transports.ssh.connections._IDLE_FOR", 0.0)
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._IDLE_FOR", 0.0)
     restart_with(sshd, MaxSessions=1)
     await hold_many(connections, 3)
     await until(lambda: connections.sessions == 0)
@@ -349,10 +351,10 @@ async def test_spare_connections_are_closed_after_a_while(
 
 
 async def test_a_host_that_is_wanted_no_more_is_hung_up_on(
-    connections: Connections, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
+    connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once nothing of ours runs there; it can be used all the same."""
-    monkeypatch.setattr("sortie.transports.ssh.connections._UNWANTED_FOR", 0.0)
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._UNWANTED_FOR", 0.0)
     async with connections.channel("exec cat"):
         connections.set_wanted(False)
         while_used = connections.links
@@ -369,7 +371,7 @@ async def test_a_host_that_is_wanted_no_more_is_hung_up_on(
 class Stress:
     """Many runs of different kinds over a host with its usual limits."""
 
-    def __init__(self, connections: Connections, seed: int) -> None:
+    def __init__(self, connections: ConnectionPool, seed: int) -> None:
         self.done: dict[str, int] = {}
         self._connections = connections
         self._chance = random.Random(seed)
@@ -424,7 +426,7 @@ class Stress:
     [(50, 25), pytest.param(400, 60, marks=[pytest.mark.full, pytest.mark.timeout(300)])],
 )
 async def test_many_mixed_runs_lose_and_leave_nothing(
-    connections: Connections, sshd: Sshd, runs: int, at_once: int
+    connections: ConnectionPool, sshd: Sshd, runs: int, at_once: int
 ) -> None:
     """Every run has its own answer, over sshd's own limits; no session and no process is left."""
     stress = Stress(connections, seed=runs)
@@ -439,11 +441,11 @@ async def test_many_mixed_runs_lose_and_leave_nothing(
 
 
 async def test_two_hosts_share_a_bridge_and_nothing_else(
-    connections: Connections, sshd: Sshd, keys: Keys, bridge: AsyncioThread, tmp_path: Path
+    connections: ConnectionPool, sshd: Sshd, keys: Keys, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """A host that is lost takes no other with it."""
     with sshd_running(tmp_path / "other", keys) as other:
-        others = Connections(other.host, other.settings, bridge)
+        others = ConnectionPool(other.host, other.settings, thread)
         async with connections.channel("exec cat") as channel:
             assert await run(others, 'echo "$HOME"') == f"{other.home}\n".encode()
             other.crash()

@@ -21,14 +21,14 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, AsyncioThreadGone
 from sortie.transports.ssh.channel import Channel, SessionsFull
-from sortie.transports.ssh.dialogue import Dialogue
-from sortie.transports.ssh.login_limit import Starts
-from sortie.transports.ssh.receive_buffer import Inbox
+from sortie.transports.ssh.login_limit import LoginLimit
+from sortie.transports.ssh.protocol import Dialogue
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.route import Hop, find_hops
 from sortie.transports.ssh.settings import SshSettings
 
 if TYPE_CHECKING:  # they import asyncssh, which only the asyncio thread needs
-    from sortie.transports.ssh.dialling import Link
+    from sortie.transports.ssh.link import Link
     from sortie.transports.ssh.session import Session
 
 _MOST_LINKS = 64  # where a host allows one session on each, that many commands run at once
@@ -45,13 +45,13 @@ ROOM_BOUND = 120.0
 """Seconds for which a command waits until the host has room for its session."""
 
 
-class Connections:
+class ConnectionPool:
     """The connections to one host, ``[user@]host[:port]`` or an alias of the ssh_config."""
 
-    def __init__(self, host: str, settings: SshSettings, bridge: AsyncioThread) -> None:
+    def __init__(self, host: str, settings: SshSettings, thread: AsyncioThread) -> None:
         self._host = host
         self._settings = settings
-        self._bridge = bridge
+        self._thread = thread
         self._used: list[_Used] = []
         self._dial_lock = trio.Lock()
         self._dials = 0  # that have ended
@@ -60,7 +60,7 @@ class Connections:
         self._news = trio.Event()
         self._closed = False
         self._wanted = True
-        self.starts = Starts(host)
+        self.login_limit = LoginLimit(host)
 
     @property
     def links(self) -> int:
@@ -83,13 +83,13 @@ class Connections:
         while True:
             used = await self._reserve(until)
             slot = _Slot(used, self._tell)
-            inbox = Inbox(self._bridge, slot.free, dialogue)
-            late = partial(_abandon, self._bridge, slot)
+            buffer = ReceiveBuffer(self._thread, slot.free, dialogue)
+            late = partial(_abandon, self._thread, slot)
             try:
-                session = await self._bridge.call(
+                session = await self._thread.call(
                     used.link.session,
                     command,
-                    inbox,
+                    buffer,
                     late=late,
                     leave=dialogue.withdraw if dialogue else None,
                 )
@@ -113,7 +113,7 @@ class Connections:
                 raise
             else:
                 used.worked = True
-                return Channel(self._bridge, inbox, session)
+                return Channel(self._thread, buffer, session)
 
     @asynccontextmanager
     async def channel(
@@ -138,7 +138,7 @@ class Connections:
         links = [used.link for used in self._used]
         self._used.clear()
         with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(AsyncioThreadGone):
-            await self._bridge.call(_close, links)
+            await self._thread.call(_close, links)
 
     async def _reserve(self, until: float) -> _Used:
         """Count one more session on a connection that may have room for it.
@@ -180,7 +180,7 @@ class Connections:
         for used in self._used[1 if self._wanted else 0 :]:
             if used.worked and used.count == 0 and used.idle_since <= since:
                 self._forget(used.link)
-                self._bridge.post(used.link.begin_close)
+                self._thread.post(used.link.begin_close)
 
     async def _add(self, dials_seen: int) -> None:
         """Dial, unless somebody else did while we waited for our turn."""
@@ -198,8 +198,8 @@ class Connections:
     async def _dial(self) -> None:
         try:
             hops = await find_hops(self._host, self._settings)
-            link = await self._bridge.call(
-                _dial, self._bridge, self._host, hops, self._settings, self._forget
+            link = await self._thread.call(
+                _dial, self._thread, self._host, hops, self._settings, self._forget
             )
         except HostError as exc:
             self._failure = exc
@@ -271,26 +271,26 @@ class _Slot:
             self._when_freed()
 
 
-def _abandon(bridge: AsyncioThread, slot: _Slot, result: outcome.Outcome[Session]) -> None:
+def _abandon(thread: AsyncioThread, slot: _Slot, result: outcome.Outcome[Session]) -> None:
     """Close what was opened when nobody wanted it any more; its slot is free when it is closed."""
     match result:
         case outcome.Value(value=session):
-            bridge.post(session.abort)
+            thread.post(session.abort)
         case _:
             slot.free()
 
 
 async def _dial(
-    bridge: AsyncioThread,
+    thread: AsyncioThread,
     host: str,
     hops: Sequence[Hop],
     settings: SshSettings,
     when_lost: Callable[[Link], object],
 ) -> Link:
     """Dial; asyncssh is imported here, on the asyncio thread, for the first host there is."""
-    from sortie.transports.ssh.dialling import dial
+    from sortie.transports.ssh.link import dial
 
-    return await dial(bridge, host, hops, settings, when_lost)
+    return await dial(thread, host, hops, settings, when_lost)
 
 
 async def _close(links: Sequence[Link]) -> None:

@@ -29,7 +29,7 @@ carries_cookie() {
 
 # Kills the youngest processes with these cookies until there is none for a while; what forks and
 # exits every few milliseconds is gone before a list of all processes is read.
-chase() {
+kill_youngest() {
   cookies=$* quiet=0 rounds=0 killed= strangers=
   while [ "$quiet" -lt 40 ] && [ "$rounds" -lt 2000 ]; do
     quiet=$((quiet + 1)) rounds=$((rounds + 1)) back=0
@@ -63,16 +63,16 @@ say ready $$ "$boot"
 while IFS= read -r line <&3; do
   set -- $line
   case $1 in
-    look)
+    list)
       grep -saHz '' /proc/[0-9]*/stat
       say cookies
       grep -saHz '^SORTIE_RUN_ID=' /proc/[0-9]*/environ
-      say looked
+      say listed
       ;;
-    chase)
+    youngest)
       shift
-      chase "$@"
-      say chased "$killed"
+      kill_youngest "$@"
+      say killed "$killed"
       ;;
     signal)
       signal=$2 refused=

@@ -1,4 +1,4 @@
-# Frames an answer behind which the script goes on, without what asking.sh watches its stdin with.
+# Frames an answer behind which the script goes on, without what question.sh watches its stdin with.
 yes() { printf '\001%s yes %s\n' "$nonce" "$*"; }
 no() { printf '\001%s no %s\n' "$nonce" "$*"; exit 0; }
 because() { no "${1##*: }"; }

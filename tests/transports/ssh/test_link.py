@@ -19,7 +19,7 @@ import trio
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.connections import Connections
+from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
 from tests.transports.ssh.sshd import (
     Keys,
@@ -35,10 +35,10 @@ PATIENCE = 20.0
 
 
 async def said(
-    host: str, settings: SshSettings, bridge: AsyncioThread, command: str = "echo in"
+    host: str, settings: SshSettings, thread: AsyncioThread, command: str = "echo in"
 ) -> bytes:
     """Return what a command says on a host, reached anew."""
-    connections = Connections(host, settings, bridge)
+    connections = ConnectionPool(host, settings, thread)
     with trio.fail_after(PATIENCE):
         try:
             async with connections.channel(command) as channel:
@@ -48,10 +48,10 @@ async def said(
 
 
 async def refusal(
-    host: str, settings: SshSettings, bridge: AsyncioThread, trouble: HostTrouble
+    host: str, settings: SshSettings, thread: AsyncioThread, trouble: HostTrouble
 ) -> str:
     """Return why a host cannot be used; nothing of the attempt may be left."""
-    connections = Connections(host, settings, bridge)
+    connections = ConnectionPool(host, settings, thread)
     with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
         await connections.open("true")
     assert caught.value.trouble is trouble
@@ -82,59 +82,59 @@ def agent_with(directory: Path, *files: Path) -> Iterator[str]:
 
 
 async def test_a_first_meeting_is_remembered_and_later_ones_are_checked(
-    sshd: Sshd, bridge: AsyncioThread
+    sshd: Sshd, thread: AsyncioThread
 ) -> None:
     """accept-new lets the host in once; another key under its address is refused afterwards."""
-    assert await said(sshd.host, sshd.settings, bridge) == b"in\n"
+    assert await said(sshd.host, sshd.settings, thread) == b"in\n"
     sshd.stop()
     sshd.host_key.unlink()
     new_key(sshd.host_key)
     sshd.start()
 
-    message = await refusal(sshd.host, sshd.settings, bridge, HostTrouble.HOST_KEY)
+    message = await refusal(sshd.host, sshd.settings, thread, HostTrouble.HOST_KEY)
 
     assert f"{sshd.keys.known_hosts}:1" in message
     assert f"ssh-keygen -R '[127.0.0.1]:{sshd.port}' -f {sshd.keys.known_hosts}" in message
 
 
 async def test_a_changed_type_of_key_is_a_host_key_trouble(
-    sshd: Sshd, bridge: AsyncioThread
+    sshd: Sshd, thread: AsyncioThread
 ) -> None:
     """A host that shows a type we do not know from it is refused for that, and does not hang up."""
-    assert await said(sshd.host, sshd.settings, bridge) == b"in\n"
+    assert await said(sshd.host, sshd.settings, thread) == b"in\n"
     sshd.stop()
     sshd.host_key.unlink()
     new_key(sshd.host_key, kind="ecdsa-sha2-nistp256")
     sshd.start()
 
-    await refusal(sshd.host, sshd.settings, bridge, HostTrouble.HOST_KEY)
+    await refusal(sshd.host, sshd.settings, thread, HostTrouble.HOST_KEY)
 
 
-async def test_an_unknown_host_is_refused_with_yes(sshd: Sshd, bridge: AsyncioThread) -> None:
+async def test_an_unknown_host_is_refused_with_yes(sshd: Sshd, thread: AsyncioThread) -> None:
     """``yes`` wants the host known beforehand, and a new look is taken at each dial."""
     strict = replace(sshd.settings, strict="yes")
 
-    message = await refusal(sshd.host, strict, bridge, HostTrouble.HOST_KEY)
+    message = await refusal(sshd.host, strict, thread, HostTrouble.HOST_KEY)
 
     assert "ssh-keyscan" in message
     sshd.know()  # as another process would write it
-    assert await said(sshd.host, strict, bridge) == b"in\n"
+    assert await said(sshd.host, strict, thread) == b"in\n"
 
 
 async def test_a_revoked_key_is_refused_whatever_the_setting(
-    sshd: Sshd, bridge: AsyncioThread
+    sshd: Sshd, thread: AsyncioThread
 ) -> None:
     """``@revoked`` beats ``no``."""
     public = " ".join(Path(f"{sshd.host_key}.pub").read_text().split()[:2])
     sshd.keys.known_hosts.write_text(f"@revoked [127.0.0.1]:{sshd.port} {public}\n")
     lax = replace(sshd.settings, strict="no")
 
-    message = await refusal(sshd.host, lax, bridge, HostTrouble.HOST_KEY)
+    message = await refusal(sshd.host, lax, thread, HostTrouble.HOST_KEY)
 
     assert "@revoked" in message
 
 
-async def test_a_certified_host_is_known(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
+async def test_a_certified_host_is_known(sshd: Sshd, thread: AsyncioThread, tmp_path: Path) -> None:
     """A host certificate of an authority in known_hosts is accepted with ``yes``."""
     authority = asyncssh.generate_private_key("ssh-ed25519")
     host_key = asyncssh.read_public_key(f"{sshd.host_key}.pub")
@@ -147,16 +147,16 @@ async def test_a_certified_host_is_known(sshd: Sshd, bridge: AsyncioThread, tmp_
     line = authority.export_public_key("openssh").decode()
     sshd.keys.known_hosts.write_text(f"@cert-authority [127.0.0.1]:{sshd.port} {line}")
 
-    assert await said(sshd.host, replace(sshd.settings, strict="yes"), bridge) == b"in\n"
+    assert await said(sshd.host, replace(sshd.settings, strict="yes"), thread) == b"in\n"
 
 
 async def test_an_alias_is_reached_and_its_session_options_are_not_followed(
-    sshd: Sshd, bridge: AsyncioThread
+    sshd: Sshd, thread: AsyncioThread
 ) -> None:
     """HostName and Port of the alias count; a terminal or a command of its own does not."""
     sshd.alias("box", "RequestTTY force", "RemoteCommand echo wrong", "SetEnv X=1")
 
-    assert await said("box", sshd.settings, bridge, "tty; echo $X") == b"not a tty\n\n"
+    assert await said("box", sshd.settings, thread, "tty; echo $X") == b"not a tty\n\n"
 
 
 @pytest.fixture
@@ -174,43 +174,43 @@ def third(tmp_path: Path, keys: Keys) -> Iterator[Sshd]:
 
 
 async def test_jump_hosts_are_passed_one_after_the_other(
-    sshd: Sshd, second: Sshd, third: Sshd, bridge: AsyncioThread
+    sshd: Sshd, second: Sshd, third: Sshd, thread: AsyncioThread
 ) -> None:
     """A command runs on the last hop; each hop's key is remembered."""
     second.alias("outer")
     third.alias("inner", "ProxyJump outer")
     sshd.alias("box", "ProxyJump inner")
 
-    assert await said("box", sshd.settings, bridge, 'echo "$HOME"') == f"{sshd.home}\n".encode()
+    assert await said("box", sshd.settings, thread, 'echo "$HOME"') == f"{sshd.home}\n".encode()
 
     names = [line.split()[0] for line in sshd.keys.known_hosts.read_text().splitlines()]
     assert names == [f"[127.0.0.1]:{host.port}" for host in (second, third, sshd)]
 
 
-async def test_every_hops_key_is_checked(sshd: Sshd, second: Sshd, bridge: AsyncioThread) -> None:
+async def test_every_hops_key_is_checked(sshd: Sshd, second: Sshd, thread: AsyncioThread) -> None:
     """With ``yes``, an unknown jump host is refused though the target is known, and vice versa."""
     second.alias("outer")
     sshd.alias("box", "ProxyJump outer")
     strict = sshd.know()
 
-    of_jump = await refusal("box", strict, bridge, HostTrouble.HOST_KEY)
+    of_jump = await refusal("box", strict, thread, HostTrouble.HOST_KEY)
     sshd.keys.known_hosts.write_text("")
     second.know()
-    of_target = await refusal("box", strict, bridge, HostTrouble.HOST_KEY)
+    of_target = await refusal("box", strict, thread, HostTrouble.HOST_KEY)
 
     assert "jump host outer" in of_jump
     assert "host box" in of_target
 
 
 async def test_a_jump_host_that_leads_nowhere_is_told(
-    sshd: Sshd, second: Sshd, bridge: AsyncioThread
+    sshd: Sshd, second: Sshd, thread: AsyncioThread
 ) -> None:
     """What the jump host could not reach is said with the jump host's name."""
     second.alias("outer")
     sshd.alias("box", "ProxyJump outer")
     sshd.stop()
 
-    message = await refusal("box", sshd.settings, bridge, HostTrouble.UNREACHABLE)
+    message = await refusal("box", sshd.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "outer could not connect to it" in message
 
@@ -231,20 +231,20 @@ time.sleep(1000)  # one that does not see when it is no longer needed
 
 
 async def test_a_proxy_command_is_the_way_and_ends_with_it(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """The command gets host and port; no process of it is left when the connection is closed."""
     relay = tmp_path / "relay.py"
     relay.write_text(_RELAY)
     sshd.alias("box", f"ProxyCommand {sys.executable} {relay} %h %p")
 
-    assert await said("box", sshd.settings, bridge) == b"in\n"
+    assert await said("box", sshd.settings, thread) == b"in\n"
 
     assert not psutil.pid_exists(int(relay.with_suffix(".pid").read_text()))
 
 
 async def test_what_a_failing_proxy_command_says_is_told(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """Its stderr is part of the message; its arguments, which may be secret, are not."""
     script = tmp_path / "proxy"
@@ -252,7 +252,7 @@ async def test_what_a_failing_proxy_command_says_is_told(
     script.chmod(0o755)
     sshd.alias("box", f"ProxyCommand {script} --token s3cret")
 
-    message = await refusal("box", sshd.settings, bridge, HostTrouble.UNREACHABLE)
+    message = await refusal("box", sshd.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "no route for you" in message
     assert str(script) in message
@@ -260,7 +260,7 @@ async def test_what_a_failing_proxy_command_says_is_told(
 
 
 async def test_a_login_that_fails_names_user_keys_and_remedy(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """Tried keys, passed-over ones and why; missing files are ignored as ssh ignores them."""
     stranger = new_key(tmp_path / "stranger")
@@ -270,7 +270,7 @@ async def test_a_login_that_fails_names_user_keys_and_remedy(
     files = (str(tmp_path / "missing"), str(stranger), str(encrypted), str(garbage))
     settings = replace(sshd.settings, identity_files=files)
 
-    message = await refusal(f"nobody@{sshd.host}", settings, bridge, HostTrouble.AUTHENTICATION)
+    message = await refusal(f"nobody@{sshd.host}", settings, thread, HostTrouble.AUTHENTICATION)
 
     assert "as user nobody" in message
     assert f"it accepted none of {stranger} (" in message
@@ -280,40 +280,40 @@ async def test_a_login_that_fails_names_user_keys_and_remedy(
     assert "authorized_keys" in message
 
 
-async def test_no_key_at_all_is_told(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
+async def test_no_key_at_all_is_told(sshd: Sshd, thread: AsyncioThread, tmp_path: Path) -> None:
     """Where there is nothing to offer the message says so, and no key of the machine is used."""
     settings = replace(sshd.settings, identity_files=(str(tmp_path / "missing"),))
 
-    message = await refusal(sshd.host, settings, bridge, HostTrouble.AUTHENTICATION)
+    message = await refusal(sshd.host, settings, thread, HostTrouble.AUTHENTICATION)
 
     assert f"there is no key to offer: no such file as {tmp_path / 'missing'}" in message
 
 
 async def test_a_missing_key_before_a_good_one_does_no_harm(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """The good one logs in."""
     files = (str(tmp_path / "missing"), str(sshd.keys.key))
 
-    assert await said(sshd.host, replace(sshd.settings, identity_files=files), bridge) == b"in\n"
+    assert await said(sshd.host, replace(sshd.settings, identity_files=files), thread) == b"in\n"
 
 
-async def test_the_agents_keys_log_in(sshd: Sshd, bridge: AsyncioThread, tmp_path: Path) -> None:
+async def test_the_agents_keys_log_in(sshd: Sshd, thread: AsyncioThread, tmp_path: Path) -> None:
     """A key that only the agent can use is used; a missing agent is named when all fails."""
     encrypted = encrypted_copy(sshd.keys.key, tmp_path / "encrypted")
     settings = replace(sshd.settings, identity_files=(str(encrypted),))
 
     with agent_with(tmp_path, sshd.keys.key) as agent:
-        assert await said(sshd.host, replace(settings, agent=agent), bridge) == b"in\n"
+        assert await said(sshd.host, replace(settings, agent=agent), thread) == b"in\n"
     message = await refusal(
-        sshd.host, replace(settings, agent=agent), bridge, HostTrouble.AUTHENTICATION
+        sshd.host, replace(settings, agent=agent), thread, HostTrouble.AUTHENTICATION
     )
 
     assert f"the agent {agent}" in message
 
 
 async def test_identities_only_keeps_the_agents_other_keys_back(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """With IdentitiesOnly, the agent's key is offered only where its public half is configured."""
     stranger = new_key(tmp_path / "stranger")
@@ -322,42 +322,42 @@ async def test_identities_only_keeps_the_agents_other_keys_back(
 
     with agent_with(tmp_path, sshd.keys.key) as agent:
         settings = replace(sshd.settings, agent=agent, identity_files=(str(stranger),))
-        message = await refusal("box", settings, bridge, HostTrouble.AUTHENTICATION)
+        message = await refusal("box", settings, thread, HostTrouble.AUTHENTICATION)
         settings = replace(settings, identity_files=(str(public),))
-        assert await said("box", settings, bridge) == b"in\n"
+        assert await said("box", settings, thread) == b"in\n"
 
     assert "agent" not in message
 
 
 async def test_too_many_keys_are_an_authentication_trouble(
-    sshd: Sshd, bridge: AsyncioThread, tmp_path: Path
+    sshd: Sshd, thread: AsyncioThread, tmp_path: Path
 ) -> None:
     """A host that hangs up after so many keys is told as what it is."""
     files = tuple(str(new_key(tmp_path / f"key{number}")) for number in range(8))
 
     settings = replace(sshd.settings, identity_files=files)
 
-    await refusal(sshd.host, settings, bridge, HostTrouble.AUTHENTICATION)
+    await refusal(sshd.host, settings, thread, HostTrouble.AUTHENTICATION)
 
 
-async def test_nothing_listening_is_told(sshd: Sshd, bridge: AsyncioThread) -> None:
+async def test_nothing_listening_is_told(sshd: Sshd, thread: AsyncioThread) -> None:
     """A refused connection says to look at sshd and the port."""
     sshd.stop()
 
-    message = await refusal(sshd.host, sshd.settings, bridge, HostTrouble.UNREACHABLE)
+    message = await refusal(sshd.host, sshd.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "nothing listens there" in message
 
 
-async def test_a_name_without_an_address_is_told(keys: Keys, bridge: AsyncioThread) -> None:
+async def test_a_name_without_an_address_is_told(keys: Keys, thread: AsyncioThread) -> None:
     """An unknown name says to look at the name."""
-    message = await refusal("no-such-host.invalid", keys.settings, bridge, HostTrouble.UNREACHABLE)
+    message = await refusal("no-such-host.invalid", keys.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "no-such-host.invalid" in message
     assert "HostName" in message
 
 
-async def test_what_is_no_ssh_server_is_told(keys: Keys, bridge: AsyncioThread) -> None:
+async def test_what_is_no_ssh_server_is_told(keys: Keys, thread: AsyncioThread) -> None:
     """A server that hangs up says to look at what listens there."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -369,32 +369,32 @@ async def test_what_is_no_ssh_server_is_told(keys: Keys, bridge: AsyncioThread) 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(hang_up)
             message = await refusal(
-                f"127.0.0.1:{port}", keys.settings, bridge, HostTrouble.UNREACHABLE
+                f"127.0.0.1:{port}", keys.settings, thread, HostTrouble.UNREACHABLE
             )
 
     assert "hung up before the login" in message
 
 
 async def test_a_dial_is_bounded(
-    keys: Keys, bridge: AsyncioThread, monkeypatch: pytest.MonkeyPatch
+    keys: Keys, thread: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that accepts and never speaks is given up, with its whole dial."""
-    monkeypatch.setattr("sortie.transports.ssh.dialling.CONNECT_LIMIT", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.link.CONNECT_LIMIT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
-        message = await refusal(f"127.0.0.1:{port}", keys.settings, bridge, HostTrouble.UNREACHABLE)
+        message = await refusal(f"127.0.0.1:{port}", keys.settings, thread, HostTrouble.UNREACHABLE)
 
     assert "did not answer within" in message
 
 
 async def test_a_jump_host_that_dies_takes_the_link_along(
-    sshd: Sshd, second: Sshd, bridge: AsyncioThread
+    sshd: Sshd, second: Sshd, thread: AsyncioThread
 ) -> None:
     """Behind a lost hop nothing hangs."""
     second.alias("outer")
     sshd.alias("box", "ProxyJump outer")
-    connections = Connections("box", sshd.settings, bridge)
+    connections = ConnectionPool("box", sshd.settings, thread)
 
     with trio.fail_after(PATIENCE):
         async with connections.channel("exec cat") as channel:
@@ -407,10 +407,10 @@ async def test_a_jump_host_that_dies_takes_the_link_along(
 
 
 async def test_commands_and_their_data_stay_out_of_the_log(
-    sshd: Sshd, bridge: AsyncioThread, caplog: pytest.LogCaptureFixture
+    sshd: Sshd, thread: AsyncioThread, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whatever level the log has, asyncssh's talk of commands does not get there."""
     with caplog.at_level(logging.DEBUG):
-        await said(sshd.host, sshd.settings, bridge, "echo s3cret")
+        await said(sshd.host, sshd.settings, thread, "echo s3cret")
 
     assert "s3cret" not in caplog.text

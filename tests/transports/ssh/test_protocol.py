@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.transports.ssh.dialogue import Dialogue
+from sortie.transports.ssh.protocol import Dialogue
 
 NONCE = "sortie-00"
 STARTED = b"\1sortie-00 started 41\n"
