@@ -98,7 +98,7 @@ class Tracker(Protocol):
         ...
 
     async def transition(self, issue: Issue, state: str) -> Issue:
-        """Move an issue to a state and return it as it stands then.
+        """Move an issue to a state and return it as it stands then, with its comments.
 
         Raises TrackerError (CONFLICT) where it is no longer in ``issue.state``.
         """

@@ -283,7 +283,12 @@ async def test_blockers_come_with_the_states_they_are_in_now(rig: Rig) -> None:
 
 async def test_a_transition_changes_the_state_and_tells_how_the_issue_stands(rig: Rig) -> None:
     """The answer is the moved issue, and a re-read agrees; nothing but state and time differ."""
-    before = make("A-1", "Todo", description="Some text")
+    before = make(
+        "A-1",
+        "Todo",
+        description="Some text",
+        comments=(Comment(author="ann", body="hello", created_at=THEN),),
+    )
     rig.put(before)
 
     answer = await rig.tracker.transition(before, "In Progress")

@@ -6,6 +6,10 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+from sortie import agents, trackers
+from sortie.config import Schemas
+from sortie.daemon.workflow_file import schemas
+
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
@@ -73,3 +77,12 @@ def without_code(text: str) -> str:
 def _cells(line: str) -> list[str]:
     cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
     return [cell.strip().replace(r"\|", "|") for cell in cells]
+
+
+def built_in_schemas() -> Schemas:
+    """Return the blocks of the adapters that the pages are about, without the examples'."""
+    every = schemas()
+    return Schemas(
+        agents={kind: every.agents[kind] for kind in agents.ADAPTERS.built_in},
+        trackers={kind: every.trackers[kind] for kind in trackers.ADAPTERS.built_in},
+    )

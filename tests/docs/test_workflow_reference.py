@@ -21,10 +21,9 @@ from sortie.config.fields import leaves_of, lookup_of
 from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.values import Lookup
-from sortie.daemon.workflow_file import schemas
 from sortie.trackers.file import FileSettings
 from sortie.workflow.prompts import FIELDS, VARIABLES
-from tests.docs.pages import page, section, table, word, words
+from tests.docs.pages import built_in_schemas, page, section, table, word, words
 
 TEXT = page("workflow-reference.md")
 KEYS = {word(row["key"]): row for row in table(TEXT, "key")}
@@ -50,7 +49,7 @@ LOOKUPS = {
 
 
 def adapters() -> list[tuple[str, type[BaseModel]]]:
-    return [(schema.block_name, schema.model) for schema in schemas().blocks()]
+    return [(schema.block_name, schema.model) for schema in built_in_schemas().blocks()]
 
 
 def leaves() -> Iterator[tuple[str, FieldInfo]]:
@@ -121,7 +120,7 @@ def test_every_key_stands_in_the_reference() -> None:
 
 def test_every_key_stands_in_the_schema_for_editors() -> None:
     """The JSON Schema holds every key of the reference, and no other."""
-    schema = json_schema(schemas())
+    schema = json_schema(built_in_schemas())
 
     def keys(part: dict[str, Any], above: str = "") -> Iterator[str]:
         for key, inner in part["properties"].items():

@@ -13,6 +13,7 @@ from sortie.config import Settings
 from sortie.config.fields import fields_of, leaves_of, sections_of
 from sortie.daemon.workflow_file import schemas
 from sortie.workflow import Workflow, load
+from tests.docs.pages import built_in_schemas
 
 EXAMPLE = Path(__file__).parents[2] / "WORKFLOW.example.md"
 
@@ -25,7 +26,7 @@ def loaded(path: Path) -> Workflow:
 def models() -> Iterator[tuple[str, type[BaseModel]]]:
     """Yield every block that a WORKFLOW.md can have."""
     yield from sections_of(Settings).items()
-    for schema in schemas().blocks():
+    for schema in built_in_schemas().blocks():
         yield schema.block_name, schema.model
 
 
