@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from sortie.cli.arguments import NO_VALUE, grouped
-from sortie.cli.completion import Shell, show_completion
+from sortie.cli.completion import ShellName, show_completion
 from sortie.cli.demo.command import demo
 from sortie.cli.documentation import pages
 from sortie.cli.explain import explain
@@ -80,7 +80,7 @@ def sortie(
         ),
     ] = False,
     completion: Annotated[
-        Shell | None,
+        ShellName | None,
         typer.Option(
             "--show-completion",
             metavar="SHELL",

@@ -35,7 +35,7 @@ class Refused(SortieError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DaemonAnswer:
     """What the daemon answered; ``document`` is its JSON."""
 
     status: int
@@ -48,7 +48,7 @@ class Answer:
         return str((error if isinstance(error, dict) else self.document).get("message", ""))
 
 
-def command(place: DaemonPlace, attempt: str, path: str) -> Answer:
+def command(place: DaemonPlace, attempt: str, path: str) -> DaemonAnswer:
     """Have the daemon of a place do something; ``attempt`` says what, as in "stop DEMO-1".
 
     Raises NoDaemon and SortieError; returns once it is done.
@@ -56,7 +56,7 @@ def command(place: DaemonPlace, attempt: str, path: str) -> Answer:
     return accepted(ask(place, place.daemon(), "POST", path), place, attempt)
 
 
-def accepted(answer: Answer, place: DaemonPlace, attempt: str) -> Answer:
+def accepted(answer: DaemonAnswer, place: DaemonPlace, attempt: str) -> DaemonAnswer:
     """Return an answer that means yes. Raises Refused with what the daemon said for any other."""
     said = answer.message.rstrip(".")
     match answer.status:
@@ -83,7 +83,7 @@ def ask(
     method: str,
     path: str,
     patience: float | None = None,
-) -> Answer:
+) -> DaemonAnswer:
     """Send a request to a daemon that lives; it may take ``patience`` seconds, else TIMEOUT.
 
     Raises NoDaemon where it does not answer, and SortieError where it cannot be asked at all.
@@ -131,7 +131,7 @@ def ask(
             f"what answers at {endpoint.url} is not Sortie: {status}, and no JSON; restart the"
             " daemon"
         )
-    return Answer(status=status, document=document)
+    return DaemonAnswer(status=status, document=document)
 
 
 def _connection(url: str, patience: float) -> HTTPConnection:

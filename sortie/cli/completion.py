@@ -30,7 +30,7 @@ _KINDS = ("running", "waiting", "held", "queued", "blocked")
 _PROGRAM, _VARIABLE = "sortie", "_SORTIE_COMPLETE"
 
 
-class Shell(StrEnum):
+class ShellName(StrEnum):
     """The shells that can be served."""
 
     BASH = "bash"
@@ -38,7 +38,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-def show_completion(shell: Shell) -> None:
+def show_completion(shell: ShellName) -> None:
     """Print the script by which a shell asks this program for completions."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

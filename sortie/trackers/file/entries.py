@@ -16,7 +16,7 @@ AUTHOR = "sortie"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class IssueEntry:
     """An issue as it stands in a file; ``digest`` changes with its content."""
 
     issue: Issue
@@ -26,7 +26,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Malformed:
+class MalformedEntry:
     """An issue that cannot be read; its id is a guess, None where nothing hints at one."""
 
     id: IssueId | None
@@ -36,16 +36,16 @@ class Malformed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ignored:
+class IgnoredFile:
     """A file that stands among issues and is none."""
 
     where: str
     message: str  # begins with the place
 
 
-Entry = Found | Malformed
+Entry = IssueEntry | MalformedEntry
 
-Content = tuple[Entry | Ignored, ...]
+Content = tuple[Entry | IgnoredFile, ...]
 """What one file holds."""
 
 
@@ -76,7 +76,7 @@ Splice = tuple[int, int, str]
 """A change of a text: from where, to where, and what stands there instead."""
 
 
-class Format(Protocol):
+class FileFormat(Protocol):
     """A way to write issues in a file."""
 
     limit: int  # bytes of a file

@@ -13,9 +13,16 @@ from pathlib import Path
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
-from sortie.trackers.file.entries import Change, Content, Format, Found, Malformed, SetState
+from sortie.trackers.file.entries import (
+    Change,
+    Content,
+    FileFormat,
+    IssueEntry,
+    MalformedEntry,
+    SetState,
+)
 from sortie.trackers.file.fields import one_line
-from sortie.trackers.file.issue_index import Document, Reading, index
+from sortie.trackers.file.issue_index import IssueFile, Reading, index
 from sortie.trackers.file.json_list import IssueList
 from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
 from sortie.trackers.file.renames import traced
@@ -41,7 +48,7 @@ class IssueFiles:
         """Read what changed since, ``at`` is Unix seconds. Raises TrackerError."""
         with self._translated("read issues from"):
             folder, file_format, names = self._listing()
-            documents: dict[str, Document] = {}
+            documents: dict[str, IssueFile] = {}
             for name, status in names:
                 old = known.documents.get(name)
                 if old is not None and status is not None and old.stamp == disk.stamp(status):
@@ -56,7 +63,7 @@ class IssueFiles:
 
     def change(
         self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
-    ) -> tuple[Reading, Found]:
+    ) -> tuple[Reading, IssueEntry]:
         """Make a change durable, and return it with what was read around it.
 
         With ``expected``, the issue must be in that state. Raises TrackerError and LockTaken.
@@ -77,7 +84,7 @@ class IssueFiles:
 
     def _try(
         self, reading: Reading, issue_id: IssueId, expected: str | None, change: Change
-    ) -> Found | None:
+    ) -> IssueEntry | None:
         """Make a change once; None where the file is no longer what was read."""
         _raise_unless_found(reading, issue_id, self._path)
         folder, file_format, _ = self._listing()
@@ -109,7 +116,7 @@ class IssueFiles:
             return None
         return _pick(file_format.read(name, new, issue_id), issue_id)
 
-    def _listing(self) -> tuple[Path, Format, Iterator[tuple[str, os.stat_result | None]]]:
+    def _listing(self) -> tuple[Path, FileFormat, Iterator[tuple[str, os.stat_result | None]]]:
         status = os.stat(self._path)
         if stat.S_ISDIR(status.st_mode):
             return self._path, Markdown(), _names(self._path)
@@ -153,7 +160,9 @@ def _names(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
             yield entry.name, None
 
 
-def _document(path: Path, file_format: Format, old: Document | None, at: float) -> Document | None:
+def _document(
+    path: Path, file_format: FileFormat, old: IssueFile | None, at: float
+) -> IssueFile | None:
     """Read a file, None where it is gone; what is unsettled at ``at`` will be read again."""
     known = old.known_id() if old else None
     try:
@@ -172,7 +181,7 @@ def _document(path: Path, file_format: Format, old: Document | None, at: float) 
         same = old.stamp == mark and old.file == file
         return old if same else replace(old, stamp=mark, file=file)
     entries = file_format.read(path.name, raw, known)
-    return Document(
+    return IssueFile(
         name=path.name,
         stamp=mark,
         digest=digest,
@@ -181,7 +190,9 @@ def _document(path: Path, file_format: Format, old: Document | None, at: float) 
     )
 
 
-def _unreadable(path: Path, file_format: Format, exc: Exception, known: IssueId | None) -> Document:
+def _unreadable(
+    path: Path, file_format: FileFormat, exc: Exception, known: IssueId | None
+) -> IssueFile:
     """Return what stands for one file of many that could not be read; it is tried each time."""
     where = one_line(path.name)
     if isinstance(exc, OSError):
@@ -194,8 +205,8 @@ def _unreadable(path: Path, file_format: Format, exc: Exception, known: IssueId 
         if not isinstance(file_format, Markdown):
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, message) from exc
     guess = known or IssueId(stem_of(path.name))
-    malformed = Malformed(id=guess, where=where, message=message, kind=kind)
-    return Document(name=path.name, stamp=None, digest=message, entries=(malformed,))
+    malformed = MalformedEntry(id=guess, where=where, message=message, kind=kind)
+    return IssueFile(name=path.name, stamp=None, digest=message, entries=(malformed,))
 
 
 def _raise_unless_found(reading: Reading, issue_id: IssueId, path: Path) -> None:
@@ -206,12 +217,12 @@ def _raise_unless_found(reading: Reading, issue_id: IssueId, path: Path) -> None
         raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{path}: no issue has the id {issue_id!r}")
 
 
-def _pick(entries: Content, issue_id: IssueId) -> Found | None:
-    found = (e for e in entries if isinstance(e, Found) and e.issue.id == issue_id)
+def _pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:
+    found = (e for e in entries if isinstance(e, IssueEntry) and e.issue.id == issue_id)
     return next(found, None)
 
 
-def _are_same(documents: Mapping[str, Document], known: Mapping[str, Document]) -> bool:
+def _are_same(documents: Mapping[str, IssueFile], known: Mapping[str, IssueFile]) -> bool:
     return documents.keys() == known.keys() and all(
         document is known[name] for name, document in documents.items()
     )

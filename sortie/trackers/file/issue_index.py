@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.file.entries import Content, Found, Ignored, Malformed
+from sortie.trackers.file.entries import Content, IgnoredFile, IssueEntry, MalformedEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class IssueFile:
     """A file as last read; ``stamp`` is its status, None where it must be read again anyhow.
 
     ``file`` is its device and inode, None where unknown. ``formerly`` are ids that its issue may
@@ -28,9 +28,9 @@ class Document:
     def known_id(self) -> IssueId | None:
         """Return the id of the one issue it holds, or a guess where that cannot be read."""
         match self.entries:
-            case (Found(issue=issue),):
+            case (IssueEntry(issue=issue),):
                 return issue.id
-            case (Malformed(id=guess),):
+            case (MalformedEntry(id=guess),):
                 return guess
             case _:
                 return None
@@ -78,19 +78,21 @@ class Reading:
     An issue is in one of ``found`` and ``troubles``, never in both.
     """
 
-    documents: Mapping[str, Document] = field(default_factory=dict)
-    found: Mapping[IssueId, Found] = field(default_factory=dict)
+    documents: Mapping[str, IssueFile] = field(default_factory=dict)
+    found: Mapping[IssueId, IssueEntry] = field(default_factory=dict)
     files: Mapping[IssueId, str] = field(default_factory=dict)  # names of those found
-    identifiers: Mapping[str, Found] = field(default_factory=dict)
+    identifiers: Mapping[str, IssueEntry] = field(default_factory=dict)
     troubles: Mapping[IssueId, ReadFailure] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
     ignored: tuple[Complaint, ...] = ()
     gone: tuple[GoneIssue, ...] = ()
 
 
-def index(documents: Mapping[str, Document], gone: tuple[GoneIssue, ...] = ()) -> Reading:
+def index(documents: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...] = ()) -> Reading:
     """Put documents together: what two of them claim belongs to neither."""
-    holders = [(doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, Found)]
+    holders = [
+        (doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, IssueEntry)
+    ]
     found = {entry.issue.id: entry for _, entry in holders}
     files = {entry.issue.id: doc.name for doc, entry in holders}
     identifiers = {entry.issue.identifier: entry for entry in found.values()}
@@ -106,7 +108,7 @@ def index(documents: Mapping[str, Document], gone: tuple[GoneIssue, ...] = ()) -
         identifiers = {entry.issue.identifier: entry for entry in found.values()}
     for doc in documents.values():
         for entry in doc.entries:
-            if isinstance(entry, Malformed):
+            if isinstance(entry, MalformedEntry):
                 names = _names_of(entry.where)
                 if entry.id is not None:
                     names.add(entry.id)
@@ -132,13 +134,13 @@ def index(documents: Mapping[str, Document], gone: tuple[GoneIssue, ...] = ()) -
             Complaint(subject=entry.where, token="", message=entry.message)
             for doc in documents.values()
             for entry in doc.entries
-            if isinstance(entry, Ignored)
+            if isinstance(entry, IgnoredFile)
         ),
         gone=gone,
     )
 
 
-def _all_names(group: Iterable[Found]) -> set[str]:
+def _all_names(group: Iterable[IssueEntry]) -> set[str]:
     """Return every name by which people may ask for one of these."""
     names: set[str] = set()
     for entry in group:
@@ -150,7 +152,7 @@ def _names_of(where: str) -> set[str]:
     return {where, where.rpartition(".")[0] or where}
 
 
-def _clashes(entries: Iterable[Found]) -> Iterable[tuple[Complaint, set[IssueId]]]:
+def _clashes(entries: Iterable[IssueEntry]) -> Iterable[tuple[Complaint, set[IssueId]]]:
     by_id, by_identifier = defaultdict(list), defaultdict(list)
     for entry in entries:
         by_id[entry.issue.id].append(entry)

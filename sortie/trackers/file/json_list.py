@@ -13,8 +13,8 @@ from sortie.trackers.file.entries import (
     AddComment,
     Change,
     Entry,
-    Found,
-    Malformed,
+    IssueEntry,
+    MalformedEntry,
     SetState,
     Splice,
     is_as_meant,
@@ -67,10 +67,10 @@ def _entry(text: Text, item: Item) -> Entry:
             raise item.fault
         issue = issue_of(item.node, stem=None, body=None)
     except Fault as fault:
-        return Malformed(id=id_of(item.node, None), where=where, message=str(fault.problem))
+        return MalformedEntry(id=id_of(item.node, None), where=where, message=str(fault.problem))
     written = text.content[item.node.start : item.node.end]
     digest = sha256(written.encode()).hexdigest()
-    return Found(issue=issue, state_key=state_key(issue.state), digest=digest, where=where)
+    return IssueEntry(issue=issue, state_key=state_key(issue.state), digest=digest, where=where)
 
 
 def _is_as_meant(change: Change, issue: Issue, root: Node, text: str, new: str) -> bool:

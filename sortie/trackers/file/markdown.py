@@ -20,9 +20,9 @@ from sortie.trackers.file import yaml_editor
 from sortie.trackers.file.entries import (
     Change,
     Content,
-    Found,
-    Ignored,
-    Malformed,
+    IgnoredFile,
+    IssueEntry,
+    MalformedEntry,
     is_as_meant,
     text_of,
 )
@@ -61,7 +61,7 @@ class Markdown:
         where, stem = one_line(name), stem_of(name)
         if known is None and stem.casefold() in _ABOUT_THE_FOLDER and not _begins(raw):
             message = f"{where}: is no issue, since it does not begin with a line ---; left alone"
-            return (Ignored(where=where, message=message),)
+            return (IgnoredFile(where=where, message=message),)
         guess = known or IssueId(stem)
         try:
             text = text_of(where, raw)
@@ -71,9 +71,11 @@ class Markdown:
             guess = id_of(root, stem) or guess
             issue = issue_of(root, stem=stem, body=text.content[parts.body :])
         except Fault as fault:
-            return (Malformed(id=guess, where=where, message=str(fault.problem)),)
+            return (MalformedEntry(id=guess, where=where, message=str(fault.problem)),)
         digest = sha256(raw).hexdigest()
-        return (Found(issue=issue, state_key=state_key(issue.state), digest=digest, where=where),)
+        return (
+            IssueEntry(issue=issue, state_key=state_key(issue.state), digest=digest, where=where),
+        )
 
     def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
         """Change the front matter: its text where that is enough, else all of it anew."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sortie.trackers.file.entries import Found
-from sortie.trackers.file.issue_index import Document, GoneIssue
+from sortie.trackers.file.entries import IssueEntry
+from sortie.trackers.file.issue_index import GoneIssue, IssueFile
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""
@@ -26,8 +26,8 @@ has been all before it."""
 
 
 def traced(
-    documents: Mapping[str, Document], known: Mapping[str, Document], gone: tuple[GoneIssue, ...]
-) -> tuple[Mapping[str, Document], tuple[GoneIssue, ...]]:
+    documents: Mapping[str, IssueFile], known: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...]
+) -> tuple[Mapping[str, IssueFile], tuple[GoneIssue, ...]]:
     """Give documents the ids that their issues had, and return what is gone by now."""
     present = {document.known_id() for document in documents.values()}
     vanished = [
@@ -45,7 +45,7 @@ def traced(
     return traced_ones, gone
 
 
-def _gone(document: Document) -> GoneIssue:
+def _gone(document: IssueFile) -> GoneIssue:
     issue_id = document.known_id()
     assert issue_id is not None
     return GoneIssue(
@@ -56,7 +56,9 @@ def _gone(document: Document) -> GoneIssue:
     )
 
 
-def _with_former(document: Document, old: Document | None, gone: tuple[GoneIssue, ...]) -> Document:
+def _with_former(
+    document: IssueFile, old: IssueFile | None, gone: tuple[GoneIssue, ...]
+) -> IssueFile:
     own = document.known_id()
     if own is None:
         return document
@@ -69,22 +71,22 @@ def _with_former(document: Document, old: Document | None, gone: tuple[GoneIssue
         return document
     entries = tuple(
         replace(entry, issue=replace(entry.issue, formerly=former))
-        if isinstance(entry, Found)
+        if isinstance(entry, IssueEntry)
         else entry
         for entry in document.entries
     )
     return replace(document, formerly=former, entries=entries)
 
 
-def _may_be(gone: GoneIssue, document: Document) -> bool:
+def _may_be(gone: GoneIssue, document: IssueFile) -> bool:
     """Tell whether what is gone and what is new are the same file, text or title."""
     same_file = gone.file is not None and gone.file == document.file
     same_title = gone.title is not None and gone.title == _title(document)
     return same_file or same_title or gone.digest == document.digest
 
 
-def _title(document: Document) -> str | None:
+def _title(document: IssueFile) -> str | None:
     titles: Iterator[str] = (
-        entry.issue.title.casefold() for entry in document.entries if isinstance(entry, Found)
+        entry.issue.title.casefold() for entry in document.entries if isinstance(entry, IssueEntry)
     )
     return next(titles, None)

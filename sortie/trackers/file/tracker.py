@@ -22,7 +22,7 @@ from sortie.model import (
 from sortie.resources import run_in_thread
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.disk import LockTaken
-from sortie.trackers.file.entries import AddComment, Change, Found, SetState
+from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import Reading
@@ -130,7 +130,7 @@ class FileTracker(Tracker):
 
     async def _change(
         self, issue: Issue, expected: str | None, change: Change
-    ) -> tuple[Reading, Found]:
+    ) -> tuple[Reading, IssueEntry]:
         async with self._changing:
             with trio.move_on_after(LOCK_PATIENCE):
                 while True:
@@ -159,7 +159,7 @@ class FileTracker(Tracker):
                     log.warning(event, error=complaint.message)
         self._complaints = present
 
-    async def _issues(self, reading: Reading, chosen: Sequence[Found]) -> Sequence[Issue]:
+    async def _issues(self, reading: Reading, chosen: Sequence[IssueEntry]) -> Sequence[Issue]:
         """Add what does not stand in the issues' own files: missing times, blockers' states."""
         await self._sight([found for found in chosen if _lacks_time(found.issue)])
         issues: list[Issue] = []
@@ -169,7 +169,7 @@ class FileTracker(Tracker):
             issues.append(self._completed(reading, found))
         return issues
 
-    async def _sight(self, chosen: Iterable[Found]) -> None:
+    async def _sight(self, chosen: Iterable[IssueEntry]) -> None:
         unknown: dict[str, str] = {
             found.issue.id: found.digest
             for found in chosen
@@ -186,7 +186,7 @@ class FileTracker(Tracker):
         for issue_id, digest in unknown.items():
             self._sighted[IssueId(issue_id)] = (digest, sightings[issue_id])
 
-    def _completed(self, reading: Reading, found: Found) -> Issue:
+    def _completed(self, reading: Reading, found: IssueEntry) -> Issue:
         issue = found.issue
         if _lacks_time(issue):
             _, sighting = self._sighted[issue.id]

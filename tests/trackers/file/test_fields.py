@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.model import Blocker, Comment, Issue, IssueId
-from sortie.trackers.file.entries import Found, Ignored, Malformed
+from sortie.trackers.file.entries import IgnoredFile, IssueEntry, MalformedEntry
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
 
 
-def read(text: str, name: str = "DEMO-1.md") -> Found | Malformed:
+def read(text: str, name: str = "DEMO-1.md") -> IssueEntry | MalformedEntry:
     (entry,) = Markdown().read(name, text.encode(), None)
-    assert not isinstance(entry, Ignored)
+    assert not isinstance(entry, IgnoredFile)
     return entry
 
 
 def issue_of(text: str) -> Issue:
     entry = read(text)
-    assert isinstance(entry, Found), entry
+    assert isinstance(entry, IssueEntry), entry
     return entry.issue
 
 
 def complaint_of(text: str, name: str = "DEMO-1.md") -> str:
     entry = read(text, name)
-    assert isinstance(entry, Malformed), entry
+    assert isinstance(entry, MalformedEntry), entry
     return entry.message
 
 
@@ -199,7 +199,7 @@ def test_a_file_that_is_not_utf_8_is_named_at_its_first_bad_byte() -> None:
 
     (entry,) = Markdown().read("DEMO-1.md", raw, None)
 
-    assert isinstance(entry, Malformed)
+    assert isinstance(entry, MalformedEntry)
     assert entry.message == "DEMO-1.md:2:9: not UTF-8"
 
 
@@ -220,7 +220,7 @@ def test_a_malformed_file_still_hints_at_its_id(
     """What it says, what it was when it was readable, its name: the best there is."""
     (entry,) = Markdown().read(name, text.encode(), IssueId(known) if known else None)
 
-    assert isinstance(entry, Malformed)
+    assert isinstance(entry, MalformedEntry)
     assert entry.id == guess
 
 

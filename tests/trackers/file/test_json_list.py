@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.file.entries import AddComment, Change, Found, Malformed, SetState
+from sortie.trackers.file.entries import AddComment, Change, IssueEntry, MalformedEntry, SetState
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.json_list import IssueList
 
@@ -20,12 +20,12 @@ STAMP = "2026-05-01T12:30:15Z"
 SAID = '"author": "sortie", "body": "Done.", "created_at": "2026-05-01T12:30:15Z"'
 
 
-def read(text: str) -> tuple[Found | Malformed, ...]:
+def read(text: str) -> tuple[IssueEntry | MalformedEntry, ...]:
     return IssueList().read("issues.json", text.encode(), None)
 
 
 def issues_in(text: str) -> list[Issue]:
-    return [entry.issue for entry in read(text) if isinstance(entry, Found)]
+    return [entry.issue for entry in read(text) if isinstance(entry, IssueEntry)]
 
 
 def changed(text: str, change: Change, number: int = 0) -> str:
@@ -74,7 +74,7 @@ def test_each_malformed_item_is_one_complaint_with_its_place() -> None:
 
     entries = read(text)
 
-    assert [(e.id, e.message) for e in entries if isinstance(e, Malformed)] == [
+    assert [(e.id, e.message) for e in entries if isinstance(e, MalformedEntry)] == [
         ("A", "issues.json:2:3: state: required, but missing"),
         ("B", "issues.json:4:13: state: must be text"),
         (None, "issues.json:5:3: an issue must be a mapping of fields to values"),

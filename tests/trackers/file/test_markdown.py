@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from sortie.model import Comment, Issue
-from sortie.trackers.file.entries import AddComment, Change, Found, SetState
+from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import harmless
 from sortie.trackers.file.markdown import Markdown
 
@@ -22,7 +22,7 @@ STAMP = "2026-05-01T12:30:15Z"
 
 def issue_in(raw: bytes) -> Issue:
     (entry,) = Markdown().read("DEMO-1.md", raw, None)
-    assert isinstance(entry, Found), entry
+    assert isinstance(entry, IssueEntry), entry
     return entry.issue
 
 
