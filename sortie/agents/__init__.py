@@ -93,6 +93,7 @@ class AgentAdapter:
     validators raise ValueError. ``env_names`` are the variables that a remote agent is handed.
     ``warn`` returns warnings about settings as ``(dotted key, message)``. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
+    ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
     """
 
     kind: str
@@ -103,6 +104,7 @@ class AgentAdapter:
     create: Callable[[AgentContext], Agent]
     warn: Callable[[Any], Sequence[tuple[str, str]]] = lambda _settings: ()
     simulators: frozenset[str] = frozenset()
+    resumes: bool = False
 
 
 ADAPTERS = Adapters(__name__, AgentAdapter)

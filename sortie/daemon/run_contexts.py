@@ -76,6 +76,7 @@ class RunContexts:
             secrets=secrets,
             local=local,
             workflow=str(workflow.path),
+            resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
         )
 

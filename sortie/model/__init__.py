@@ -34,6 +34,7 @@ from sortie.model.issues import (
 from sortie.model.runs import (
     LEASE,
     LOCAL,
+    AgentSession,
     Failed,
     Finish,
     Finished,
@@ -59,6 +60,7 @@ __all__ = [
     "LOCAL",
     "TEXT_LIMIT",
     "AgentError",
+    "AgentSession",
     "Blocker",
     "Comment",
     "ErrorKind",

@@ -120,6 +120,18 @@ class KnownWorkspace:
     path: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSession:
+    """A session that an issue's last run had, by the id that its agent gave it.
+
+    Its agent can go on with it on that host only.
+    """
+
+    host: str
+    agent: str
+    session_id: str
+
+
 class Finish(StrEnum):
     """How a run came to its own end."""
 

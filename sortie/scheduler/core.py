@@ -79,6 +79,7 @@ class Scheduler:
             check_workspaces_at=now,
             claims={claim.issue.id: claim for claim in memory.claims},
             sessions=dict(memory.sessions),
+            agent_sessions=dict(memory.agent_sessions),
             workspaces=WorkspaceIndex(memory.workspaces),
             crashed=set(memory.crashed),
             paused=memory.paused,
@@ -173,7 +174,13 @@ class Scheduler:
                 state.leave_tracker_alone(now + seconds)
             case ev.IssuesRefreshed():
                 refreshed(state, event, now)
-            case ev.IssueMoved() | ev.WorkspaceMade() | ev.TurnStarted() | ev.ProcessLaunched():
+            case (
+                ev.IssueMoved()
+                | ev.WorkspaceMade()
+                | ev.TurnStarted()
+                | ev.ProcessLaunched()
+                | ev.SessionKnown()
+            ):
                 progressed(state, event)
             case ev.WorkerExited():
                 exited(state, event, now)

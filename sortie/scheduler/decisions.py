@@ -30,7 +30,8 @@ class Refresh:
 class StartWorker:
     """Start a worker; answer, sooner or later, with exactly one WorkerExited.
 
-    ``fetched_at`` is when the issue was re-read, in monotonic seconds.
+    ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume_session_id`` is
+    the session that the issue's last run had with the same agent on the same host.
     """
 
     run_id: RunId
@@ -38,6 +39,7 @@ class StartWorker:
     streak: Streak
     host: str
     fetched_at: float
+    resume_session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import HoldReason, Issue, IssueId, Streak, WaitKind, same_state
+from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, WaitKind, same_state
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
@@ -190,8 +190,26 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
         )
     )
     state.out.append(
-        StartWorker(run_id=run_id, issue=issue, streak=streak, host=host, fetched_at=now)
+        StartWorker(
+            run_id=run_id,
+            issue=issue,
+            streak=streak,
+            host=host,
+            fetched_at=now,
+            resume_session_id=_resumable(state, issue, host),
+        )
     )
+
+
+def _resumable(state: SchedulerState, issue: Issue, host: str) -> str | None:
+    """Return the session that a run of the issue can go on with."""
+    match state.agent_sessions.get(issue.id):
+        case AgentSession(host=there, agent=agent, session_id=session_id) if (
+            there == host and agent == state.policy.agent
+        ):
+            return session_id
+        case _:
+            return None
 
 
 def put_back(state: SchedulerState, issue_id: IssueId) -> None:

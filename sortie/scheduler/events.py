@@ -99,6 +99,15 @@ class ProcessLaunched:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionKnown:
+    """A run's agent, of this kind, has told the id of its session."""
+
+    run_id: RunId
+    agent: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerExited:
     """A worker is gone: its processes are gone and its hooks have run."""
 
@@ -200,6 +209,7 @@ Event = (
     | WorkspaceMade
     | TurnStarted
     | ProcessLaunched
+    | SessionKnown
     | WorkerExited
     | TransitionAnswered
     | WorkspaceCleaned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import Issue
+from sortie.model import AgentSession, Issue
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
@@ -15,7 +15,7 @@ from sortie.scheduler.state import SchedulerState
 
 def progressed(
     state: SchedulerState,
-    event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched,
+    event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched | ev.SessionKnown,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
     claim = state.worked_by(event.run_id)
@@ -33,6 +33,10 @@ def progressed(
         case ev.ProcessLaunched(run_id, process):
             host_reached(state, claim.host, launched=True)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
+        case ev.SessionKnown(run_id, agent, session_id):
+            session = AgentSession(host=claim.host, agent=agent, session_id=session_id)
+            state.agent_sessions[claim.issue.id] = session
+            state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
 
 
 def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -> None:

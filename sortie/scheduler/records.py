@@ -81,6 +81,14 @@ class RecordProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSession:
+    """The agent has told the id of a run's session; a later one replaces it."""
+
+    run_id: RunId
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordExit:
     """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
 
@@ -165,6 +173,7 @@ Record = (
     | RecordTurn
     | ResetSessions
     | RecordProcess
+    | RecordSession
     | RecordExit
     | RecordRetry
     | ForgetRetry

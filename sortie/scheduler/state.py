@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sortie.model import (
+    AgentSession,
     Issue,
     IssueId,
     KnownWorkspace,
@@ -58,6 +59,7 @@ class Memory:
     claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
     paused: bool = False
     sessions: dict[IssueId, int] = field(default_factory=dict)
+    agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashed: frozenset[IssueId] = frozenset()
 
@@ -79,9 +81,11 @@ class SchedulerState:
 
     ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
     depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
-    ``crashed`` are issues with a recorded crash. Before ``silent_until`` nobody is chosen: the
-    tracker gave no answer about those that were, or wants to be left alone until ``rests_until``.
-    ``out_of_order`` tells that a candidate does not stand in its place.
+    ``sessions`` count an issue's runs in which a turn started; ``agent_sessions`` are those that
+    its next run may go on with. ``crashed`` are issues with a recorded crash. Before
+    ``silent_until`` nobody is chosen: the tracker gave no answer about those that were, or wants to
+    be left alone until ``rests_until``. ``out_of_order`` tells that a candidate does not stand in
+    its place.
     """
 
     policy: Policy
@@ -93,6 +97,7 @@ class SchedulerState:
     claims: dict[IssueId, Claim] = field(default_factory=dict)
     candidates: dict[IssueId, Candidate] = field(default_factory=dict)
     sessions: dict[IssueId, int] = field(default_factory=dict)
+    agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
     crashed: set[IssueId] = field(default_factory=set)
     in_hand: Issue | None = None
@@ -263,6 +268,7 @@ class SchedulerState:
     def finish(self, issue: Issue) -> None:
         """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
         self.candidates.pop(issue.id, None)
+        self.agent_sessions.pop(issue.id, None)
         self.reset_sessions(issue.id)
         workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from sortie.model import (
+    AgentSession,
     ErrorKind,
     HoldReason,
     Issue,
@@ -96,7 +97,8 @@ class Recovered:
     """All that a scheduler needs to go on where an earlier one stopped.
 
     Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
-    workspaces and crashes in that of the issue's id.
+    workspaces and crashes in that of the issue's id. ``sessions`` count runs in which a turn
+    started; ``agent_sessions`` are the newest known of each issue with a workspace.
     """
 
     unfinished: tuple[UnfinishedRun, ...] = ()
@@ -104,6 +106,7 @@ class Recovered:
     holds: tuple[StoredHold, ...] = ()
     paused: bool = False
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
+    agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashes: tuple[StoredCrash, ...] = ()
 

@@ -45,6 +45,10 @@ WHERE run_id = :run_id AND finished_at IS NULL;
 UPDATE runs SET pid = :pid, process_started_at = :process_started_at, seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
+-- name: set_run_session
+UPDATE runs SET session_id = :session_id, seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
 -- name: finish_run
 UPDATE runs SET
   issue = NULL,
@@ -123,6 +127,15 @@ SELECT issue, reason, detail, since, settled, handoff_state FROM holds ORDER BY 
 
 -- name: all_sessions
 SELECT issue_id, sessions FROM sessions;
+
+-- name: agent_sessions
+SELECT issue_id, host, agent, session_id FROM runs
+WHERE seq IN (
+  SELECT max(seq) FROM runs
+  WHERE session_id IS NOT NULL AND issue_id IN (SELECT issue_id FROM workspaces)
+  GROUP BY issue_id
+)
+ORDER BY issue_id;
 
 -- name: all_workspaces
 SELECT issue_id, identifier, host, path FROM workspaces

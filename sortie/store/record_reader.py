@@ -8,6 +8,7 @@ from sortie.model import IssueId, RunId
 from sortie.store import HistoryRow, Recovered, Totals, UnknownRun
 from sortie.store.database import Database
 from sortie.store.rows import (
+    agent_session,
     history_row,
     known_workspace,
     rows_of,
@@ -33,6 +34,10 @@ def read_recovered(database: Database) -> Recovered:
                 IssueId(row["issue_id"]): row["sessions"] for row in database.rows("all_sessions")
             },
             workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
+            agent_sessions={
+                IssueId(row["issue_id"]): agent_session(row)
+                for row in database.rows("agent_sessions")
+            },
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
         )
 

@@ -20,6 +20,7 @@ from sortie.scheduler.records import (
     RecordProcess,
     RecordRetry,
     RecordRun,
+    RecordSession,
     RecordTurn,
     RecordWorkspace,
     ResetSessions,
@@ -80,6 +81,8 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 "process_started_at": process.started_at,
             }
             _update_run(database, record, "set_run_process", run_id, **values, at=at)
+        case RecordSession(run_id=run_id, session_id=session_id):
+            _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
         case RecordExit():
             _finish_run(database, record, at, inherited)
         case RecordRetry():

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from sortie.model import (
+    AgentSession,
     ErrorKind,
     HoldReason,
     Issue,
@@ -106,6 +107,11 @@ def stored_hold(row: Row) -> StoredHold:
 def stored_crash(row: Row) -> StoredCrash:
     """Read a row of all_crashes."""
     return StoredCrash(issue=issue_from_json(row["issue"]), times=row["times"])
+
+
+def agent_session(row: Row) -> AgentSession:
+    """Read a row of agent_sessions."""
+    return AgentSession(host=row["host"], agent=row["agent"], session_id=row["session_id"])
 
 
 def known_workspace(row: Row) -> KnownWorkspace:

@@ -21,12 +21,14 @@ from sortie.workspaces import Secrets, Workspaces
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time."""
+    """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
+    ``resume_session_id`` is the session of the issue's last run, where its agent can resume."""
 
     run_id: RunId
     issue: Issue
     attempt: int
     fetched_at: float
+    resume_session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,8 @@ class RunContext:
 
     ``environ`` is the daemon's environment and ``secrets`` what of it is not passed on.
     ``transport`` is the run's host, ``local`` this machine; ``workflow`` is WORKFLOW.md's path.
-    ``handed_over`` names what of ``environ`` an agent on a remote host gets.
+    ``handed_over`` names what of ``environ`` an agent on a remote host gets; ``resumes`` tells
+    whether the agent can go on with a session by its id.
     """
 
     settings: Settings
@@ -49,6 +52,7 @@ class RunContext:
     local: Transport
     workflow: str
     handed_over: tuple[str, ...] = ()
+    resumes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

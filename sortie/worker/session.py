@@ -10,9 +10,11 @@ import trio
 
 from sortie.agents import Session, SessionParams
 from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
+from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, Reports, RunContext, Scopes
 from sortie.worker.outcome import Abandoned, port_error_kind, sole_error
+from sortie.worker.turn_events import checked_session_id
 from sortie.workspaces import Workspace
 
 SESSION_PATIENCE = 300.0
@@ -120,12 +122,17 @@ class SessionLifetime:
             env=env,
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
+            resume_session_id=None if workspace.created else self._resumable(),
         )
 
+    def _resumable(self) -> str | None:
+        return self.job.resume_session_id if self.bench.resumes else None
+
     def _tell_of(self, session: Session) -> None:
-        self.reports.publish(
-            facts.SessionStarted(run_id=self.job.run_id, session_id=session.id or None)
-        )
+        run_id, agent = self.job.run_id, self.bench.settings.agent.kind
+        self.reports.publish(facts.SessionStarted(run_id=run_id, session_id=session.id or None))
+        if session.id:
+            self.reports.tell(ev.SessionKnown(run_id, agent, checked_session_id(session.id)))
 
     def _refused(self, kind: ErrorKind, error: Exception) -> Abandoned:
         """Tell that there is no session, and return what ends the run."""

@@ -88,7 +88,10 @@ class TurnEvents:
             case Usage():
                 self._used(event)
             case SessionKnown(session_id=session_id):
-                self._publish(facts.SessionNamed, session_id=_text(session_id, WORD_LIMIT))
+                known = checked_session_id(session_id)
+                run_id = self._turn.job.run_id
+                self._turn.reports.tell(ev.SessionKnown(run_id, self._agent, known))
+                self._publish(facts.SessionNamed, session_id=known)
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
                     facts.PermissionAnswered,
@@ -154,6 +157,15 @@ class TurnEvents:
             cost=more.cost,
             currency=None if more.currency is None else _text(more.currency, WORD_LIMIT),
         )
+
+
+def checked_session_id(session_id: object) -> str:
+    """Return the id that an agent gave its session. Raises TypeError and ValueError for one that
+    nobody could store and hand back: half an id would name another session, or none."""
+    known = _checked(session_id, str)
+    if not known or len(known) > WORD_LIMIT or not known.isprintable():
+        raise ValueError(f"an agent's session id was expected, not {known!r:.100}")
+    return known
 
 
 def _about(tool: ToolStarted) -> dict[str, str | None]:

@@ -15,7 +15,7 @@ import trio
 
 from sortie.agents import OnEvents, SessionParams
 from sortie.model import AgentError, ErrorKind, ProcessIdentity, RunId, TurnOutcome, TurnResult
-from sortie.model.turns import NOTIFICATION_LIMIT, Launched, Notification, Usage
+from sortie.model.turns import NOTIFICATION_LIMIT, Launched, Notification, SessionKnown, Usage
 
 FIRST_PID = 1 << 24
 """Above every pid that a kernel gives out, so that no real process is meant by accident."""
@@ -107,7 +107,8 @@ class FakeAgent:
     The last step of a script repeats, an issue without a script completes each turn. Switches:
     ``refusals`` are raised where the next sessions of an issue are entered, one each;
     ``stop_error`` is raised where a session is left, ``stop_hangs`` keeps it from being left.
-    ``before_launch`` is awaited before each turn's process is there. ``note`` is told what happens.
+    ``session_ids`` are told by the next turns, one each. ``before_launch`` is awaited before each
+    turn's process is there. ``note`` is told what happens.
     """
 
     def __init__(
@@ -121,7 +122,9 @@ class FakeAgent:
         self.stop_hangs = False
         self.before_launch: Callable[[SessionParams], Awaitable[object]] | None = None
         self.start_seconds = 0.0
+        self.session_ids: list[str] = []
         self.begun: list[tuple[str, RunId]] = []
+        self.resumed: list[str | None] = []
         self.ended: list[tuple[str, RunId]] = []
         self.prompts: list[str] = []
         self.launched_at: list[float] = []
@@ -158,6 +161,7 @@ class FakeAgent:
         handle = FakeSession(self, params, identifier)
         self._open[id(handle)] = handle
         self.begun.append((identifier, params.run_id))
+        self.resumed.append(params.resume_session_id)
         self.envs.append(params.env)
         self._note("session begins")
         return handle
@@ -225,6 +229,8 @@ class FakeAgent:
         now = trio.current_time()
         self.launched_at.append(now)
         on_event([Launched(process=ProcessIdentity(pid=self._pid, started_at=now))])
+        if self.session_ids:
+            on_event([SessionKnown(session_id=self.session_ids.pop(0))])
         match step:
             case Completes():
                 return await _complete(step, handle, on_event)

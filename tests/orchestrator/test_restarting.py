@@ -49,6 +49,32 @@ async def test_a_handoff_that_ends_after_the_last_run_is_on_record(clock: MockCl
     assert recovered.retries == ()
 
 
+async def test_the_agents_session_goes_on_over_runs_and_lives(clock: MockClock) -> None:
+    """A continuation, a retry and the first run after a kill get the last id that was told."""
+    world = World(issue(), agent={"max_turns": 1})
+    world.agent.session_ids = ["s-1", "s-2"]
+    world.agent.scripts["A"] = [Completes(), Completes(), Fails(), Silent(), Completes()]
+
+    async with world.life_cut_short():
+        await world.until(facts.AgentLaunched, 4)
+    async with world.life():
+        await world.until(facts.AgentLaunched, 5)
+
+    assert world.agent.resumed == [None, "s-1", "s-2", "s-2", "s-2"]
+
+
+async def test_an_agent_that_cannot_resume_is_handed_no_session(clock: MockClock) -> None:
+    """Its adapter says whether it can."""
+    world = World(issue(), agent={"max_turns": 1})
+    world.resumes = False
+    world.agent.session_ids = ["s-1"]
+
+    async with world.life():
+        await world.until(facts.AgentLaunched, 2)
+
+    assert world.agent.resumed == [None, None]
+
+
 async def test_a_drain_starts_nothing(clock: MockClock) -> None:
     """A freed slot stays free while the daemon leaves."""
     world = World(issue("a"), issue("b"), agent={"max_concurrent_agents": 1})

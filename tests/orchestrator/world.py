@@ -50,6 +50,7 @@ class World:
         self.tracker = FakeTracker(issues)
         self.guarded = GuardedTracker(self.tracker, self.publish)
         self.agent = FakeAgent()
+        self.resumes = True
         self.transport = FakeTransport(hooks, directories=[HOME])
         self.store = MemoryStore()
         self.facts: list[Fact] = []
@@ -122,6 +123,7 @@ class World:
             secrets=Secrets(),
             local=self.transport,
             workflow=f"{HOME}/WORKFLOW.md",
+            resumes=self.resumes,
         )
 
     def wall(self) -> float:

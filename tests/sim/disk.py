@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sortie.model import IssueId, KnownWorkspace, RunId
+from sortie.model import AgentSession, IssueId, KnownWorkspace, RunId
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import HistoryRow, Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
@@ -46,6 +46,7 @@ class Disk:
             retries=tuple(self.retries.values()),
             holds=tuple(self.holds.values()),
             paused=self.paused,
+            agent_sessions=self.agent_sessions,
             sessions=dict(self.sessions),
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
@@ -86,6 +87,12 @@ class Disk:
         """Counted sessions."""
         rows = self._table("all_sessions", dict, lambda row: IssueId(row["issue_id"]))
         return {issue_id: row["sessions"] for issue_id, row in rows.items()}
+
+    @property
+    def agent_sessions(self) -> Mapping[IssueId, AgentSession]:
+        """What the newest runs told of their agents' sessions."""
+        rows = self._table("agent_sessions", dict, lambda row: IssueId(row["issue_id"]))
+        return {issue_id: read.agent_session(row) for issue_id, row in rows.items()}
 
     @property
     def paused(self) -> bool:

@@ -111,6 +111,7 @@ class World:
     draining: bool = False
     lives: int = 0
     reached: Counter[object] = field(default_factory=Counter)
+    sessions: dict[str, tuple[IssueId, str]] = field(default_factory=dict)
     log: list[tuple[float, Event, list[Decision]]] = field(default_factory=list)
     expected_attempt: dict[IssueId, int] = field(default_factory=dict)
     not_before: dict[IssueId, float] = field(default_factory=dict)
@@ -308,6 +309,7 @@ class World:
         assert all(w.start.issue.id != issue_id for w in self.workers.values()), what
 
     def _start(self, start: do.StartWorker) -> None:
+        self._check_session(start)
         issue, policy = start.issue, self.policy
         self._assert_nobody_in(issue.id, "two workers, one issue")
         assert not self.draining, "started while shutting down"
@@ -332,6 +334,12 @@ class World:
         self._check_host(start)
         self.workers[start.run_id] = Worker(start, issue)
         self._check_limits(issue)
+
+    def _check_session(self, start: do.StartWorker) -> None:
+        """A session is handed back to its own issue only, on its own host."""
+        if start.resume_session_id is not None:
+            owner = self.sessions[start.resume_session_id]
+            assert owner == (start.issue.id, start.host), start
 
     def _check_host(self, start: do.StartWorker) -> None:
         host, policy = start.host, self.policy
@@ -434,6 +442,9 @@ class World:
     def launch(self, run_id: RunId) -> None:
         """Let a worker's agent be launched."""
         self.tell(ev.ProcessLaunched(run_id, ProcessIdentity(pid=7, started_at=self.now)))
+        start = self.workers[run_id].start
+        self.sessions[f"of {run_id}"] = (start.issue.id, start.host)
+        self.tell(ev.SessionKnown(run_id, "kiro", f"of {run_id}"))
 
     def prepare(self, run_id: RunId) -> None:
         """Let a worker move its issue and have its workspace."""

@@ -20,6 +20,7 @@ from sortie.scheduler.records import (
     RecordExit,
     RecordRetry,
     RecordRun,
+    RecordSession,
     RecordTurn,
     RecordWorkspace,
 )
@@ -85,6 +86,11 @@ def end(run_id: str, status: RunStatus = RunStatus.SUCCEEDED, **changes: object)
 def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> RecordTurn:
     """The record of a turn that begins."""
     return RecordTurn(run_id=RunId(run_id), issue_id=issue.id, turn=number, sessions=sessions)
+
+
+def session(run_id: str, session_id: str) -> RecordSession:
+    """The record of a run's session."""
+    return RecordSession(run_id=RunId(run_id), session_id=session_id)
 
 
 def workspace(

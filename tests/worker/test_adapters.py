@@ -68,6 +68,9 @@ def assert_failed_alone(rig: Rig, report: RunReport) -> None:
         [Usage(input_tokens=2**70, cumulative=True)],
         [Usage(cached_tokens=NONE, input_tokens="7")],  # type: ignore[arg-type]
         [SessionKnown(session_id=NONE)],
+        [SessionKnown(session_id="")],
+        [SessionKnown(session_id="x" * 201)],
+        [SessionKnown(session_id="a\nb")],
         [ToolStarted(id=NONE, name="shell")],
         [ToolStarted(id="1", name="shell", locations=(NONE,))],
         [PermissionAsked(question=NONE, answer="no")],

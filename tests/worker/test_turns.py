@@ -272,7 +272,6 @@ async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
     long = "x" * 100_000
     events: list[AgentEvent] = [
         Notification(message=long),
-        SessionKnown(session_id=long),
         ToolStarted(
             id=long, name=long, kind=long, locations=tuple(f"{n}{long}" for n in range(99))
         ),

@@ -36,6 +36,7 @@ from tests.store.records import (
     end,
     moment,
     retry,
+    session,
     turn,
     workspace,
 )
@@ -48,6 +49,8 @@ UNFIT: dict[str, Record] = {
     "a second exit": end("over"),
     "a turn of an unknown run": turn("nowhere", 1),
     "a turn of a run that is over": turn("over", 2, B),
+    "the session of an unknown run": session("nowhere", "s"),
+    "the session of a run that is over": session("over", "s"),
     "the process of an unknown run": RecordProcess(
         run_id=RunId("nowhere"), process=ProcessIdentity(pid=1, started_at=2.0)
     ),

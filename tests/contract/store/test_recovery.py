@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sortie.model import (
+    LOCAL,
+    AgentSession,
     HoldReason,
     ProcessIdentity,
     RunId,
@@ -42,6 +44,7 @@ from tests.store.records import (
     begin,
     end,
     retry,
+    session,
     turn,
     workspace,
 )
@@ -83,6 +86,20 @@ async def test_a_run_under_way_is_recovered_whole(store: Store) -> None:
         sessions={FULL_ISSUE.id: 7},
         workspaces=(workspace("r1", FULL_ISSUE).workspace,),
     )
+
+
+async def test_the_newest_known_session_of_an_issue_is_recovered(store: Store) -> None:
+    """One that was told later counts, also where a newer run told none; an issue without a
+    workspace has none to go on with."""
+    known = workspace("r1", A)
+    await store.commit([begin("r1", A), known, session("r1", "s-1"), session("r1", "s-2")], T0)
+    await store.commit([end("r1"), begin("r2", A), begin("r3", B), session("r3", "s-3")], T0 + 1)
+
+    recovered = await store.recover()
+
+    assert recovered.agent_sessions == {
+        A.id: AgentSession(host=LOCAL, agent="kiro", session_id="s-2")
+    }
 
 
 async def test_unfinished_runs_come_in_the_order_they_began(store: Store) -> None:

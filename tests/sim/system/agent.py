@@ -11,10 +11,24 @@ import trio
 
 from sortie.agents import OnEvents, SessionParams
 from sortie.model import AgentError, ErrorKind, TurnOutcome, TurnResult
-from sortie.model.turns import AgentEvent, Launched, Notification, Usage
+from sortie.model.turns import (
+    AgentEvent,
+    Launched,
+    Notification,
+    PermissionAsked,
+    SessionKnown,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
 from sortie.transports import Command, Exit, Process
 from tests.sim.system.plug import Plug
 
+TOOL = (
+    PermissionAsked(question="may I?", answer="yes"),
+    ToolStarted(id="1", name="shell"),
+    ToolEnded(id="1"),
+)
 REFUSALS = (
     ErrorKind.AGENT_NOT_FOUND,
     ErrorKind.INVALID_WORKSPACE_CWD,
@@ -103,9 +117,10 @@ class _Turn:
         return _result(exit_)
 
     async def _follow(self, process: Process) -> Exit:
-        self._on_event([Launched(process=process.identity)])
+        known = SessionKnown(session_id=f"of {self._params.run_id}")
+        self._on_event([Launched(process=process.identity), known])
         async for _, chunk in process.output():
-            self._on_event([Notification(message=chunk.decode().strip())])
+            self._on_event([Notification(message=chunk.decode().strip()), *TOOL])
             if self._crashes:
                 raise LookupError("a bug of the adapter's")
         exit_ = await process.wait()

@@ -1,0 +1,80 @@
+"""Which session of its agent a run goes on with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sortie.model import LOCAL, AgentSession, ErrorKind, Failed, KnownWorkspace, RunId
+from sortie.scheduler import Memory
+from sortie.scheduler import events as ev
+from sortie.scheduler import records as rec
+from tests.scheduler.driver import POLICY, Driver, issue, starts
+
+KNOWN = AgentSession(host=LOCAL, agent=POLICY.agent, session_id="s-1")
+
+
+def handed_back(known: AgentSession, agent: str = POLICY.agent) -> str | None:
+    """Return the session that a run on this machine gets after a restart."""
+    memory = Memory(agent_sessions={issue().id: known})
+    (run,) = Driver(replace(POLICY, agent=agent), memory).start(issue())
+    return run.resume_session_id
+
+
+@pytest.mark.parametrize(
+    ("known", "agent", "session_id"),
+    [
+        (KNOWN, POLICY.agent, "s-1"),
+        (replace(KNOWN, host="east"), POLICY.agent, None),
+        (KNOWN, "another", None),
+    ],
+)
+def test_a_session_is_resumed_where_it_was(
+    known: AgentSession, agent: str, session_id: str | None
+) -> None:
+    """It belongs to one host and one kind of agent."""
+    assert handed_back(known, agent) == session_id
+
+
+def test_the_next_run_gets_what_the_last_one_told() -> None:
+    """Each id is recorded with its run, and the newest one is handed on."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    told = [
+        record
+        for session_id in ("s-1", "s-2")
+        for record in driver.tell(ev.SessionKnown(run.run_id, POLICY.agent, session_id))
+    ]
+
+    driver.end(run.run_id, Failed(kind=ErrorKind.TURN_FAILED, message="why"))
+    (again,) = starts(driver.pass_time(10.0))
+
+    assert told == [
+        rec.RecordSession(run_id=run.run_id, session_id="s-1"),
+        rec.RecordSession(run_id=run.run_id, session_id="s-2"),
+    ]
+    assert (run.resume_session_id, again.resume_session_id) == (None, "s-2")
+
+
+def test_news_of_a_run_that_is_over_changes_nothing() -> None:
+    """Neither a record nor a session comes of it."""
+    driver = Driver()
+
+    assert driver.tell(ev.SessionKnown(RunId("former"), POLICY.agent, "s-1")) == []
+    (run,) = driver.start(issue())
+
+    assert run.resume_session_id is None
+
+
+def test_a_finished_issue_has_no_session_to_go_on_with() -> None:
+    """Where it is opened again, its work begins anew."""
+    workspace = KnownWorkspace(issue_id=issue().id, identifier="A", host=LOCAL, path="/w/A")
+    driver = Driver(memory=Memory(agent_sessions={issue().id: KNOWN}, workspaces=(workspace,)))
+    driver.put(issue(state="Done"))
+    driver.pass_time(7200.0)
+    driver.settle(driver.tell(ev.WorkspaceCleaned(issue().id, (workspace,))))
+
+    (run,) = driver.start(issue())
+
+    assert run.resume_session_id is None
