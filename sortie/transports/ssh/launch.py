@@ -16,11 +16,12 @@ from sortie.model import (
 from sortie.model.secrets import spellings
 from sortie.transports import Command
 from sortie.transports.identity import started_at
-from sortie.transports.ssh.scripts import quoted
+from sortie.transports.ssh.scripts import Launch, quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 
+_SHOWN = 500  # bytes of what a login says before our script
 _REASON = 2000  # characters of what the host says that are shown
 _REASONS = {
     "directory": "the directory has to exist and to be accessible",
@@ -71,6 +72,25 @@ def silent_shell(host: str, seconds: float) -> HostError:
         HostTrouble.UNREACHABLE,
         f"the shell of host {host} did not answer in {seconds:g} s; look at its load and at what"
         " its login files (.bashrc and the like) wait for, or raise agent.read_timeout_ms",
+    )
+
+
+def slow_shell(host: str, seconds: float) -> HostError:
+    """Return the error for a shell that does not go on in time."""
+    return HostError(
+        HostTrouble.UNREACHABLE,
+        f"the shell of host {host} did not start the program in {seconds:g} s; look at its load",
+    )
+
+
+def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> TransportError:
+    """Return the error for a login that ended with this status and ``noise`` instead."""
+    # A login that repeats what it is given would have us show the script, secrets and all.
+    own, _, _ = noise.partition(launch.nonce.encode())
+    said = struck(own, launch.command)[-_SHOWN:].decode("utf-8", "replace").strip() or "nothing"
+    return TransportError(
+        f"could not start {launch.command.argv[0][:80]}: the login on host {host} ended without"
+        f" starting it (exit {status}), and said: {said}"
     )
 
 

@@ -20,10 +20,12 @@ from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.launch import (
     Bounds,
     RootProcess,
+    no_start,
     nonsense,
     refusal,
     root_process_of,
     silent_shell,
+    slow_shell,
     struck,
 )
 from sortie.transports.ssh.login_limit import LoginSlot
@@ -41,7 +43,6 @@ FINISH_BOUND = 15.0
 _PIECE = 256 * 1024  # bytes of a stdin that have to be taken in the time for one word
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
-_SHOWN = 500  # bytes of what a login says before our script
 
 Connect = Callable[[str], Awaitable[RemoteStdin]]
 """Opens the other end of the FIFO of that name on the host."""
@@ -183,7 +184,7 @@ class SshProcess:
         time."""
         with trio.move_on_after(bound):
             return await self._hear(expected)
-        raise self._slow(bound)
+        raise slow_shell(self._host, bound)
 
     async def _send(self, content: bytes, bound: float) -> None:
         """Write to the host's shell. Raises HostError where it does not take a piece in time."""
@@ -191,20 +192,15 @@ class SshProcess:
             with trio.move_on_after(bound) as limit:
                 await self._channel.send(content[at : at + _PIECE])
             if limit.cancelled_caught:
-                raise self._slow(bound)
-
-    def _slow(self, bound: float) -> HostError:
-        return HostError(
-            HostTrouble.UNREACHABLE,
-            f"the shell of host {self._host} did not start the program in {bound:g} s; look at"
-            " its load",
-        )
+                raise slow_shell(self._host, bound)
 
     async def _hear(self, expected: str) -> str:
         """Wait for the host's next word, which has to be this one; return what follows it."""
         word = await self._channel.word()
         if word is None:
-            raise self._channel.lost or TransportError(self._silence())
+            raise self._channel.lost or no_start(
+                self._host, self._launch, self._dialogue.noise, self._channel.exit_status
+            )
         self._note(word)
         name, _, rest = word.partition(" ")
         if name != expected:
@@ -226,18 +222,6 @@ class SshProcess:
                 pass
             case _:
                 self._refused = True
-
-    def _silence(self) -> str:
-        # A login that repeats what it is given would have us show the script, secrets and all.
-        noise, _, _ = self._dialogue.noise.partition(self._launch.nonce.encode())
-        said = (
-            struck(noise, self._launch.command)[-_SHOWN:].decode("utf-8", "replace").strip()
-            or "nothing"
-        )
-        return (
-            f"could not start {self._launch.command.argv[0][:80]}: the login on host {self._host}"
-            f" ended without starting it (exit {self._channel.exit_status}), and said: {said}"
-        )
 
     async def _end(self) -> None:
         if self._exit() is None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity, TransportError
+from sortie.transports import COOKIE
 from sortie.transports.identity import started_at
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.launch import nonsense
@@ -20,7 +21,7 @@ _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
 _AT_ONCE = 500  # processes or cookies in one line
 _MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
-_COOKIE = b"SORTIE_RUN_ID="
+_COOKIE = f"{COOKIE}=".encode()
 # Among the fields of /proc/<pid>/stat behind the program's name, see proc(5).
 _STATE, _PPID, _PGID, _SID, _THREADS, _STARTED = 0, 1, 2, 3, 17, 19
 

@@ -16,12 +16,10 @@ from functools import cache
 from importlib.resources import files
 
 from sortie.model import TransportError
-from sortie.transports import HOST_VARIABLES, Command, Stdin
+from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
 
 SHELL = "exec /bin/sh"
 """The command of every channel but the inline ones: it means the same to every login shell."""
-
-COOKIE = "SORTIE_RUN_ID"
 
 STRING_LIMIT = 131072
 """Bytes that Linux gives to one argument or variable, its end included (MAX_ARG_STRLEN)."""
@@ -148,7 +146,7 @@ def launch_script(launch: Launch) -> bytes:
         *_assignments(given),
         b"unset search" if not search else b"",
         text("find_program"),
-        watch % b"\n".join([name, text("stat"), text("end_tree"), text("watchdog")]),
+        watch % b"\n".join([name, text("newest"), text("end_tree"), text("watchdog")]),
         text("start"),
         become,
     )
@@ -192,7 +190,9 @@ def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bo
         "G": "0",
         "A": "apart",
     }
-    return question(nonce, [*_assignments(given), text("stat"), text("end_tree"), b'end\nyes "$m"'])
+    return question(
+        nonce, [*_assignments(given), text("newest"), text("end_tree"), b'end\nyes "$m"']
+    )
 
 
 def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
@@ -207,7 +207,7 @@ def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
         "A": "apart",
     }
     body = b'look\nbefore=$m\nend\nyes "$before | $m"'
-    return question(nonce, [*_assignments(given), text("stat"), text("end_tree"), body])
+    return question(nonce, [*_assignments(given), text("newest"), text("end_tree"), body])
 
 
 def question(nonce: str, body: Iterable[bytes]) -> bytes:
@@ -222,7 +222,7 @@ def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
 
 def processes_script(nonce: str) -> bytes:
     """Return the script that shows processes and signals them."""
-    return _block(assignment("nonce", nonce), text("stat"), text("processes"))
+    return _block(assignment("nonce", nonce), text("newest"), text("processes"))
 
 
 @cache

@@ -46,7 +46,7 @@ look() {
   for again in 1 2; do
     [ -z "$m" ] && glance
   done
-  [ -n "$m" ] || each_newest 6 4 note_it
+  [ -n "$m" ] || each_marked 6 4 note_it
 }
 
 carries_mark() {
@@ -59,37 +59,14 @@ carries_mark() {
   return 1
 }
 
-# each_newest ROUNDS DEPTH ACTION does so with each of the youngest processes that has the mark; p is
-# its pid and group its group. It ends after so many rounds without any.
-#
-# What forks and exits every few milliseconds is gone before a list of all processes is read. The
-# kernel tells the last pid that it gave away, and to look there takes less than a millisecond.
-each_newest() {
-  [ -n "$M" ] || return 0
-  round=0 rounds=0 strangers=
-  while [ "$round" -lt "$1" ] && [ "$rounds" -lt 3000 ]; do
-    round=$((round + 1)) rounds=$((rounds + 1)) back=0
-    IFS=' ' read -r t t t t n </proc/loadavg || return 0
-    while [ "$back" -lt "$2" ]; do
-      p=$((n - back)) back=$((back + 1))
-      case "$strangers " in *" $p "*) continue ;; esac
-      carries_mark "$p" || { [ ! -e "/proc/$p" ] || strangers="$strangers $p"; continue; }
-      stat_of "$p" || continue
-      case $s in [ZXx]*) continue ;; esac
-      s=${s#* * } group=${s%% *}
-      "$3" && round=0
-    done
-  done
-}
+each_marked() { [ -z "$M" ] || each_newest "$1" "$2" carries_mark "$3"; }
 note_it() {
   case "$m $spared " in *" $p "*) ;; *) m="$m $p" ;; esac
   return 1
 }
 
-# The group in one stroke, which who forks does not escape unless its child leaves the group as well.
-# A group that was made outside of our pid namespace is called 0, which to kill means our own.
 kill_it() {
-  [ "$group" -le 1 ] || { [ "$group" = "$P" ] && [ -z "$A" ]; } || kill -s KILL -- "-$group"
+  if [ -n "$A" ]; then kill_group ''; else kill_group "$P"; fi
   kill -s KILL -- "$p"
 }
 
@@ -170,7 +147,7 @@ end() {
     # The group in one stroke, which what forks as fast as it can does not escape.
     [ -n "$A" ] && [ -n "$grouped" ] && kill -s KILL -- "-$P"
     send KILL "$m"
-    each_newest 20 8 kill_it
+    each_marked 20 8 kill_it
     clock; [ "$t" -lt "$until" ] || break
     sleep 0.02 || sleep 1
     look

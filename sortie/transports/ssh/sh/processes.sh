@@ -27,28 +27,11 @@ carries_cookie() {
   return 1
 }
 
-# Kills the youngest processes with these cookies until there is none for a while; what forks and
-# exits every few milliseconds is gone before a list of all processes is read.
-kill_youngest() {
-  cookies=$* quiet=0 rounds=0 killed= strangers=
-  while [ "$quiet" -lt 40 ] && [ "$rounds" -lt 2000 ]; do
-    quiet=$((quiet + 1)) rounds=$((rounds + 1)) back=0
-    IFS=' ' read -r t t t t n </proc/loadavg || break
-    while [ "$back" -lt 8 ]; do
-      pid=$((n - back)) back=$((back + 1))
-      case "$strangers " in *" $pid "*) continue ;; esac
-      carries_cookie "$pid" || { [ ! -e "/proc/$pid" ] || strangers="$strangers $pid"; continue; }
-      stat_of "$pid" || continue
-      case $s in [ZXx]*) continue ;; esac
-      s=${s#* * } group=${s%% *}
-      # The group in one stroke, which who forks does not escape unless its child leaves it as well.
-      [ "$group" -gt 1 ] && [ "$group" != $$ ] && kill -s KILL -- "-$group"
-      kill -s KILL "$pid" || continue
-      quiet=0
-      # One that got it may be there for a while.
-      case "$killed " in *" $pid "*) ;; *) killed="$killed $pid" ;; esac
-    done
-  done
+kill_it() {
+  kill_group $$
+  kill -s KILL "$p" || return 1
+  # One that got it may be there for a while.
+  case "$killed " in *" $p "*) ;; *) killed="$killed $p" ;; esac
 }
 say() { printf '\001%s %s\n' "$nonce" "$*"; }
 
@@ -71,7 +54,8 @@ while IFS= read -r line <&3; do
       ;;
     youngest)
       shift
-      kill_youngest "$@"
+      cookies=$* killed=
+      each_newest 40 8 carries_cookie kill_it
       say killed "$killed"
       ;;
     signal)
