@@ -48,7 +48,7 @@ Connect = Callable[[str], Awaitable[RemoteStdin]]
 """Opens the other end of the FIFO of that name on the host."""
 
 Finish = Callable[[RootProcess, bool], Awaitable[list[int]]]
-"""Ends the tree of what was born, by its mark or (False) its cookie; returns who stays."""
+"""Ends the tree of a root process, by its mark or (False) its cookie; returns who stays."""
 
 
 class SshProcess:
