@@ -8,36 +8,28 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import assert_never
 
 import trio
 
 from sortie.config import Settings
 from sortie.model import Issue, StoreError
-from sortie.orchestrator import effects
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.emergency_stop import record_crash, told_at_once
 from sortie.orchestrator.event_queue import EventQueue, Item
-from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.journal import Journal
-from sortie.orchestrator.pending_commands import PendingCommands
-from sortie.orchestrator.workers import WorkerPool
+from sortie.orchestrator.performer import Nurseries, Performer
 from sortie.scheduler import (
     Backlog,
     Decision,
     Event,
     Explanation,
-    Note,
     Policy,
-    Record,
     Scheduler,
     Snapshot,
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
-from sortie.worker import Reports
 
 IDLE_POLLS = 2
 """Good polls in a row, with nothing to do or to wait for, after which the daemon is idle."""
@@ -61,14 +53,12 @@ class Orchestrator:
         crashing: Callable[[], object] = lambda: None,
     ) -> None:
         self._scheduler = scheduler
-        self._settings = settings
         self._context = context
-        self._workers = WorkerPool(context)
         self._queue = EventQueue()
-        self._policy: Policy = scheduler.snapshot(trio.current_time()).policy
         self._due_at = trio.current_time()
         self._journal = Journal(context.store, context.wall, context.publish)
-        self._commands = PendingCommands(self.tell)
+        policy = scheduler.snapshot(trio.current_time()).policy
+        self._performer = Performer(context, settings, policy, self.tell, self.commit)
         self.idle = trio.Event()
         self._crashing = crashing
         self.giving_up = False
@@ -81,7 +71,7 @@ class Orchestrator:
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return self._settings
+        return self._performer.settings
 
     @property
     def store_error(self) -> str | None:
@@ -114,7 +104,7 @@ class Orchestrator:
         ``command`` makes the event of its number. None: it was not on record in time;
         it takes effect once records can be written.
         """
-        return await self._commands.ask(command)
+        return await self._performer.commands.ask(command)
 
     def tell(self, event: Event) -> None:
         """Put an event into the queue."""
@@ -126,8 +116,7 @@ class Orchestrator:
 
     def apply(self, settings: Settings, policy: Policy) -> None:
         """Obey other settings; runs under way keep the rest of theirs."""
-        self._settings = settings
-        self._policy = policy
+        self._performer.settings, self._performer.policy = settings, policy
         self.tell(ev.PolicyChanged(policy))
 
     def shut_down(self) -> None:
@@ -136,7 +125,7 @@ class Orchestrator:
 
     def cut(self) -> None:
         """End what runs do to clean up, hooks included."""
-        self._workers.cut()
+        self._performer.workers.cut()
 
     async def run(self) -> None:
         """Feed the scheduler and perform its decisions until it is drained and all is on disk.
@@ -146,7 +135,7 @@ class Orchestrator:
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as workers:
                 with told_at_once(self._crashing, self._context.publish):
-                    await self._rounds(background, workers)
+                    await self._rounds(Nurseries(effects=background, workers=workers))
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
         answers = [
@@ -154,28 +143,28 @@ class Orchestrator:
         ]
         if answers:
             async with trio.open_nursery() as nursery:
-                await self._round(answers, nursery, nursery)
+                await self._round(answers, Nurseries(effects=nursery, workers=nursery))
 
-    async def _rounds(self, background: trio.Nursery, workers: trio.Nursery) -> None:
+    async def _rounds(self, nurseries: Nurseries) -> None:
         while not (self._scheduler.drained and self._journal.is_empty):
             if self._is_stuck_at_the_end():
-                await self._give_up(background, workers)
+                await self._give_up(nurseries)
             else:
-                await self._round(await self._next_events(), background, workers)
+                await self._round(await self._next_events(), nurseries)
 
     def _is_stuck_at_the_end(self) -> bool:
         """Tell whether only records that cannot be written keep the loop from its end.
 
         A run whose start waits for its record has no worker that could exit.
         """
-        if not (self.giving_up and self._journal.error and self._workers.is_empty):
+        if not (self.giving_up and self._journal.error and self._performer.workers.is_empty):
             return False  # as in nearly every round: a picture of all candidates is not for each
         return self._scheduler.snapshot(trio.current_time()).draining
 
-    async def _give_up(self, background: trio.Nursery, workers: trio.Nursery) -> None:
+    async def _give_up(self, nurseries: Nurseries) -> None:
         """Try to write a last time what could not be written until now."""
         self._journal.hurry()
-        await self._round([], background, workers)
+        await self._round([], nurseries)
         if self._journal.error is not None:
             raise StoreError(self._journal.error)
 
@@ -184,26 +173,21 @@ class Orchestrator:
         self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
         return await self._queue.take(self._due_at)
 
-    async def _round(
-        self,
-        batch: list[Item],
-        background: trio.Nursery,
-        workers: trio.Nursery,
-    ) -> None:
+    async def _round(self, batch: list[Item], nurseries: Nurseries) -> None:
         self._due_at = trio.current_time()
         for event, done in batch:
             if isinstance(event, ev.IssueMoved):
-                self._workers.remember(event)
+                self._performer.workers.remember(event)
             self._journal.add(await self._decide(event))
             if done is not None:
                 self._journal.add([done])
         worked = self._journal.error is None
         if await self._write():
             for item in self._journal.take():
-                self._do(item, background, workers)
+                self._performer.perform(item, nurseries)
         else:
-            for item in self._journal.take_urgent(self._is_urgent):
-                self._do(item, background, workers)
+            for item in self._journal.take_urgent(self._performer.is_urgent):
+                self._performer.perform(item, nurseries)
         if worked != (self._journal.error is None):
             self.tell(ev.StoreChanged(self._journal.error))
         if self._scheduler.idle_polls >= IDLE_POLLS:
@@ -222,7 +206,7 @@ class Orchestrator:
             return await self._journal.write()
         except RecordRefused as exc:
             run_id = getattr(exc.record, "run_id", None)
-            known = self._workers.issue_of(run_id) if run_id is not None else None
+            known = self._performer.workers.issue_of(run_id) if run_id is not None else None
             await self._record_crash(known or getattr(exc.record, "issue", None))
             raise
 
@@ -231,72 +215,3 @@ class Orchestrator:
         self._crashing()  # first, as the disk may hang
         if issue is not None:
             await record_crash(issue, self._context)
-
-    def _is_urgent(self, decision: Decision) -> bool:
-        """Tell whether a decision is performed although the disk fails: it depends on no record.
-
-        A run whose start waits for the disk cannot be stopped before.
-        """
-        if isinstance(decision, do.StopWorker):
-            return self._workers.works_on(decision.run_id)
-        return isinstance(decision, do.Poll | do.Refresh)
-
-    def _do(
-        self, item: Decision | trio.Event, background: trio.Nursery, workers: trio.Nursery
-    ) -> None:
-        match item:
-            case trio.Event():
-                item.set()
-            case _ if isinstance(item, Record):
-                self._note_record(item)
-            case _ if isinstance(item, Note):
-                self._context.publish(fact_of_note(item))
-            case _:
-                self._perform(item, background, workers)
-
-    def _note_record(self, record: Record) -> None:
-        if isinstance(record, rec.RecordExit):
-            self._workers.finished(record)
-        elif (fact := fact_of_record(record)) is not None:
-            self._context.publish(fact)
-
-    def _perform(
-        self, decision: do.Effect, background: trio.Nursery, workers: trio.Nursery
-    ) -> None:
-        context = self._context
-        match decision:
-            case do.Poll():
-                states = self._settings.tracker.active_states
-                background.start_soon(effects.poll, context, states, self.tell)
-            case do.Refresh():
-                background.start_soon(effects.refresh, context, decision, self.tell)
-            case do.Transition():
-                background.start_soon(effects.hand_off, context, decision, self.tell)
-            case do.CleanWorkspace():
-                background.start_soon(effects.clean, context, decision, self.tell)
-            case do.PostComment(issue, lifecycle, report):
-                body = effects.comment_on_end(report)
-                background.start_soon(effects.comment, context, issue, lifecycle, body)
-            case do.StartWorker():
-                self._start(decision, background, workers)
-            case do.StopWorker():
-                self._workers.stop(decision)
-            case do.AnswerCommand():
-                self._commands.answer(decision)
-            case _:
-                assert_never(decision)
-
-    def _start(
-        self, start: do.StartWorker, background: trio.Nursery, workers: trio.Nursery
-    ) -> None:
-        settings = self._settings
-        if settings.tracker.comments.on_dispatch:
-            body = effects.comment_on_dispatch(start.streak.failures, start.host)
-            background.start_soon(effects.comment, self._context, start.issue, "dispatch", body)
-        reports = Reports(
-            tell=self.tell,
-            commit=self.commit,
-            publish=self._context.publish,
-            is_active=lambda issue: self._policy.is_active(issue),
-        )
-        self._workers.start(start, settings, reports, workers)

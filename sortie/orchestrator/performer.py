@@ -1,0 +1,114 @@
+"""What performs the scheduler's decisions: effects and workers are started, facts told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import trio
+
+from sortie.config import Settings
+from sortie.orchestrator import effects
+from sortie.orchestrator.context import OrchestratorContext
+from sortie.orchestrator.facts import fact_of_note, fact_of_record
+from sortie.orchestrator.pending_commands import PendingCommands
+from sortie.orchestrator.workers import WorkerPool
+from sortie.scheduler import Decision, Event, Note, Policy, Record
+from sortie.scheduler import decisions as do
+from sortie.scheduler import records as rec
+from sortie.worker import Reports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nurseries:
+    """Where effects and workers live; effects outlive the last worker for some seconds."""
+
+    effects: trio.Nursery
+    workers: trio.Nursery
+
+
+class Performer:
+    """Performs decisions under the ``settings`` and ``policy`` in force; answers go to ``tell``."""
+
+    def __init__(
+        self,
+        context: OrchestratorContext,
+        settings: Settings,
+        policy: Policy,
+        tell: Callable[[Event], None],
+        commit: Callable[[Event], Awaitable[None]],
+    ) -> None:
+        self._context = context
+        self._tell = tell
+        self._commit = commit
+        self.settings = settings
+        self.policy = policy
+        self.workers = WorkerPool(context)
+        self.commands = PendingCommands(tell)
+
+    def is_urgent(self, decision: Decision) -> bool:
+        """Tell whether a decision is performed although the disk fails: it depends on no record.
+
+        A run whose start waits for the disk cannot be stopped before.
+        """
+        if isinstance(decision, do.StopWorker):
+            return self.workers.works_on(decision.run_id)
+        return isinstance(decision, do.Poll | do.Refresh)
+
+    def perform(self, item: Decision | trio.Event, nurseries: Nurseries) -> None:
+        """Perform a decision, or tell whoever waits that all before it is performed."""
+        match item:
+            case trio.Event():
+                item.set()
+            case _ if isinstance(item, Record):
+                self._note_record(item)
+            case _ if isinstance(item, Note):
+                self._context.publish(fact_of_note(item))
+            case _:
+                self._begin(item, nurseries)
+
+    def _note_record(self, record: Record) -> None:
+        if isinstance(record, rec.RecordExit):
+            self.workers.finished(record)
+        elif (fact := fact_of_record(record)) is not None:
+            self._context.publish(fact)
+
+    def _begin(self, decision: do.Effect, nurseries: Nurseries) -> None:
+        context, start_soon = self._context, nurseries.effects.start_soon
+        match decision:
+            case do.Poll():
+                states = self.settings.tracker.active_states
+                start_soon(effects.poll, context, states, self._tell)
+            case do.Refresh():
+                start_soon(effects.refresh, context, decision, self._tell)
+            case do.Transition():
+                start_soon(effects.hand_off, context, decision, self._tell)
+            case do.CleanWorkspace():
+                start_soon(effects.clean, context, decision, self._tell)
+            case do.PostComment(issue, lifecycle, report):
+                body = effects.comment_on_end(report)
+                start_soon(effects.comment, context, issue, lifecycle, body)
+            case do.StartWorker():
+                self._start(decision, nurseries)
+            case do.StopWorker():
+                self.workers.stop(decision)
+            case do.AnswerCommand():
+                self.commands.answer(decision)
+            case _:
+                assert_never(decision)
+
+    def _start(self, start: do.StartWorker, nurseries: Nurseries) -> None:
+        settings = self.settings
+        if settings.tracker.comments.on_dispatch:
+            body = effects.comment_on_dispatch(start.streak.failures, start.host)
+            nurseries.effects.start_soon(
+                effects.comment, self._context, start.issue, "dispatch", body
+            )
+        reports = Reports(
+            tell=self._tell,
+            commit=self._commit,
+            publish=self._context.publish,
+            is_active=lambda issue: self.policy.is_active(issue),
+        )
+        self.workers.start(start, settings, reports, nurseries.workers)
