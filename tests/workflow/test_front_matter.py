@@ -7,10 +7,11 @@ import time
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.documents import Node, Place
+from sortie.documents import Node, Place, yaml_reader
 from sortie.documents.scalars import resolve_scalar
 from sortie.workflow.front_matter import split_workflow
 
@@ -238,3 +239,33 @@ def test_what_is_not_understood_is_told_in_plain_words(name: str) -> None:
     line, column, message = expected.split(":", 2)
 
     assert refused(text) == [f"W:{int(line) + 1}:{column}: invalid YAML:{message}"]
+
+
+def test_without_libyaml_the_same_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyYAML's own parser finds the same values, places and mistakes as libyaml."""
+    texts = [text for text, _ in REFUSED.values()] + [text for text, _ in PLAIN_WORDS.values()]
+    texts += ["a: {b: , c: [1, x]}\nd:\ne: |\n  f\n", "a: &x [1]\nb: *x", "a: b\u2028c"]
+    with_it = [split_workflow(f"---\n{text}\n---\n", "W") for text in texts]
+
+    monkeypatch.setattr(yaml_reader, "_FAST_PARSER", yaml.SafeLoader)
+
+    for text, before in zip(texts, with_it, strict=True):
+        parts = split_workflow(f"---\n{text}\n---\n", "W")
+        assert parts.problems == before.problems
+        assert _outline(parts.document) == _outline(before.document)
+
+
+def _outline(node: Node | None) -> object:
+    if node is None:
+        return None
+    inner = [_outline(child) for child in node.children()]
+    return (inner, None if inner else node.value, placed(node))
+
+
+def test_what_is_wrong_above_a_mistake_in_the_syntax_is_told_too() -> None:
+    """The mistake that ends reading hides none that was found before it."""
+    assert refused("a: 1\na: 2\nb: !!str c\nd: [") == [
+        "W:3:1: a: stands twice; first on line 2",
+        "W:4:4: b: tags such as tag:yaml.org,2002:str are not accepted; write a plain value",
+        "W:6:1: invalid YAML: a value is missing here",
+    ]
