@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from uuid import uuid4
 
 import trio
@@ -32,6 +31,7 @@ from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
+from sortie.daemon.wall_time import utc_now
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import LOCAL, SortieError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -117,7 +117,7 @@ class Daemon:
         self._root_lock = root_lock
         self._token = token
         self._registry = CollectorRegistry()
-        self._live_runs = LiveRuns(_now)
+        self._live_runs = LiveRuns(utc_now)
         self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._live_runs]
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
@@ -154,7 +154,7 @@ class Daemon:
                 if memory is not None and not shutdown.asked:
                     totals = RunTotals(await self._store.totals())
                     claimed = [claim.issue for claim in memory.claims]
-                    failures = LastFailures(_now, await recorded_failures(self._store, claimed))
+                    failures = LastFailures(utc_now, await recorded_failures(self._store, claimed))
                     self._sinks += [totals, failures]
                     orchestrator = self._make_orchestrator(memory, contexts)
                     shutdown.orchestrator = orchestrator
@@ -241,14 +241,13 @@ class Daemon:
         await orchestrator.run()
 
     async def _announce(self, contexts: RunContexts) -> None:
-        settings = self._workflow.settings
         self._publish(
             facts.DaemonStarted(
                 version=__version__,
                 python_version=platform.python_version(),
                 workflow=str(self._workflow.path),
-                agent=settings.agent.kind,
-                tracker=settings.tracker.kind,
+                agent=self._workflow.settings.agent.kind,
+                tracker=self._workflow.settings.tracker.kind,
             )
         )
         program = await simulator_of(contexts.local)
@@ -299,7 +298,3 @@ class Daemon:
             wall=time.time,
         )
         return Orchestrator(scheduler, settings, context, self._on_crash)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.tracker_status import TrackerStatus
-from sortie.daemon.views import wall_time
+from sortie.daemon.wall_time import wall_time
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
@@ -44,7 +44,7 @@ def controls_of(
         found = orchestrator.explain_issue(name)
         if isinstance(found, str):
             return unknown(name, found)
-        return _view(found, orchestrator.snapshot().now, failures.of(found.issue))
+        return _view(found, failures.of(found.issue))
 
     return Controls(
         refresh=lambda: run(lambda ask: ev.RefreshRequested(ask), 202),
@@ -64,7 +64,7 @@ def _pending(store_error: str | None) -> str:
     )
 
 
-def _view(found: Explanation, now: float, failure: FailureView | None) -> ExplanationView:
+def _view(found: Explanation, failure: FailureView | None) -> ExplanationView:
     return ExplanationView(
         issue_id=found.issue.id,
         issue_identifier=found.issue.identifier,
@@ -72,12 +72,12 @@ def _view(found: Explanation, now: float, failure: FailureView | None) -> Explan
         state=found.issue.state,
         standing=found.standing.value,
         detail=found.detail,
-        since=None if found.since is None else wall_time(found.since, now),
+        since=None if found.since is None else wall_time(found.since),
         run_id=found.run_id,
         turn=found.turn,
         attempt=found.attempt,
         gates=tuple(GateView(gate=v.gate, reason=v.reason) for v in found.gates),
-        next_run_at=None if found.next_at is None else wall_time(found.next_at, now),
+        next_run_at=None if found.next_at is None else wall_time(found.next_at),
         next_step=found.next_step,
         ways_out=found.ways_out,
         last_failure=failure,

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from difflib import get_close_matches
-
-import trio
 
 from sortie.config import TrackerSettings
 from sortie.daemon.tracker import states_of
+from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.web import TrackerView, UnnamedStateView
@@ -36,7 +33,7 @@ class TrackerStatus:
         overview, named = self.tracker.overview(), states_of(self.settings()).named
         rest = self.tracker.rest
         return TrackerView(
-            rests_until=None if rest is None else _time_of_day(rest.until),
+            rests_until=None if rest is None else wall_time(rest.until),
             rests_because=None if rest is None else rest.error,
             unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
             unnamed_states=_unnamed_states(overview.issues, named)[:SHOWN],
@@ -47,7 +44,7 @@ class TrackerStatus:
         rest = self.tracker.rest
         if rest is None:
             return None
-        return f"the tracker is left alone until {_time_of_day(rest.until):%H:%M:%SZ}: {rest.error}"
+        return f"the tracker is left alone until {wall_time(rest.until):%H:%M:%SZ}: {rest.error}"
 
     def unreadable_count(self) -> int:
         """Return how many issues cannot be read."""
@@ -84,11 +81,6 @@ def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:
     hint = f"; did you mean {near[0]}?" if near else ""
     active = ", ".join(settings.active_states)
     return f"{where}, which no setting names{hint} (active states are {active})"
-
-
-def _time_of_day(at: float) -> datetime:
-    """Turn a time of trio's into the time of day."""
-    return datetime.fromtimestamp(time.time() + at - trio.current_time(), UTC)
 
 
 def _unnamed_states(

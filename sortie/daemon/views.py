@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Literal
 
 import trio
@@ -13,6 +11,7 @@ import trio
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
+from sortie.daemon.wall_time import utc_now, wall_time
 from sortie.model import LOCAL, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
@@ -56,12 +55,12 @@ class DaemonView:
         snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
         backlog, failure = self.orchestrator.backlog(snapshot, SHOWN), self.failures.of
         running = tuple(
-            _running(c, details.get(c.run_id), snapshot, failure(c.issue)) for c in snapshot.worked
+            _running(c, details.get(c.run_id), failure(c.issue)) for c in snapshot.worked
         )
-        waiting = tuple(_waiting(c, snapshot, failure(c.issue)) for c in snapshot.waiting)
-        held = tuple(_held(c, snapshot, failure(c.issue)) for c in snapshot.held)
+        waiting = tuple(_waiting(c, failure(c.issue)) for c in snapshot.waiting)
+        held = tuple(_held(c, failure(c.issue)) for c in snapshot.held)
         return StateView(
-            generated_at=datetime.now(UTC),
+            generated_at=utc_now(),
             status=snapshot.status,
             workflow=self.workflow(),
             counts=Counts(
@@ -149,20 +148,9 @@ def _closed_tracker(snapshot: Snapshot) -> str | None:
     return next(refusals, None)
 
 
-def wall_time(at: float, now: float) -> datetime:
-    """Turn a monotonic reading into a time of day; ``now`` is what the clock reads now."""
-    return datetime.fromtimestamp(time.time() - (now - at), UTC)
-
-
-def _wall(at: float, snapshot: Snapshot) -> datetime:
-    return wall_time(at, snapshot.now)
-
-
-def _running(
-    claim: Worked, details: RunDetails | None, snapshot: Snapshot, failure: FailureView | None
-) -> RunningView:
+def _running(claim: Worked, details: RunDetails | None, failure: FailureView | None) -> RunningView:
     issue = claim.issue
-    began = _wall(claim.since, snapshot)
+    began = wall_time(claim.since)
     return RunningView(
         issue_id=issue.id,
         issue_identifier=issue.identifier,
@@ -187,27 +175,25 @@ def _running(
     )
 
 
-def _waiting(
-    claim: Waiting | HandingOff, snapshot: Snapshot, failure: FailureView | None
-) -> WaitingView:
+def _waiting(claim: Waiting | HandingOff, failure: FailureView | None) -> WaitingView:
     return WaitingView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
         kind=_kind(claim),
         attempt=claim.tries if isinstance(claim, HandingOff) else claim.streak.failures,
-        due_at=_wall(claim.due_at, snapshot),
+        due_at=wall_time(claim.due_at),
         reason=_reason(claim),
         last_failure=failure,
     )
 
 
-def _held(claim: Held, snapshot: Snapshot, failure: FailureView | None) -> HeldView:
+def _held(claim: Held, failure: FailureView | None) -> HeldView:
     return HeldView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
         reason=claim.reason.value,
         detail=claim.detail,
-        since=_wall(claim.since, snapshot),
+        since=wall_time(claim.since),
         last_failure=failure,
     )
 
@@ -233,8 +219,8 @@ def _host(host: str, snapshot: Snapshot) -> HostView:
         up=trouble is None,
         used=snapshot.by_host.get(host, 0),
         slots=most,
-        since=None if trouble is None else _wall(trouble.since, snapshot),
-        rests_until=None if trouble is None else _wall(trouble.until, snapshot),
+        since=None if trouble is None else wall_time(trouble.since),
+        rests_until=None if trouble is None else wall_time(trouble.until),
         reason=None if trouble is None else trouble.message,
     )
 
