@@ -40,7 +40,7 @@ T = TypeVar("T", bound=VisibleProcess)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found(Generic[T]):
+class ProcessListing(Generic[T]):
     """Who is to be ended, by pid. ``undecided``: there is a process of which this is not known
     yet; it is waited for and not signalled."""
 
@@ -56,7 +56,7 @@ class Processes(Protocol[T]):
         """Whether a shortage kept somebody from being signalled the last time."""
         ...
 
-    async def list(self, *, newcomers: bool) -> Found[T]:
+    async def list(self, *, newcomers: bool) -> ProcessListing[T]:
         """Return who is alive and can be signalled, but for those that were given up.
 
         Without ``newcomers``, which may cost less, only those found before and what descends from
@@ -128,7 +128,7 @@ class Reaper(Generic[T]):
                     return not (await self._processes.list(newcomers=True)).undecided
         return not bound.cancelled_caught
 
-    async def _wait(self, found: Found[T], deadline: float) -> Found[T]:
+    async def _wait(self, found: ProcessListing[T], deadline: float) -> ProcessListing[T]:
         """Wait until all are gone, the grace time is over, or there is no time for grace."""
         pause = _FIRST_PAUSE
         leader_lives = self._leader in found.alive
@@ -146,7 +146,7 @@ class Reaper(Generic[T]):
                 await self._terminate(found)
         return found
 
-    async def _kill(self, found: Found[T]) -> None:
+    async def _kill(self, found: ProcessListing[T]) -> None:
         bound = HURRIED_KILL_BOUND if self._hurry.is_set() else KILL_BOUND
         deadline = trio.current_time() + bound
         pause = _FIRST_PAUSE
@@ -162,7 +162,7 @@ class Reaper(Generic[T]):
             pause = min(pause * 2, _LONGEST_PAUSE)
             found = await self._processes.list(newcomers=False)
 
-    async def _terminate(self, found: Found[T]) -> None:
+    async def _terminate(self, found: ProcessListing[T]) -> None:
         fresh = [one for one in found.alive.values() if one.handle not in self.ended]
         await self._signal(fresh, Signals.SIGTERM)
         # A stopped process takes the polite signal only when it is continued.

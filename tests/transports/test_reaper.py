@@ -12,7 +12,13 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import ProcessIdentity
-from sortie.transports.reaper import HURRIED_KILL_BOUND, KILL_BOUND, SWEEP_BOUND, Found, Reaper
+from sortie.transports.reaper import (
+    HURRIED_KILL_BOUND,
+    KILL_BOUND,
+    SWEEP_BOUND,
+    ProcessListing,
+    Reaper,
+)
 
 TERM, KILL, CONT = Signals.SIGTERM, Signals.SIGKILL, Signals.SIGCONT
 
@@ -49,14 +55,16 @@ class MadeProcesses:
     given_up: set[int] = field(default_factory=set)
     looks: list[bool] = field(default_factory=list)
 
-    async def list(self, *, newcomers: bool) -> Found[Made]:
+    async def list(self, *, newcomers: bool) -> ProcessListing[Made]:
         await trio.lowlevel.checkpoint()
         self.looks.append(newcomers)
         for one in list(self.all):
             if one.gone_at <= trio.current_time():
                 self.all.remove(one)
                 self.all += one.leaves
-        return Found(alive={one.pid: one for one in self.all if one.pid not in self.given_up})
+        return ProcessListing(
+            alive={one.pid: one for one in self.all if one.pid not in self.given_up}
+        )
 
     async def signal(self, processes: Sequence[Made], number: Signals) -> Sequence[Made]:
         await trio.lowlevel.checkpoint()
@@ -168,7 +176,7 @@ async def test_ending_all_goes_on_until_nobody_new_is_found(autojump_clock: Mock
     """The grace time is that of the first who was found."""
 
     class Late(MadeProcesses):
-        async def list(self, *, newcomers: bool) -> Found[Made]:
+        async def list(self, *, newcomers: bool) -> ProcessListing[Made]:
             if newcomers and sum(self.looks) == 1:
                 self.all.append(Made(2, after_term=math.inf))
             return await super().list(newcomers=newcomers)
@@ -187,7 +195,7 @@ async def test_newcomers_without_end_are_left_in_bounded_time(autojump_clock: Mo
     """Somebody new is there at each look, and none of them stays."""
 
     class Supply(MadeProcesses):
-        async def list(self, *, newcomers: bool) -> Found[Made]:
+        async def list(self, *, newcomers: bool) -> ProcessListing[Made]:
             self.all = [Made(len(self.looks) + 1)] if newcomers else []
             return await super().list(newcomers=newcomers)
 
@@ -203,7 +211,7 @@ async def test_a_look_that_hangs_is_broken_off(autojump_clock: MockClock) -> Non
     """Then nobody knows who is left."""
 
     class Silent(MadeProcesses):
-        async def list(self, *, newcomers: bool) -> Found[Made]:
+        async def list(self, *, newcomers: bool) -> ProcessListing[Made]:
             await trio.sleep_forever()
             raise AssertionError
 

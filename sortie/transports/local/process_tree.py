@@ -21,7 +21,7 @@ import psutil
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
 from sortie.transports.local.spawn import RootProcess
 from sortie.transports.ownership import ancestry
-from sortie.transports.reaper import Found
+from sortie.transports.reaper import ProcessListing
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ class ProcessTrees:
         """Return the pids of all roots."""
         return frozenset(t.root.pid for t in self._trees if t.root is not None)
 
-    def members(self, tree: ProcessTree, table: ProcessTable) -> Found[ProcessInfo]:
+    def members(self, tree: ProcessTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who of a tree is alive, and remember them.
 
         Undecided where an adopted process may turn out to be the root that another command starts.
@@ -81,7 +81,7 @@ class ProcessTrees:
             seeds.extend(self._cookie_holders(tree, table))
         alive = {p: s for p, s in table.tree(seeds).items() if self._within_reach(s)}
         tree.known = frozenset(seen.handle for seen in alive.values())
-        return Found(alive=alive, undecided=undecided)
+        return ProcessListing(alive=alive, undecided=undecided)
 
     def _within_reach(self, seen: ProcessInfo) -> bool:
         return not seen.dead and seen.handle not in self.given_up

@@ -22,9 +22,9 @@ from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.spawn import RootProcess
 from sortie.transports.ownership import ProcessOwnership
-from sortie.transports.reaper import Found
+from sortie.transports.reaper import ProcessListing
 
-Find = Callable[[ProcessTable], Found[ProcessInfo]]
+Find = Callable[[ProcessTable], ProcessListing[ProcessInfo]]
 """Points out who is to be ended."""
 
 _UNNAMED = RunId("")
@@ -50,11 +50,11 @@ class LocalProcesses:
         self._given_up = given_up
         self._root = root
 
-    async def list(self, *, newcomers: bool) -> Found[ProcessInfo]:
+    async def list(self, *, newcomers: bool) -> ProcessListing[ProcessInfo]:
         """Return who is alive and was not given up."""
         found = self._find(await self._observer.look(complete=newcomers))
         alive = {p: one for p, one in found.alive.items() if one.handle not in self._given_up}
-        return Found(alive=alive, undecided=found.undecided)
+        return ProcessListing(alive=alive, undecided=found.undecided)
 
     async def signal(
         self, processes: Sequence[ProcessInfo], number: Signals
@@ -115,11 +115,11 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
         """Return the runs that these processes belong to, as far as they can be named."""
         return super().runs_of(seen) - {_UNNAMED}
 
-    def find(self, table: ProcessTable) -> Found[ProcessInfo]:
+    def find(self, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who is alive of these runs, and remember them."""
         self._our_own = table.tree([os.getpid()]).keys()
         self.recognise(table.by_pid, os.getpid(), newcomers=table.complete)
-        return Found(alive=self.staying)
+        return ProcessListing(alive=self.staying)
 
     def _runs_by_evidence(self, seen: ProcessInfo) -> AbstractSet[RunId]:
         runs = super()._runs_by_evidence(seen)

@@ -21,7 +21,7 @@ from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.process_tree import ProcessTrees
 from sortie.transports.local.reaper import LocalProcesses
 from sortie.transports.ownership import ancestry
-from sortie.transports.reaper import SWEEP_BOUND, Found, Reaper
+from sortie.transports.reaper import SWEEP_BOUND, ProcessListing, Reaper
 
 PATIENCE = 2.0
 """Seconds in which strangers may leave: what a person's prompt or editor starts is soon over."""
@@ -44,14 +44,14 @@ class Occupants:
         self._known: set[psutil.Process] = set()
         self.given_up: set[psutil.Process] = set()
 
-    def find(self, table: ProcessTable) -> Found[ProcessInfo]:
+    def find(self, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who is alive of those to be ended, and remember them."""
         if table.complete:
             self._tell_apart(table)
         known = [seen.pid for seen in table.by_pid.values() if seen.handle in self._known]
         alive = {p: s for p, s in table.tree(known).items() if not s.dead}
         self._known = {seen.handle for seen in alive.values()}
-        return Found(alive=alive)
+        return ProcessListing(alive=alive)
 
     def _tell_apart(self, table: ProcessTable) -> None:
         own, spared = table.tree([os.getpid()]), ancestry(table.by_pid, os.getpid())

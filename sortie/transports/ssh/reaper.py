@@ -14,7 +14,7 @@ import trio
 
 from sortie.model import ProcessIdentity, RunId
 from sortie.transports.ownership import ProcessOwnership
-from sortie.transports.reaper import Found, Reaper
+from sortie.transports.reaper import ProcessListing, Reaper
 from sortie.transports.reaper import sweep as sweep_processes
 from sortie.transports.ssh.process_table import Handle, RemoteProcess, RemoteProcessTable
 
@@ -42,14 +42,14 @@ class RemoteRunProcesses(ProcessOwnership[RemoteProcess]):
         self._table = table
         self._given_up: set[Handle] = set()
 
-    async def list(self, *, newcomers: bool) -> Found[RemoteProcess]:
+    async def list(self, *, newcomers: bool) -> ProcessListing[RemoteProcess]:
         """Return who is alive; undecided where such were met that stand in no list."""
         for _ in range(_LOOKS):
             self.recognise(await self._table.read(), self._table.me)
             alive = {p: one for p, one in self.staying.items() if one.handle not in self._given_up}
             if alive:
-                return Found(alive=alive)
-        return Found(undecided=newcomers and await self._kill_youngest())
+                return ProcessListing(alive=alive)
+        return ProcessListing(undecided=newcomers and await self._kill_youngest())
 
     async def signal(
         self, processes: Sequence[RemoteProcess], number: Signals

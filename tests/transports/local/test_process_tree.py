@@ -15,7 +15,7 @@ from sortie.model import ProcessIdentity
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.local.spawn import RootProcess
-from sortie.transports.reaper import Found
+from sortie.transports.reaper import ProcessListing
 
 ME = os.getpid()
 
@@ -78,7 +78,7 @@ async def test_what_may_be_a_root_that_starts_is_left_undecided(
         may_be_a_root = trees.members(ours, table_of(adopted(orphan)))
         follower = trees.members(ours, table_of(adopted(orphan, sid=1)))
 
-    assert may_be_a_root == Found(undecided=True)
+    assert may_be_a_root == ProcessListing(undecided=True)
     assert list(follower.alive) == [orphan.pid]
 
 
@@ -100,7 +100,7 @@ async def test_what_nobody_else_can_own_falls_to_who_ends(
             both_ending = trees.members(ending, nameless)
 
     assert list(alone.alive) == [orphan.pid]
-    assert together == Found()
+    assert together == ProcessListing()
     assert list(both_ending.alive) == [orphan.pid]
 
 
@@ -117,7 +117,7 @@ async def test_what_began_before_the_root_is_not_its_own(
         same_tick = trees.members(ending, table_of(adopted(orphan, started_at=began)))
         before = trees.members(ending, table_of(adopted(orphan, started_at=began - 0.01)))
 
-    assert same_tick == Found()
+    assert same_tick == ProcessListing()
     assert list(before.alive) == [orphan.pid]
 
 
@@ -173,7 +173,7 @@ async def test_what_was_given_up_is_nobodys(root: RootProcess, orphan: psutil.Pr
     trees.given_up.add(seen.handle)
 
     with trees.registered(family):
-        assert trees.members(family, table_of(seen)) == Found()
+        assert trees.members(family, table_of(seen)) == ProcessListing()
 
 
 async def test_a_search_spares_the_tree_of_a_command_that_goes_on(

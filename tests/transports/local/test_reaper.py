@@ -22,7 +22,7 @@ from sortie.transports.local.process_table import ProcessInfo, ProcessTable, rea
 from sortie.transports.local.reaper import Find, LocalProcesses, send
 from sortie.transports.local.spawn import RootProcess
 from sortie.transports.ownership import ancestry
-from sortie.transports.reaper import KILL_BOUND, Found, Reaper
+from sortie.transports.reaper import KILL_BOUND, ProcessListing, Reaper
 
 EMPTY = ProcessTable(by_pid={}, children={}, complete=False)
 
@@ -73,7 +73,7 @@ async def test_what_does_not_die_is_told_and_given_up(
     """A process that SIGKILL does not end costs the grace time and the bound, once."""
     immortal = seen(gone())
     given_up: set[psutil.Process] = set()
-    reaper = reaper_of(lambda _: Found(alive={immortal.pid: immortal}), given_up)
+    reaper = reaper_of(lambda _: ProcessListing(alive={immortal.pid: immortal}), given_up)
 
     found = [await reaper.end(), await reaper.end()]
 
@@ -98,7 +98,9 @@ async def test_who_cannot_be_signalled_for_a_shortage_is_not_given_up(
         return signum == signal.SIGKILL
 
     monkeypatch.setattr(reaper_module, "send", scarce)
-    reaper = reaper_of(lambda _: Found() if killed else Found(alive={survivor.pid: survivor}))
+    reaper = reaper_of(
+        lambda _: ProcessListing() if killed else ProcessListing(alive={survivor.pid: survivor})
+    )
 
     await reaper.end()
 
@@ -125,7 +127,9 @@ async def test_elders_are_asked_to_end_first(
         return True
 
     monkeypatch.setattr(reaper_module, "send", tell)
-    reaper = reaper_of(lambda _: Found() if told else Found(alive=dict(sorted(family.items()))))
+    reaper = reaper_of(
+        lambda _: ProcessListing() if told else ProcessListing(alive=dict(sorted(family.items())))
+    )
 
     await reaper.end()
 
@@ -136,7 +140,7 @@ async def test_the_undecided_are_waited_for_and_not_killed(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """While somebody may still turn out to belong here, the end waits, up to the grace time."""
-    reaper = reaper_of(lambda _: Found(undecided=True))
+    reaper = reaper_of(lambda _: ProcessListing(undecided=True))
 
     await reaper.end()
 
@@ -167,7 +171,9 @@ async def test_no_group_is_signalled_that_is_not_a_roots(
     root = RootProcess.__new__(RootProcess)
     root.pid, root.pinned = number, True
     one = replace(seen(gone()), pid=number)
-    processes = LocalProcesses(cast(Observer, FakeObserver()), lambda _: Found(), set(), root)
+    processes = LocalProcesses(
+        cast(Observer, FakeObserver()), lambda _: ProcessListing(), set(), root
+    )
 
     for signum in (signal.SIGTERM, signal.SIGKILL):
         await processes.signal([one], signum)
