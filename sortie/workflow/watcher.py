@@ -1,4 +1,4 @@
-"""HostHealth a WORKFLOW.md, however it is replaced.
+"""Watch a WORKFLOW.md, however it is replaced.
 
 Its directory is watched, because editors replace files instead of writing to them. What the system
 reports is a hint to look again; a look every second sees what it does not report, such as a change
