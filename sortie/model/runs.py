@@ -124,11 +124,12 @@ class KnownWorkspace:
 class AgentSession:
     """A session that an issue's last run had, by the id that its agent gave it.
 
-    Its agent can go on with it on that host only.
+    Its agent can go on with it on that host and in that directory, ``workspace``, only.
     """
 
     host: str
     agent: str
+    workspace: str
     session_id: str
 
 

@@ -72,7 +72,7 @@ class WorkerPool:
             issue=start.issue,
             attempt=start.streak.failures,
             fetched_at=start.fetched_at,
-            resume_session_id=start.resume_session_id,
+            resume=start.resume,
         )
         report = await work(job, self._context.run_context_for(start.host), reports, scopes)
         del self._scopes[run_id]

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sortie.model import Issue, IssueId, KnownWorkspace, RunId, RunReport, StopReason, Streak
+from sortie.model import (
+    AgentSession,
+    Issue,
+    IssueId,
+    KnownWorkspace,
+    RunId,
+    RunReport,
+    StopReason,
+    Streak,
+)
 from sortie.scheduler.records import Record
 
 
@@ -30,8 +39,8 @@ class Refresh:
 class StartWorker:
     """Start a worker; answer, sooner or later, with exactly one WorkerExited.
 
-    ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume_session_id`` is
-    the session that the issue's last run had with the same agent on the same host.
+    ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
+    that the issue's last run had with the same agent on the same host.
     """
 
     run_id: RunId
@@ -39,7 +48,7 @@ class StartWorker:
     streak: Streak
     host: str
     fetched_at: float
-    resume_session_id: str | None = None
+    resume: AgentSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

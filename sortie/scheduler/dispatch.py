@@ -196,20 +196,19 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
             streak=streak,
             host=host,
             fetched_at=now,
-            resume_session_id=_resumable(state, issue, host),
+            resume=_resumable(state, issue, host),
         )
     )
 
 
-def _resumable(state: SchedulerState, issue: Issue, host: str) -> str | None:
-    """Return the session that a run of the issue can go on with."""
-    match state.agent_sessions.get(issue.id):
-        case AgentSession(host=there, agent=agent, session_id=session_id) if (
-            there == host and agent == state.policy.agent
-        ):
-            return session_id
-        case _:
-            return None
+def _resumable(state: SchedulerState, issue: Issue, host: str) -> AgentSession | None:
+    """Return the session that a run of the issue can go on with, if its directory is still the
+    issue's."""
+    session = state.agent_sessions.get(issue.id)
+    if session is None or (session.host, session.agent) != (host, state.policy.agent):
+        return None
+    known = {(workspace.host, workspace.path) for workspace in state.workspaces.of(issue.id)}
+    return session if (host, session.workspace) in known else None
 
 
 def put_back(state: SchedulerState, issue_id: IssueId) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import AgentSession, Issue
+from sortie.model import AgentSession, Issue, KnownWorkspace
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
@@ -26,6 +26,8 @@ def progressed(
         case ev.IssueMoved(_, issue, by_us):
             _moved(state, claim, issue, by_us=by_us)
         case ev.WorkspaceMade(run_id, workspace, new):
+            if new:
+                _forget_session(state, workspace)
             state.workspaces.keep(workspace, new=new)
             state.out.append(rec.RecordWorkspace(run_id=run_id, workspace=workspace))
         case ev.TurnStarted(_, turn):
@@ -34,9 +36,26 @@ def progressed(
             host_reached(state, claim.host, launched=True)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
         case ev.SessionKnown(run_id, agent, session_id):
-            session = AgentSession(host=claim.host, agent=agent, session_id=session_id)
-            state.agent_sessions[claim.issue.id] = session
+            _keep_session(state, claim, agent, session_id)
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
+
+
+def _keep_session(state: SchedulerState, claim: Worked, agent: str, session_id: str) -> None:
+    """Remember a session with the directory that the run was given last on its host."""
+    issue_id = claim.issue.id
+    paths = [known.path for known in state.workspaces.of(issue_id) if known.host == claim.host]
+    if paths:
+        state.agent_sessions[issue_id] = AgentSession(
+            host=claim.host, agent=agent, workspace=paths[-1], session_id=session_id
+        )
+
+
+def _forget_session(state: SchedulerState, made: KnownWorkspace) -> None:
+    """Forget a session of a directory that was lost and has been made anew."""
+    session = state.agent_sessions.get(made.issue_id)
+    if session is not None and (session.host, session.workspace) == (made.host, made.path):
+        del state.agent_sessions[made.issue_id]
+        state.out.append(rec.ForgetWorkspace(host=made.host, path=made.path))
 
 
 def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -> None:

@@ -48,7 +48,7 @@ class RecordWorkspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetWorkspace:
-    """A workspace was removed, or another issue has it now."""
+    """A workspace was removed, or lost and made anew; no session of its agent's can go on in it."""
 
     host: str
     path: str

@@ -29,7 +29,7 @@ class WorkspaceIndex:
         return iter(self._of)
 
     def of(self, issue_id: IssueId) -> tuple[KnownWorkspace, ...]:
-        """Return an issue's directories."""
+        """Return an issue's directories; the one that it was given last comes last."""
         return tuple(self._of.get(issue_id, {}).values())
 
     def all_blank(self, issue_id: IssueId, host: str) -> bool:

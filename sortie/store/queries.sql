@@ -69,6 +69,13 @@ VALUES (:host, :path, :issue_id, :identifier)
 ON CONFLICT (host, path) DO UPDATE
 SET issue_id = excluded.issue_id, identifier = excluded.identifier;
 
+-- A session lived in its directory, and does not in another of the same name.
+-- name: forget_sessions
+UPDATE runs SET session_id = NULL
+WHERE session_id IS NOT NULL AND host = :host AND workspace = :path AND issue_id IN (
+  SELECT issue_id FROM workspaces WHERE host = :host AND path = :path
+);
+
 -- name: delete_workspace
 DELETE FROM workspaces WHERE host = :host AND path = :path;
 
@@ -129,11 +136,11 @@ SELECT issue, reason, detail, since, settled, handoff_state FROM holds ORDER BY 
 SELECT issue_id, sessions FROM sessions;
 
 -- name: agent_sessions
-SELECT issue_id, host, agent, session_id FROM runs
+SELECT issue_id, host, agent, workspace, session_id FROM runs
 WHERE seq IN (
-  SELECT max(seq) FROM runs
-  WHERE session_id IS NOT NULL AND issue_id IN (SELECT issue_id FROM workspaces)
-  GROUP BY issue_id
+  SELECT max(runs.seq) FROM workspaces JOIN runs ON runs.issue_id = workspaces.issue_id
+    AND runs.host = workspaces.host AND runs.workspace = workspaces.path
+  WHERE runs.session_id IS NOT NULL GROUP BY runs.issue_id
 )
 ORDER BY issue_id;
 

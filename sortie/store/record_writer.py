@@ -69,6 +69,7 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 path=known.path,
             )
         case ForgetWorkspace(host=host, path=path):
+            database.change("forget_sessions", host=host, path=path)
             database.change("delete_workspace", host=host, path=path)
         case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)

@@ -111,7 +111,12 @@ def stored_crash(row: Row) -> StoredCrash:
 
 def agent_session(row: Row) -> AgentSession:
     """Read a row of agent_sessions."""
-    return AgentSession(host=row["host"], agent=row["agent"], session_id=row["session_id"])
+    return AgentSession(
+        host=row["host"],
+        agent=row["agent"],
+        workspace=row["workspace"],
+        session_id=row["session_id"],
+    )
 
 
 def known_workspace(row: Row) -> KnownWorkspace:

@@ -10,7 +10,7 @@ import trio
 
 from sortie.agents import Agent
 from sortie.config import Settings
-from sortie.model import Issue, RunId
+from sortie.model import AgentSession, Issue, RunId
 from sortie.scheduler import Event
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
@@ -22,13 +22,13 @@ from sortie.workspaces import Secrets, Workspaces
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
     """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
-    ``resume_session_id`` is the session of the issue's last run, where its agent can resume."""
+    ``resume`` is the session of the issue's last run there."""
 
     run_id: RunId
     issue: Issue
     attempt: int
     fetched_at: float
-    resume_session_id: str | None = None
+    resume: AgentSession | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

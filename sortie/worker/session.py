@@ -122,11 +122,16 @@ class SessionLifetime:
             env=env,
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
-            resume_session_id=None if workspace.created else self._resumable(),
+            resume_session_id=self._resumable(workspace),
         )
 
-    def _resumable(self) -> str | None:
-        return self.job.resume_session_id if self.bench.resumes else None
+    def _resumable(self, workspace: Workspace) -> str | None:
+        """Return the session to go on with, if it was this agent's, in this very directory."""
+        session = self.job.resume
+        if session is None or workspace.created or not self.bench.resumes:
+            return None
+        here = (self.bench.settings.agent.kind, workspace.path)
+        return session.session_id if (session.agent, session.workspace) == here else None
 
     def _tell_of(self, session: Session) -> None:
         run_id, agent = self.job.run_id, self.bench.settings.agent.kind

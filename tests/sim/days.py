@@ -67,6 +67,7 @@ def some_policy(dice: Random) -> Policy:
         max_concurrent_agents=dice.randint(1, 4),
         max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
         max_retry_backoff=dice.choice([60.0, 300.0]),
+        agent=dice.choice(["kiro", "kiro", "another"]),
         hosts=dice.choice([(LOCAL,), (LOCAL,), ("east", "west"), ("east", "west", "north")]),
         max_per_host=dice.choice([None, None, 1, 2]),
     )
@@ -166,7 +167,7 @@ class Day:
             return
         worker = self.world.workers[run_id]
         if not worker.prepared and self.dice.random() < 0.3:
-            self.world.prepare(run_id)
+            self.world.prepare(run_id, lost=self.dice.random() < 0.2)
         elif worker.turns and self.dice.random() < 0.6:
             self.dice.choice([self.world.reread, self.world.reread, self.world.launch])(run_id)
         else:

@@ -20,9 +20,9 @@ HOST = (
     r"(local|east|west|north) (has \d of \d runs|rests after trouble"
     r"|is being tried again after trouble)"
 )
-ONE_HOST = rf"no host is free \({HOST}, and its workspace is there\)"
+ITS_HOSTS = rf"no host is free \({HOST}(, {HOST})*, and its workspace is there\)"
 TROUBLED_HOST = (
-    rf"no host is free \({HOST}, and its workspace is there"
+    rf"no host is free \({HOST}(, {HOST})*, and its workspace is there"
     r"; after 10 minutes of trouble it goes elsewhere\)"
 )
 ROOM = (
@@ -34,7 +34,7 @@ ROOM = (
     SLOT,
     f"{SLOT} for state {STATE}",
     rf"no host is free \({HOST}(, {HOST})*\)",
-    ONE_HOST,
+    ITS_HOSTS,
     TROUBLED_HOST,
 )
 INACTIVE_GRACE = r"; its turn has 30 s to end"

@@ -69,6 +69,7 @@ class Worker:
 
     start: do.StartWorker
     issue: Issue
+    agent: str
     turns: int = 0
     left_at: float | None = None
     stopping: StopReason | None = None
@@ -111,7 +112,8 @@ class World:
     draining: bool = False
     lives: int = 0
     reached: Counter[object] = field(default_factory=Counter)
-    sessions: dict[str, tuple[IssueId, str]] = field(default_factory=dict)
+    sessions: dict[str, tuple[IssueId, str, str, str, int]] = field(default_factory=dict)
+    births: Counter[tuple[str, str]] = field(default_factory=Counter)
     log: list[tuple[float, Event, list[Decision]]] = field(default_factory=list)
     expected_attempt: dict[IssueId, int] = field(default_factory=dict)
     not_before: dict[IssueId, float] = field(default_factory=dict)
@@ -332,14 +334,18 @@ class World:
             "started before its wait was over"
         )
         self._check_host(start)
-        self.workers[start.run_id] = Worker(start, issue)
+        self.workers[start.run_id] = Worker(start, issue, policy.agent)
         self._check_limits(issue)
 
     def _check_session(self, start: do.StartWorker) -> None:
-        """A session is handed back to its own issue only, on its own host."""
-        if start.resume_session_id is not None:
-            owner = self.sessions[start.resume_session_id]
-            assert owner == (start.issue.id, start.host), start
+        """A session is handed back to its own issue and kind of agent only, on its own host, and
+        while the directory is there in which it was."""
+        if start.resume is not None:
+            owner = self.sessions[start.resume.session_id]
+            path = start.resume.workspace
+            birth = self.births[start.host, path]
+            assert owner == (start.issue.id, self.policy.agent, start.host, path, birth), start
+            assert self.disk.workspaces[start.host, path].issue_id == start.issue.id, start
 
     def _check_host(self, start: do.StartWorker) -> None:
         host, policy = start.host, self.policy
@@ -442,12 +448,14 @@ class World:
     def launch(self, run_id: RunId) -> None:
         """Let a worker's agent be launched."""
         self.tell(ev.ProcessLaunched(run_id, ProcessIdentity(pid=7, started_at=self.now)))
-        start = self.workers[run_id].start
-        self.sessions[f"of {run_id}"] = (start.issue.id, start.host)
-        self.tell(ev.SessionKnown(run_id, "kiro", f"of {run_id}"))
+        worker = self.workers[run_id]
+        issue_id, host, path = worker.issue.id, worker.start.host, f"/w/{worker.issue.id}"
+        birth = self.births[host, path]
+        self.sessions[f"of {run_id}"] = (issue_id, worker.agent, host, path, birth)
+        self.tell(ev.SessionKnown(run_id, worker.agent, f"of {run_id}"))
 
-    def prepare(self, run_id: RunId) -> None:
-        """Let a worker move its issue and have its workspace."""
+    def prepare(self, run_id: RunId, *, lost: bool = False) -> None:
+        """Let a worker move its issue and have its workspace, made anew where it was lost."""
         worker = self.workers[run_id]
         worker.prepared = True
         issue, host = worker.issue, worker.start.host
@@ -458,8 +466,9 @@ class World:
             self.tell(ev.IssueMoved(run_id, worker.issue, True))
         path = f"/w/{issue.id}"
         known = KnownWorkspace(issue_id=issue.id, identifier=issue.identifier, host=host, path=path)
-        new = (host, path) not in self.disk.workspaces
+        new = lost or (host, path) not in self.disk.workspaces
         if new:
+            self.births[host, path] += 1
             self.blank.add((host, issue.id))
         self.tell(ev.WorkspaceMade(run_id, known, new))
 

@@ -98,8 +98,29 @@ async def test_the_newest_known_session_of_an_issue_is_recovered(store: Store) -
     recovered = await store.recover()
 
     assert recovered.agent_sessions == {
-        A.id: AgentSession(host=LOCAL, agent="kiro", session_id="s-2")
+        A.id: AgentSession(host=LOCAL, agent="kiro", workspace="/w/A-1", session_id="s-2")
     }
+
+
+async def test_a_session_goes_with_its_directory(store: Store) -> None:
+    """One of a directory that was removed does not come back with another of the same name, and
+    one of a directory that another issue has now is not handed to anybody."""
+    for run_id, issue in (("r1", A), ("r2", B)):
+        place = workspace(run_id, issue)
+        await store.commit([begin(run_id, issue), place, session(run_id, f"of {run_id}")], T0)
+        await store.commit([end(run_id)], T0 + 1)
+    both = (await store.recover()).agent_sessions
+
+    gone = ForgetWorkspace(host=LOCAL, path="/w/A-1")
+    await store.commit([gone, begin("r3", A), workspace("r3", A)], T0 + 2)
+    await store.commit([begin("r4", C), workspace("r4", C, path="/w/B-2")], T0 + 3)
+    after = (await store.recover()).agent_sessions
+
+    assert {issue_id: known.session_id for issue_id, known in both.items()} == {
+        A.id: "of r1",
+        B.id: "of r2",
+    }
+    assert after == {}
 
 
 async def test_unfinished_runs_come_in_the_order_they_began(store: Store) -> None:
