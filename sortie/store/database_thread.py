@@ -63,7 +63,7 @@ class DatabaseThread:
 async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[DatabaseThread]:
     """Start the thread, open the database in it, and close both at the end.
 
-    Shutdown waits for changes under way: no longer than the database's busy timeout and the disk
+    Leaving waits for changes under way: no longer than the database's busy timeout and the disk
     take, because nothing here waits for anything else.
     """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store") as pool:

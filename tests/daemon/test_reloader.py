@@ -81,7 +81,7 @@ def watched_file(tmp_path: Path) -> WatchedFile:
 
 @asynccontextmanager
 async def watched(watched_file: WatchedFile) -> AsyncIterator[None]:
-    """HostHealth while the block lasts, and bound it."""
+    """Watch while the block lasts, and bound it."""
     with trio.fail_after(LIMIT):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watched_file.reloader.run)

@@ -42,7 +42,7 @@ class AsyncioThreadGone(TransportError):
 async def open_asyncio_thread() -> AsyncIterator[AsyncioThread]:
     """Run an asyncio thread while the block lasts.
 
-    Shutdown takes a few seconds at most; a thread that hangs is left to die with the process.
+    Leaving takes a few seconds at most; a thread that hangs is left to die with the process.
     """
     # asyncssh tells commands at INFO and environments at DEBUG.
     logging.getLogger("asyncssh").setLevel(logging.WARNING)

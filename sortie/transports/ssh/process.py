@@ -166,9 +166,8 @@ class SshProcess:
 
         Return False where it is to be tried again.
         """
-        with trio.move_on_after(bound) as limit:
+        with trio.move_on_after(bound):
             await self._hear(HERE)
-        if not limit.cancelled_caught:
             return True
         if not self._dialogue.withdraw():
             await self._hear(HERE)
@@ -180,8 +179,7 @@ class SshProcess:
         raise error
 
     async def _expect(self, expected: str, bound: float) -> str:
-        """Wait for a word, and return what follows it. Raises HostError where it does not come in
-        time."""
+        """Return what follows a word. Raises HostError where it does not come in time."""
         with trio.move_on_after(bound):
             return await self._hear(expected)
         raise slow_shell(self._host, bound)

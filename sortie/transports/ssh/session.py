@@ -25,7 +25,7 @@ _EXTENDED = {None: 1, asyncssh.EXTENDED_DATA_STDERR: 2}
 
 
 class Session(asyncssh.SSHClientSession[bytes]):
-    """Puts what comes into an buffer, and writes what trio has to say."""
+    """Puts what comes into a buffer, and writes what trio has to say."""
 
     def __init__(self, host: str, buffer: ReceiveBuffer) -> None:
         self._host = host

@@ -1,4 +1,4 @@
-"""WorkspaceIndex: made and removed inside their root, and who lives in them."""
+"""Directories: made and removed inside their root, and who lives in them."""
 
 from __future__ import annotations
 

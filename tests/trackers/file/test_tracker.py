@@ -307,7 +307,7 @@ async def test_those_who_ask_meanwhile_share_the_next_look(folder: Path, memory:
 
 
 async def test_a_cancelled_look_leaves_the_tracker_usable(folder: Path, memory: Memory) -> None:
-    """Shutdown does not wait for a disk that hangs, and the next question is answered."""
+    """Leaving does not wait for a disk that hangs, and the next question is answered."""
     write(folder, "A.md")
     files = HangingFiles(folder)
     tracker = FileTracker(files, memory, now)

@@ -115,6 +115,8 @@ async def test_a_shell_that_takes_no_stdin_is_the_hosts_trouble(
     with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
         async with transport.process(given):
             pass
+    for entry in logins.running():
+        os.kill(int(entry.split()[0]), signal.SIGKILL)
 
     assert "did not start" in str(caught.value.__context__)
 
