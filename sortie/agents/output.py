@@ -1,4 +1,4 @@
-"""The output of a turn's process as lines, clean and within limits, for the adapter to read."""
+"""The output of an agent's process as lines, clean and within limits, for its adapter to read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from sortie.agents.exits import Failure
 from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
 from sortie.model.secrets import redactor
 from sortie.model.turns import AgentEvent
@@ -17,8 +16,8 @@ STDERR_TAIL = 64 * 1024
 _STDERR_LINE = 64 * 1024
 
 
-class TurnReader(Protocol):
-    """What an adapter makes of the output of one turn; plain, without I/O.
+class OutputReader(Protocol):
+    """What an adapter makes of its agent's output; plain, without I/O.
 
     Lines come without escape sequences and secrets, each of them once, the last one also where it
     has no end of line.
@@ -35,30 +34,22 @@ class TurnReader(Protocol):
     def close(self, stderr: str) -> Sequence[AgentEvent]:
         """Take the end of the output, with the last 64 KiB of stderr; return what it tells.
 
-        It comes however the turn ends, even where the process was ended.
-        """
-        ...
-
-    def failure(self, status: int) -> Failure | None:
-        """Return why the turn failed whose process exited with a status; None: it completed.
-
-        Comes after ``close``. The statuses 127, 137 and 143 mean the same for every agent, and
-        do not come here.
+        It comes however the process ends, even where it was ended.
         """
         ...
 
 
-class TurnOutput:
-    """Feeds a reader.
+class AgentOutput:
+    """The lines of one process for a reader.
 
-    Rule 1: memory is bounded, however much the turn writes. Rule 2: no secret leaves here.
+    Rule 1: memory is bounded, however much the agent writes. Rule 2: no secret leaves here.
     Rule 3: nothing of stdout counts after a line that was too long.
     """
 
     def __init__(
-        self, reader: TurnReader, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT
+        self, reader: OutputReader, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT
     ) -> None:
-        self.reader = reader
+        self._reader = reader
         self.line_too_long = False
         self._redacted = redactor(secrets)
         self._stdout = LineSplitter(line_limit)
@@ -87,7 +78,7 @@ class TurnOutput:
         self._warn(self._stderr.close())
         told = self._tell(self._stdout.close())
         tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
-        return [*told, *self.reader.close(self._redacted(strip_escapes(tail)))]
+        return [*told, *self._reader.close(self._redacted(strip_escapes(tail)))]
 
     def _tell(self, lines: Sequence[str | LineTooLong]) -> list[AgentEvent]:
         events: list[AgentEvent] = []
@@ -95,11 +86,11 @@ class TurnOutput:
             self.line_too_long |= isinstance(line, LineTooLong)
             if isinstance(line, LineTooLong) or self.line_too_long:
                 break
-            events += self.reader.stdout(self._redacted(clean_line(line).rstrip()))
+            events += self._reader.stdout(self._redacted(clean_line(line).rstrip()))
         return events
 
     def _warn(self, lines: Sequence[str | LineTooLong]) -> None:
         for raw in lines:
             line = "" if isinstance(raw, LineTooLong) else self._redacted(clean_line(raw).strip())
-            if line and self.reader.stderr(line):
+            if line and self._reader.stderr(line):
                 self._warnings.append(line[:WARNING_LENGTH])

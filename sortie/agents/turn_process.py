@@ -10,18 +10,31 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import trio
 
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
-from sortie.agents.output import TurnOutput, TurnReader
+from sortie.agents.output import AgentOutput, OutputReader
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.turns import Launched
 from sortie.transports import Command, Exit, Process
 
 FINISH_SLACK = 5.0
 """Seconds beyond the grace time in which the output must end once the process has exited."""
+
+
+class TurnReader(OutputReader, Protocol):
+    """What an adapter makes of the output and the exit of one turn."""
+
+    def failure(self, status: int) -> Failure | None:
+        """Return why the turn failed whose process exited with a status; None: it completed.
+
+        Comes after ``close``. The statuses 127, 137 and 143 mean the same for every agent, and
+        do not come here.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +89,10 @@ class _TurnProcessSession:
         if self._closed:
             message = "the session was left before its turn began"
             return Failure(ErrorKind.TURN_CANCELLED, message).result()
-        turn = self._command(prompt)
-        output = TurnOutput(turn.reader, self._secrets)
-        self._turn = _TurnProcess(self._agent, self._params, output)
+        command = self._command(prompt)
+        self._turn = _TurnProcess(self._agent, self._params, command, self._secrets)
         try:
-            return await self._turn.run(turn, on_events)
+            return await self._turn.run(on_events)
         finally:
             self._turn = None
 
@@ -100,23 +112,26 @@ class _TurnProcess:
     failed, since another one would run beside it.
     """
 
-    def __init__(self, agent: str, params: SessionParams, output: TurnOutput) -> None:
+    def __init__(
+        self, agent: str, params: SessionParams, command: TurnCommand, secrets: Collection[str]
+    ) -> None:
         self._agent = agent
         self._params = params
-        self._output = output
+        self._command = command
+        self._output = AgentOutput(command.reader, secrets)
         self._scope = trio.CancelScope()
         self._exit: Exit | None = None
         self._lost: TransportError | None = None
         self._ended = trio.Event()
 
-    async def run(self, turn: TurnCommand, on_events: OnEvents) -> TurnResult:
+    async def run(self, on_events: OnEvents) -> TurnResult:
         """Run the process and return what became of the turn. Raises TransportError."""
         params = self._params
         command = Command(
-            argv=turn.argv,
+            argv=self._command.argv,
             cwd=params.workspace,
             env=params.env,
-            stdin=turn.stdin,
+            stdin=self._command.stdin,
             grace=params.stop_grace,
         )
         try:
@@ -173,7 +188,7 @@ class _TurnProcess:
         elif failure is None:
             assert self._exit is not None
             assert self._exit.status is not None
-            failure = self._output.reader.failure(self._exit.status)
+            failure = self._command.reader.failure(self._exit.status)
         if failure is None:
             return TurnResult(outcome=TurnOutcome.COMPLETED)
         return failure.result(self._output.warnings)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.agents.exits import Failure
-from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, TurnOutput
+from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, AgentOutput
 from sortie.model.turns import AgentEvent, Notification
 
 STDOUT = (
@@ -53,7 +53,7 @@ def cut(stream: bytes, places: set[int]) -> list[bytes]:
 def test_chunks_make_no_difference(out: set[int], err: set[int]) -> None:
     """Any chunking gives the same lines, events and warnings, also inside an escape."""
     reader = Reader()
-    output = TurnOutput(reader, ["sk-secret"])
+    output = AgentOutput(reader, ["sk-secret"])
 
     events = [event for chunk in cut(STDOUT, out) for event in output.take(1, chunk)]
     for chunk in cut(STDERR, err):
@@ -82,14 +82,14 @@ def test_nothing_written_is_nothing_told() -> None:
     """A silent process gives no line, and an empty end."""
     reader = Reader()
 
-    assert TurnOutput(reader).close() == [Notification(message="closed")]
+    assert AgentOutput(reader).close() == [Notification(message="closed")]
     assert (reader.lines, reader.end) == ([], "")
 
 
 def test_escapes_and_blank_lines_are_no_text() -> None:
     """A stdout of nothing but styling is lines without text."""
     reader = Reader()
-    output = TurnOutput(reader)
+    output = AgentOutput(reader)
 
     output.take(1, b"\x1b[?25l\xe2\xa0\x8b Thinking\r\x1b[2K\x1b[?25h\n  \n\x1b[0m")
     output.close()
@@ -100,7 +100,7 @@ def test_escapes_and_blank_lines_are_no_text() -> None:
 def test_a_secret_is_taken_out_whole() -> None:
     """No part of it is left in a line, a warning or the end of stderr, wherever they are cut."""
     reader = Reader()
-    output = TurnOutput(reader, ["hunter2-hunter2"])
+    output = AgentOutput(reader, ["hunter2-hunter2"])
 
     output.take(1, b"key hunter2-hunter2\n")
     output.take(2, b"x" * (WARNING_LENGTH - 6) + b"hunter2-hunter2 and more\n")
@@ -113,7 +113,7 @@ def test_a_secret_is_taken_out_whole() -> None:
 
 def test_warnings_are_bounded() -> None:
     """The last lines of stderr are kept, each cut, however many and long they are."""
-    output = TurnOutput(Reader())
+    output = AgentOutput(Reader())
 
     output.take(2, b"".join(b"%d %s\n" % (n, b"e" * 1000) for n in range(100)))
     output.take(2, b"f" * 100_000 + b"\nlast")
@@ -128,7 +128,7 @@ def test_warnings_are_bounded() -> None:
 def test_the_end_of_a_flood_is_kept() -> None:
     """A stderr without a line end is bounded, and its end is there."""
     reader = Reader()
-    output = TurnOutput(reader)
+    output = AgentOutput(reader)
 
     for _ in range(100):
         output.take(2, b"z" * 65536)
@@ -143,7 +143,7 @@ def test_the_end_of_a_flood_is_kept() -> None:
 def test_nothing_counts_after_a_line_that_is_too_long() -> None:
     """It is seen at once, and the rest of stdout is not read any more."""
     reader = Reader()
-    output = TurnOutput(reader, line_limit=10)
+    output = AgentOutput(reader, line_limit=10)
 
     events = output.take(1, b"short\n" + b"x" * 11 + b"\nmore\n")
     events += output.take(1, b"even more\n")

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import httpx2
 from pydantic import BaseModel, ConfigDict, Field
+from toy_tracker.tracker import ToyTracker
 
 from sortie.trackers import Capability, TrackerAdapter, TrackerContext
-from toy_tracker.tracker import ToyTracker
 
 TIMEOUT = 30.0
 """Seconds without a byte after which a request has failed; the service holds one for 10."""
