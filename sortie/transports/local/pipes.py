@@ -15,7 +15,7 @@ import trio
 import trio.abc
 
 from sortie.transports import Command, Stdin
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
@@ -137,7 +137,7 @@ class Pipes:
     ``stdin`` is None where the command does not ask for one that can be written.
     """
 
-    def __init__(self, root: RootProcess, command: Command, nursery: trio.Nursery) -> None:
+    def __init__(self, root: ChildProcess, command: Command, nursery: trio.Nursery) -> None:
         assert root.stdout is not None
         assert root.stderr is not None
         self.output = Output({1: root.stdout, 2: root.stderr}, nursery)

@@ -13,7 +13,7 @@ from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Chunk, Input, Pipes
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.reaper import Reaper
 
 OBSERVE_EVERY = 2.0
@@ -28,7 +28,7 @@ class LocalProcess:
 
     def __init__(
         self,
-        root: RootProcess,
+        root: ChildProcess,
         tree: ProcessTree,
         observer: Observer,
         reaper: Reaper[ProcessInfo],

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import psutil
 
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 
@@ -34,7 +34,7 @@ class ProcessTree:
 
     run_id: str | None
     cwd: str
-    root: RootProcess | None = None
+    root: ChildProcess | None = None
     known: frozenset[psutil.Process] = frozenset()
     ending: bool = False
 

@@ -20,7 +20,7 @@ from sortie.resources import Shortage, note, shortage_behind
 from sortie.resources.descriptors import released_reserve
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.reaper import ProcessListing
 
@@ -42,7 +42,7 @@ class LocalProcesses:
         observer: Observer,
         find: Find,
         given_up: set[psutil.Process],
-        root: RootProcess | None = None,
+        root: ChildProcess | None = None,
     ) -> None:
         self.hindered = False
         self._observer = observer

@@ -47,7 +47,7 @@ _MAX_SHEBANG = 256
 _LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descriptor to wait on
 
 
-async def spawn(command: Command) -> RootProcess:
+async def spawn(command: Command) -> ChildProcess:
     """Start a program, its output in pipes; nothing runs where this raises.
 
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
@@ -136,7 +136,7 @@ def _speakable(texts: Iterable[str]) -> bool:
         return False
 
 
-class RootProcess:
+class ChildProcess:
     """A child of this process; it has its own session and process group.
 
     ``pinned`` tells whether its number is still its own.
@@ -200,7 +200,7 @@ class RootProcess:
                 os.close(pidfd)
 
 
-async def _rooted(process: trio.Process) -> RootProcess:
+async def _rooted(process: trio.Process) -> ChildProcess:
     """Return the root of a command that was started, whatever stands in the way of knowing it."""
     pause = FIRST_PAUSE
     root = _try_root(process)
@@ -213,15 +213,15 @@ async def _rooted(process: trio.Process) -> RootProcess:
     return root
 
 
-def _try_root(process: trio.Process) -> RootProcess | None:
+def _try_root(process: trio.Process) -> ChildProcess | None:
     """Return the root, None where a shortage stands in the way."""
     try:
-        return RootProcess(process)
+        return ChildProcess(process)
     except OSError as exc:
         shortage = shortage_behind(exc)
         if shortage is None:
             raise
         note(shortage)
     with released_reserve(), suppress(OSError):
-        return RootProcess(process)
+        return ChildProcess(process)
     return None

@@ -26,7 +26,7 @@ from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.local.programs import resolve_program
 from sortie.transports.local.reaper import LocalProcesses, RunProcesses
-from sortie.transports.local.spawn import RootProcess, check_speakable, spawn
+from sortie.transports.local.spawn import ChildProcess, check_speakable, spawn
 from sortie.transports.local.workspace_clearance import Occupants, WorkspaceClearance
 from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 
@@ -95,7 +95,9 @@ class LocalTransport:
                         await root.reap()
                         await pipes.close()
 
-    def _reaper_of(self, tree: ProcessTree, root: RootProcess, grace: float) -> Reaper[ProcessInfo]:
+    def _reaper_of(
+        self, tree: ProcessTree, root: ChildProcess, grace: float
+    ) -> Reaper[ProcessInfo]:
         find = partial(self._trees.members, tree)
         processes = LocalProcesses(self._observer, find, self._trees.given_up, root)
         return Reaper(processes, grace, self._hurry, leader=root.pid)

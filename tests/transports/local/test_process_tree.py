@@ -14,7 +14,7 @@ import trio
 from sortie.model import ProcessIdentity
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.reaper import ProcessListing
 
 ME = os.getpid()
@@ -50,10 +50,10 @@ def table_of(*seen: ProcessInfo) -> ProcessTable:
 
 
 @pytest.fixture
-async def root() -> RootProcess:
+async def root() -> ChildProcess:
     """Give a root that has exited, and been reaped."""
     process = await trio.lowlevel.open_process(["true"])
-    root = RootProcess(process)
+    root = ChildProcess(process)
     await root.exited()
     await root.reap()
     return root
@@ -67,7 +67,7 @@ def orphan() -> psutil.Process:
 
 
 async def test_what_may_be_a_root_that_starts_is_left_undecided(
-    root: RootProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: psutil.Process
 ) -> None:
     """A process that leads its session, while a command is started, may be that command's."""
     trees = ProcessTrees()
@@ -83,7 +83,7 @@ async def test_what_may_be_a_root_that_starts_is_left_undecided(
 
 
 async def test_what_nobody_else_can_own_falls_to_who_ends(
-    root: RootProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: psutil.Process
 ) -> None:
     """Without any evidence an orphan belongs to whoever may have it, but not to who came later."""
     trees = ProcessTrees()
@@ -105,7 +105,7 @@ async def test_what_nobody_else_can_own_falls_to_who_ends(
 
 
 async def test_what_began_before_the_root_is_not_its_own(
-    root: RootProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: psutil.Process
 ) -> None:
     """An orphan may come from a root that started in the same tick, not from a later one."""
     trees = ProcessTrees()
@@ -125,7 +125,7 @@ async def test_what_began_before_the_root_is_not_its_own(
     ("cookie", "cwd"), [("one", "/two"), ("unknown", "/one/below"), (None, "/one")]
 )
 async def test_evidence_decides_between_two_that_end(
-    root: RootProcess, orphan: psutil.Process, cookie: str | None, cwd: str
+    root: ChildProcess, orphan: psutil.Process, cookie: str | None, cwd: str
 ) -> None:
     """The cookie counts first, then the directory."""
     trees = ProcessTrees()
@@ -165,7 +165,7 @@ async def test_an_adopted_zombie_is_reaped() -> None:
     child.returncode = 0  # so that it is not waited for again
 
 
-async def test_what_was_given_up_is_nobodys(root: RootProcess, orphan: psutil.Process) -> None:
+async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: psutil.Process) -> None:
     """A process out of reach holds up one end, not all ends after it."""
     trees = ProcessTrees()
     family = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
@@ -177,14 +177,14 @@ async def test_what_was_given_up_is_nobodys(root: RootProcess, orphan: psutil.Pr
 
 
 async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
-    root: RootProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: psutil.Process
 ) -> None:
     """Two commands of one run have one cookie: what stands in the tree of one is no prey of the
     other's end, until both end."""
     trees = ProcessTrees()
     ours = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
     child = await trio.lowlevel.open_process(["sleep", "1000"], start_new_session=True)
-    theirs = ProcessTree(run_id="one", cwd="/one", root=RootProcess(child))
+    theirs = ProcessTree(run_id="one", cwd="/one", root=ChildProcess(child))
     their_root = replace(adopted(psutil.Process(child.pid), cookie="one"), adopted=False)
     below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
     table = ProcessTable(

@@ -20,7 +20,7 @@ from sortie.transports.local import reaper as reaper_module
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, read_process_table
 from sortie.transports.local.reaper import Find, LocalProcesses, send
-from sortie.transports.local.spawn import RootProcess
+from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import KILL_BOUND, ProcessListing, Reaper
 
@@ -168,7 +168,7 @@ async def test_no_group_is_signalled_that_is_not_a_roots(
     """0 would be our own group, and 1 all processes; a root that was reaped has none."""
     told: list[int] = []
     monkeypatch.setattr(os, "killpg", lambda group, _signum: told.append(group))
-    root = RootProcess.__new__(RootProcess)
+    root = ChildProcess.__new__(ChildProcess)
     root.pid, root.pinned = number, True
     one = replace(seen(gone()), pid=number)
     processes = LocalProcesses(
