@@ -131,10 +131,6 @@ class NotInRootError(WorkspaceError):
     """A workspace is not, or no longer, a directory inside the root."""
 
 
-class HookError(SortieError):
-    """A hook failed or ran out of time."""
-
-
 class TemplateError(SortieError):
     """A prompt could not be rendered."""
 

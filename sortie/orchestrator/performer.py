@@ -17,7 +17,7 @@ from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import Decision, Event, Note, Policy, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
-from sortie.worker import Reports
+from sortie.worker import RunReporter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Performer:
             nurseries.effects.start_soon(
                 effects.comment, self._context, start.issue, "dispatch", body
             )
-        reports = Reports(
+        reports = RunReporter(
             tell=self._tell,
             commit=self._commit,
             publish=self._context.publish,

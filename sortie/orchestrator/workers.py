@@ -15,7 +15,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.telemetry import facts
 from sortie.transports.rank import ranked
-from sortie.worker import Assignment, Reports, Scopes, work
+from sortie.worker import Assignment, RunReporter, RunScopes, work
 
 
 class WorkerPool:
@@ -23,7 +23,7 @@ class WorkerPool:
 
     def __init__(self, context: OrchestratorContext) -> None:
         self._context = context
-        self._scopes: dict[RunId, Scopes] = {}
+        self._scopes: dict[RunId, RunScopes] = {}
         self._issues: dict[RunId, tuple[Issue, float]] = {}
 
     @property
@@ -44,7 +44,7 @@ class WorkerPool:
         self,
         start: do.StartWorker,
         settings: Settings,
-        reports: Reports,
+        reports: RunReporter,
         nursery: trio.Nursery,
     ) -> None:
         """Start a worker; its exit is told to ``reports``."""
@@ -61,11 +61,11 @@ class WorkerPool:
         )
         # The scopes are made here, not in the task, so that a StopWorker which overtakes the
         # task's first step has something to cancel.
-        self._scopes[start.run_id] = Scopes()
+        self._scopes[start.run_id] = RunScopes()
         with ranked():  # the order of dispatch is the issues' priority
             nursery.start_soon(self._work, start, reports)
 
-    async def _work(self, start: do.StartWorker, reports: Reports) -> None:
+    async def _work(self, start: do.StartWorker, reports: RunReporter) -> None:
         run_id, scopes = start.run_id, self._scopes[start.run_id]
         job = Assignment(
             run_id=run_id,

@@ -179,7 +179,7 @@ class Scheduler:
                 | ev.WorkspaceMade()
                 | ev.TurnStarted()
                 | ev.ProcessLaunched()
-                | ev.SessionKnown()
+                | ev.AgentSessionKnown()
             ):
                 progressed(state, event)
             case ev.WorkerExited():

@@ -99,7 +99,7 @@ class ProcessLaunched:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionKnown:
+class AgentSessionKnown:
     """A run's agent, of this kind, has told the id of its session."""
 
     run_id: RunId
@@ -209,7 +209,7 @@ Event = (
     | WorkspaceMade
     | TurnStarted
     | ProcessLaunched
-    | SessionKnown
+    | AgentSessionKnown
     | WorkerExited
     | TransitionAnswered
     | WorkspaceCleaned

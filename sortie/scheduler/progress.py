@@ -15,7 +15,11 @@ from sortie.scheduler.state import SchedulerState
 
 def progressed(
     state: SchedulerState,
-    event: ev.IssueMoved | ev.WorkspaceMade | ev.TurnStarted | ev.ProcessLaunched | ev.SessionKnown,
+    event: ev.IssueMoved
+    | ev.WorkspaceMade
+    | ev.TurnStarted
+    | ev.ProcessLaunched
+    | ev.AgentSessionKnown,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
     claim = state.worked_by(event.run_id)
@@ -35,7 +39,7 @@ def progressed(
         case ev.ProcessLaunched(run_id, process):
             host_reached(state, claim.host, launched=True)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
-        case ev.SessionKnown(run_id, agent, session_id):
+        case ev.AgentSessionKnown(run_id, agent, session_id):
             _keep_session(state, claim, agent, session_id)
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
 

@@ -18,7 +18,7 @@ def removal_cookie(known: KnownWorkspace) -> RunId:
 
 
 async def remove_workspace(
-    bench: RunContext, issue: Issue, known: KnownWorkspace, publish: Publish
+    context: RunContext, issue: Issue, known: KnownWorkspace, publish: Publish
 ) -> None:
     """Run ``before_remove``, whose failure only is told, and remove the directory.
 
@@ -29,11 +29,11 @@ async def remove_workspace(
     )
     # The root of the settings may be another by now: the directory was made below this one.
     workspaces = Workspaces(
-        os.path.dirname(known.path), bench.transport, bench.workspaces.recognise
+        os.path.dirname(known.path), context.transport, context.workspaces.recognise
     )
     if await _is_there(workspaces, known.path):
         job = Assignment(run_id=removal_cookie(known), issue=issue, attempt=0, fetched_at=0.0)
-        environment = RunEnvironment(job, bench, workspace)
+        environment = RunEnvironment(job, context, workspace)
         await environment.run_hook("before_remove", workspace, publish)
     await workspaces.remove(known.identifier)
 

@@ -56,7 +56,7 @@ class RunContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reports:
+class RunReporter:
     """How a worker tells what happens.
 
     ``tell`` returns at once; ``commit`` returns once the event's records are on disk.
@@ -69,7 +69,7 @@ class Reports:
     is_active: Callable[[Issue], bool]
 
 
-class Scopes:
+class RunScopes:
     """How a worker is ended: ``stop`` is politely, ``cut`` also ends what it does to clean up.
 
     ``work`` is the scope of the whole worker. Each scope is entered once.

@@ -25,9 +25,9 @@ from sortie.workspaces import (
 class RunEnvironment:
     """The environment of one run's agent and hooks."""
 
-    def __init__(self, job: Assignment, bench: RunContext, workspace: Workspace) -> None:
+    def __init__(self, job: Assignment, context: RunContext, workspace: Workspace) -> None:
         self._job = job
-        self._bench = bench
+        self._context = context
         self._is_remote = workspace.host != LOCAL
         self._variables = RunVariables(
             issue_id=job.issue.id,
@@ -40,22 +40,22 @@ class RunEnvironment:
 
     def for_agent(self) -> dict[str, str]:
         """Return the agent's environment."""
-        bench = self._bench
+        context = self._context
         if self._is_remote:
-            names = bench.handed_over
-            return remote_agent_env(bench.environ, names, self._variables, bench.secrets)
-        return agent_env(bench.environ, self._variables, bench.secrets)
+            names = context.handed_over
+            return remote_agent_env(context.environ, names, self._variables, context.secrets)
+        return agent_env(context.environ, self._variables, context.secrets)
 
     def _for_hook(self, *, here: bool) -> dict[str, str]:
         give = hook_env if here or not self._is_remote else remote_hook_env
-        return give(self._bench.environ, self._variables, self._bench.secrets)
+        return give(self._context.environ, self._variables, self._context.secrets)
 
     async def run_hook(self, name: str, workspace: Workspace, publish: Publish) -> str | None:
         """Run a hook, if the settings have one, and return what went wrong, or None.
 
         Raises TransportError where that is the host, or a shortage on this machine.
         """
-        settings = self._bench.settings
+        settings = self._context.settings
         script: str | None = getattr(settings.hooks, name)
         if script is None:
             return None
@@ -64,9 +64,9 @@ class RunEnvironment:
         result: HookResult | None = None
         try:
             result = await run_hook(
-                self._bench.local if here else self._bench.transport,
+                self._context.local if here else self._context.transport,
                 script,
-                cwd=os.path.dirname(self._bench.workflow) if here else workspace.path,
+                cwd=os.path.dirname(self._context.workflow) if here else workspace.path,
                 env=self._for_hook(here=here),
                 timeout=settings.hooks.timeout,
                 grace=settings.agent.stop_grace,

@@ -15,36 +15,36 @@ from sortie.model import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.context import Assignment, Reports, RunContext, Scopes
+from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned
 
 
 async def move_to_in_progress(
-    job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes
+    job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
 ) -> Issue:
     """Move the issue to the in-progress state, if one is named, and return it as it is then.
 
     A tracker that refuses is told of, and the run goes on. Raises Abandoned where the host of the
     run cannot be reached.
     """
-    issue, state = job.issue, bench.settings.tracker.in_progress_state
+    issue, state = job.issue, context.settings.tracker.in_progress_state
     if state is None or same_state(state, issue.state):
         return issue
-    await _reach_host(bench)
+    await _reach_host(context)
     error, closed = None, False
     # A stop must not come between the move and the telling of it: it would look as if a
     # person had moved the issue.
     await trio.lowlevel.checkpoint()
     with scopes.shield() as shield:
         try:
-            issue = await bench.tracker.transition(issue, state)
+            issue = await context.tracker.transition(issue, state)
         except TrackerError as exc:
             error, closed = str(exc), exc.kind is TrackerErrorKind.CLOSED
         else:
-            reports.tell(ev.IssueMoved(job.run_id, issue, True))
+            reporter.tell(ev.IssueMoved(job.run_id, issue, True))
     if shield.cancelled_caught:
         error = "the daemon was told to leave at once"
-    reports.publish(
+    reporter.publish(
         facts.TransitionCompleted(
             issue=issue,
             lifecycle="dispatch",
@@ -57,11 +57,11 @@ async def move_to_in_progress(
     return issue
 
 
-async def _reach_host(bench: RunContext) -> None:
+async def _reach_host(context: RunContext) -> None:
     """Make sure of a remote host before anybody is told that work begins."""
-    if bench.transport.host == LOCAL:
+    if context.transport.host == LOCAL:
         return
     try:
-        await bench.workspaces.reach()
+        await context.workspaces.reach()
     except WorkspaceError as exc:
         raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc

@@ -9,11 +9,11 @@ from sortie.workspaces import Workspace
 
 
 async def prompt_for(
-    job: Assignment, issue: Issue, bench: RunContext, workspace: Workspace, turn: int
+    job: Assignment, issue: Issue, context: RunContext, workspace: Workspace, turn: int
 ) -> str:
     """Render the template for a turn. Raises TemplateError."""
-    settings = bench.settings.agent
-    context = PromptContext(
+    settings = context.settings.agent
+    values = PromptContext(
         issue=issue,
         attempt=job.attempt,
         turn_number=turn,
@@ -22,7 +22,7 @@ async def prompt_for(
         workspace_path=workspace.path,
         host=workspace.host,
     )
-    text = await render(bench.prompt, context)
+    text = await render(context.prompt, values)
     if turn == 1 and settings.status_instructions:
         return with_status_instructions(text)
     return text

@@ -32,7 +32,7 @@ from sortie.resources import note, shortage_behind
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Phase
-from sortie.worker.context import Assignment, Reports, RunContext, Scopes
+from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import move_to_in_progress
 from sortie.worker.outcome import (
@@ -46,17 +46,19 @@ from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime
 from sortie.worker.turn import take_turn
-from sortie.worker.turn_events import Turn
+from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import UsageIncrements, UsageMeter
 from sortie.workspaces import Workspace, workspace_key
 
 
-async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes) -> RunReport:
+async def work(
+    job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
+) -> RunReport:
     """Work on an issue until it is done, out of turns, failed or stopped, and say what was spent.
 
     Whatever an adapter raises that it should not is told, and fails this run alone.
     """
-    run = _Run(job, bench, reports, scopes)
+    run = _Run(job, context, reporter, scopes)
     began = trio.current_time()
     end: RunEnd | None = None
     try:
@@ -65,7 +67,7 @@ async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Sco
     except Abandoned as exc:
         end = blamed(exc.failed, exc, began=run.began)
     except Exception as exc:  # the edge: one run's bug is one failed run
-        end = _crashed(exc, reports)
+        end = _crashed(exc, reporter)
     return RunReport(
         end=end or Stopped(completed=run.completed),
         turns=run.turns,
@@ -75,25 +77,25 @@ async def work(job: Assignment, bench: RunContext, reports: Reports, scopes: Sco
     )
 
 
-def _crashed(error: Exception, reports: Reports) -> Failed:
+def _crashed(error: Exception, reporter: RunReporter) -> Failed:
     """Return how a run failed that was ended by what nobody expected."""
     shortage = shortage_behind(error)
     if shortage is not None:
         note(shortage)
         return Failed(kind=ErrorKind.PORT_EXIT, message=str(shortage), shortage=True)
-    reports.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
+    reporter.publish(facts.AdapterCrashed(where="worker", traceback=traceback.format_exc()))
     message = f"the run crashed: {type(error).__name__}; the log has the traceback"
     return Failed(kind=ErrorKind.INTERNAL_ERROR, message=message)
 
 
 class _Run:
     def __init__(
-        self, job: Assignment, bench: RunContext, reports: Reports, scopes: Scopes
+        self, job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
     ) -> None:
         self.job = job
         self.issue = job.issue
-        self.bench = bench
-        self.reports = reports
+        self.context = context
+        self.reporter = reporter
         self.scopes = scopes
         self.turns = 0
         self.completed = False
@@ -102,16 +104,16 @@ class _Run:
         self._increments = UsageIncrements()
 
     def _enter(self, phase: Phase) -> None:
-        self.reports.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
+        self.reporter.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
 
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
         self._enter(Phase.STARTING)
-        self.issue = await move_to_in_progress(self.job, self.bench, self.reports, self.scopes)
+        self.issue = await move_to_in_progress(self.job, self.context, self.reporter, self.scopes)
         async with self._workspace() as (workspace, environment):
             await self._hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
-            lifetime = SessionLifetime(self.job, self.bench, self.reports, self.scopes)
+            lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
             return await lifetime.run(
                 workspace,
                 environment.for_agent(),
@@ -122,7 +124,7 @@ class _Run:
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
         """Have a directory for the issue, and run ``after_run`` when done with it."""
         self._enter(Phase.WORKSPACE)
-        workspaces = self.bench.workspaces
+        workspaces = self.context.workspaces
         try:
             workspace_key(self.job.issue.identifier)
         except WorkspaceError as exc:  # no retry can help: only another identifier
@@ -131,7 +133,7 @@ class _Run:
             # A stop must not come between making a directory and telling of it: a directory
             # that nobody knows is never removed.
             with self.scopes.shield() as shield:
-                grace = self.bench.settings.agent.stop_grace
+                grace = self.context.settings.agent.stop_grace
                 workspace = await workspaces.prepare(self.job.issue.identifier, grace=grace)
                 if not workspace.created:
                     await workspaces.clear_status(workspace.path)
@@ -144,7 +146,7 @@ class _Run:
             raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
         self._tell_of_reaped(workspace.reaped)
         await self._announce(workspace)
-        environment = RunEnvironment(self.job, self.bench, workspace)
+        environment = RunEnvironment(self.job, self.context, workspace)
         if workspace.created:
             await self._after_create(workspace, environment)
         try:
@@ -157,8 +159,8 @@ class _Run:
 
     def _tell_of_reaped(self, count: int) -> None:
         if count:
-            where = LOCAL if self.bench.transport.host == LOCAL else "host"
-            self.reports.publish(facts.OrphansReaped(where=where, count=count))
+            where = LOCAL if self.context.transport.host == LOCAL else "host"
+            self.reporter.publish(facts.OrphansReaped(where=where, count=count))
 
     async def _announce(self, workspace: Workspace) -> None:
         known = KnownWorkspace(
@@ -167,8 +169,8 @@ class _Run:
             host=workspace.host,
             path=workspace.path,
         )
-        await self.reports.commit(ev.WorkspaceMade(self.job.run_id, known, workspace.created))
-        self.reports.publish(
+        await self.reporter.commit(ev.WorkspaceMade(self.job.run_id, known, workspace.created))
+        self.reporter.publish(
             facts.WorkspaceReady(
                 run_id=self.job.run_id, path=workspace.path, created=workspace.created
             )
@@ -178,7 +180,7 @@ class _Run:
         """Finish a new directory; it counts as made only when the hook has succeeded."""
         try:
             await self._hook("after_create", workspace, environment)
-            await self.bench.workspaces.complete(workspace)
+            await self.context.workspaces.complete(workspace)
         except Abandoned:
             with self.scopes.shield():
                 await self._discard(workspace)
@@ -189,10 +191,10 @@ class _Run:
     async def _discard(self, workspace: Workspace) -> None:
         error = None
         try:
-            await self.bench.workspaces.remove(self.job.issue.identifier)
+            await self.context.workspaces.remove(self.job.issue.identifier)
         except (WorkspaceError, TransportError) as exc:
             error = str(exc)
-        self.reports.publish(
+        self.reporter.publish(
             facts.WorkspaceRemoved(
                 issue_id=self.issue.id,
                 issue_identifier=self.issue.identifier,
@@ -216,16 +218,16 @@ class _Run:
     ) -> str | None:
         """Run a hook, if there is one, and return what went wrong."""
         began = self.began
-        self.began |= getattr(self.bench.settings.hooks, name) is not None
+        self.began |= getattr(self.context.settings.hooks, name) is not None
         try:
-            return await environment.run_hook(name, workspace, self.reports.publish)
+            return await environment.run_hook(name, workspace, self.reporter.publish)
         except TransportError as exc:
             if not (isinstance(exc, HostError) and exc.trouble is HostTrouble.DROPPED):
                 self.began = began
             raise
 
     async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
-        max_turns = self.bench.settings.agent.max_turns
+        max_turns = self.context.settings.agent.max_turns
         for number in range(1, max_turns + 1):
             end = await self._turn(session, workspace, number)
             if end is not None:
@@ -236,19 +238,19 @@ class _Run:
         """Take one turn and return how the run ends after it, or None where it goes on."""
         self._enter(Phase.TURN)
         try:
-            prompt = await prompt_for(self.job, self.issue, self.bench, workspace, number)
-            await self.bench.workspaces.verify(workspace.path)
+            prompt = await prompt_for(self.job, self.issue, self.context, workspace, number)
+            await self.context.workspaces.verify(workspace.path)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
         except NotInRootError as exc:
             return Failed(kind=ErrorKind.INVALID_WORKSPACE_CWD, message=str(exc))
         except WorkspaceError as exc:
             raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
-        await self.reports.commit(ev.TurnStarted(self.job.run_id, number))
+        await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
-        turn = Turn(
-            self.job, number, prompt, self.bench, self.reports, self._increments, self.usage
+        turn = TurnRequest(
+            self.job, number, prompt, self.context, self.reporter, self._increments, self.usage
         )
         end = await take_turn(turn, session)
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
@@ -258,11 +260,11 @@ class _Run:
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
         self._enter(Phase.REREAD)
-        read = await reread(self.issue, self.bench.tracker)
+        read = await reread(self.issue, self.context.tracker)
         if isinstance(read, Reread):
             self.issue = read.issue
-            self.reports.tell(ev.IssueMoved(self.job.run_id, read.issue))
-            if word is None and self.reports.is_active(read.issue):
+            self.reporter.tell(ev.IssueMoved(self.job.run_id, read.issue))
+            if word is None and self.reporter.is_active(read.issue):
                 return None
         return after_turn(end.result, word, read=read)
 
@@ -273,7 +275,7 @@ class _Run:
         the run.
         """
         try:
-            text = await self.bench.workspaces.read_status(workspace.path)
+            text = await self.context.workspaces.read_status(workspace.path)
         except (WorkspaceError, TransportError) as exc:
             if needed and host_error_behind(exc) is not None:
                 raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
@@ -281,7 +283,7 @@ class _Run:
         if text is None:
             return None
         word = StatusWord.of(text)
-        self.reports.publish(
+        self.reporter.publish(
             facts.StatusFileRead(
                 run_id=self.job.run_id, word=text.strip()[:100], known=word is not None
             )

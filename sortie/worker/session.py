@@ -12,7 +12,7 @@ from sortie.agents import Session, SessionParams
 from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.context import Assignment, Reports, RunContext, Scopes
+from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, port_error_kind, sole_error
 from sortie.worker.turn_events import checked_session_id
 from sortie.workspaces import Workspace
@@ -65,9 +65,9 @@ class SessionLifetime:
     """
 
     job: Assignment
-    bench: RunContext
-    reports: Reports
-    scopes: Scopes
+    context: RunContext
+    reporter: RunReporter
+    scopes: RunScopes
 
     async def run(self, workspace: Workspace, env: Mapping[str, str], use: UseSession) -> RunEnd:
         """Use a session in a workspace. Raises Abandoned where there is none to be had, and what
@@ -79,7 +79,7 @@ class SessionLifetime:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(done.pass_cancellation_on)
                 with bound:
-                    async with self.bench.agent.session(params) as session:
+                    async with self.context.agent.session(params) as session:
                         bound.deadline, bound.shield = math.inf, True
                         self._tell_of(session)
                         await done.by(session)
@@ -107,18 +107,18 @@ class SessionLifetime:
 
     async def _verify(self, workspace: Workspace) -> None:
         try:
-            await self.bench.workspaces.verify(workspace.path)
+            await self.context.workspaces.verify(workspace.path)
         except NotInRootError as exc:
             raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
         except WorkspaceError as exc:
             raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
     def _params(self, workspace: Workspace, env: Mapping[str, str]) -> SessionParams:
-        settings = self.bench.settings.agent
+        settings = self.context.settings.agent
         return SessionParams(
             run_id=self.job.run_id,
             workspace=workspace.path,
-            transport=self.bench.transport,
+            transport=self.context.transport,
             env=env,
             read_timeout=settings.read_timeout,
             stop_grace=settings.stop_grace,
@@ -128,20 +128,20 @@ class SessionLifetime:
     def _resumable(self, workspace: Workspace) -> str | None:
         """Return the session to go on with, if it was this agent's, in this very directory."""
         session = self.job.resume
-        if session is None or workspace.created or not self.bench.resumes:
+        if session is None or workspace.created or not self.context.resumes:
             return None
-        here = (self.bench.settings.agent.kind, workspace.path)
+        here = (self.context.settings.agent.kind, workspace.path)
         return session.session_id if (session.agent, session.workspace) == here else None
 
     def _tell_of(self, session: Session) -> None:
-        run_id, agent = self.job.run_id, self.bench.settings.agent.kind
-        self.reports.publish(facts.SessionStarted(run_id=run_id, session_id=session.id or None))
+        run_id, agent = self.job.run_id, self.context.settings.agent.kind
+        self.reporter.publish(facts.SessionStarted(run_id=run_id, session_id=session.id or None))
         if session.id:
-            self.reports.tell(ev.SessionKnown(run_id, agent, checked_session_id(session.id)))
+            self.reporter.tell(ev.AgentSessionKnown(run_id, agent, checked_session_id(session.id)))
 
     def _refused(self, kind: ErrorKind, error: Exception) -> Abandoned:
         """Tell that there is no session, and return what ends the run."""
-        self.reports.publish(
+        self.reporter.publish(
             facts.SessionRefused(
                 run_id=self.job.run_id,
                 error_kind=kind,

@@ -12,7 +12,7 @@ from sortie.model import ErrorKind, TurnOutcome, TurnResult, cut
 from sortie.model.turns import NOTIFICATION_LIMIT
 from sortie.telemetry import facts
 from sortie.worker.outcome import port_error_kind, sole_error
-from sortie.worker.turn_events import Turn, TurnEvents
+from sortie.worker.turn_events import TurnEvents, TurnRequest
 
 WARNING_COUNT = 20
 """Lines of stderr that are logged where a turn fails."""
@@ -28,14 +28,14 @@ class TurnEnd:
     timeout: str | None = None
 
 
-async def take_turn(turn: Turn, session: Session) -> TurnEnd:
+async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
     """Run one prompt under the turn and stall deadlines; the cause wins over the exit.
 
     A result that the agent gave before a deadline stands. Being cancelled counts the turn as
     cancelled once its processes are gone.
     """
-    settings, began = turn.bench.settings.agent, trio.current_time()
-    turn.reports.publish(
+    settings, began = turn.context.settings.agent, trio.current_time()
+    turn.reporter.publish(
         facts.TurnBegan(run_id=turn.job.run_id, turn=turn.number, max_turns=settings.max_turns)
     )
     end, heard = None, TurnEvents(turn)
@@ -43,18 +43,18 @@ async def take_turn(turn: Turn, session: Session) -> TurnEnd:
         end = await _under_deadlines(turn, session, heard)
     finally:
         told = end or TurnEnd(_cut_off())
-        turn.reports.publish(_completed(turn, told, heard, trio.current_time() - began))
+        turn.reporter.publish(_completed(turn, told, heard, trio.current_time() - began))
     return end
 
 
-async def _under_deadlines(turn: Turn, session: Session, heard: TurnEvents) -> TurnEnd:
-    settings = turn.bench.settings.agent
+async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvents) -> TurnEnd:
+    settings = turn.context.settings.agent
     patience = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
     end: TurnEnd | None = None
     with trio.move_on_after(settings.turn_timeout) as deadline:
         with trio.move_on_after(patience) as heard.stall:
             try:
-                end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.hear)))
+                end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
             except Exception as exc:  # known ones are the turn's end, others the run's
                 end = _failed(sole_error(exc))
     if end is not None:
@@ -109,11 +109,13 @@ def _late(outcome: TurnOutcome, kind: ErrorKind, message: str, timeout: str) -> 
     return TurnEnd(TurnResult(outcome=outcome, error_kind=kind, message=message), timeout=timeout)
 
 
-def _completed(turn: Turn, end: TurnEnd, heard: TurnEvents, seconds: float) -> facts.TurnCompleted:
+def _completed(
+    turn: TurnRequest, end: TurnEnd, heard: TurnEvents, seconds: float
+) -> facts.TurnCompleted:
     result = end.result
     return facts.TurnCompleted(
         run_id=turn.job.run_id,
-        agent=turn.bench.settings.agent.kind,
+        agent=turn.context.settings.agent.kind,
         turn=turn.number,
         outcome=result.outcome,
         seconds=seconds,

@@ -22,7 +22,7 @@ from sortie.model.turns import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.context import Assignment, Reports, RunContext
+from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.usage import UsageIncrements, UsageMeter
 
 WORD_LIMIT = 200
@@ -35,14 +35,14 @@ _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnRequest:
     """A prompt and where it stands in its run, with what the run has used so far."""
 
     job: Assignment
     number: int
     prompt: str
-    bench: RunContext
-    reports: Reports
+    context: RunContext
+    reporter: RunReporter
     increments: UsageIncrements
     run_usage: UsageMeter
 
@@ -54,15 +54,15 @@ class TurnEvents:
     adapter.
     """
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: TurnRequest) -> None:
         self._turn = turn
         self.stall = trio.CancelScope()
-        self._patience = turn.bench.settings.agent.stall_timeout
+        self._patience = turn.context.settings.agent.stall_timeout
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
         self.usage = UsageMeter()
 
-    def hear(self, batch: Sequence[AgentEvent]) -> None:
+    def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life."""
         if self._patience > 0 and not self.stall.cancel_called:
             self.stall.deadline = trio.current_time() + self._patience
@@ -90,7 +90,7 @@ class TurnEvents:
             case SessionKnown(session_id=session_id):
                 known = checked_session_id(session_id)
                 run_id = self._turn.job.run_id
-                self._turn.reports.tell(ev.SessionKnown(run_id, self._agent, known))
+                self._turn.reporter.tell(ev.AgentSessionKnown(run_id, self._agent, known))
                 self._publish(facts.SessionNamed, session_id=known)
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
@@ -103,15 +103,15 @@ class TurnEvents:
 
     @property
     def _agent(self) -> str:
-        return self._turn.bench.settings.agent.kind
+        return self._turn.context.settings.agent.kind
 
     def _publish(self, fact: type[facts.RunFact], /, **values: Any) -> None:
-        self._turn.reports.publish(fact(run_id=self._turn.job.run_id, **values))
+        self._turn.reporter.publish(fact(run_id=self._turn.job.run_id, **values))
 
     def _launched(self, process: ProcessIdentity) -> None:
         now, turn = trio.current_time(), self._turn
         self._launched_at = now
-        turn.reports.tell(ev.ProcessLaunched(turn.job.run_id, process))
+        turn.reporter.tell(ev.ProcessLaunched(turn.job.run_id, process))
         since = now - turn.job.fetched_at if turn.number == 1 else None
         self._publish(
             facts.AgentLaunched, turn=turn.number, process=process, seconds_since_fetch=since

@@ -55,10 +55,10 @@ class Subject:
 
 
 def kiro(folder: Path) -> Subject:
-    bench = Rig(folder, LocalTransport())
+    rig = Rig(folder, LocalTransport())
     return Subject(
-        agent=bench.agent(),
-        params=bench.params(),
+        agent=rig.agent(),
+        params=rig.params(),
         success="Hello",
         failure="sim: exit=1",
         long_line="sim: long_line=5000",

@@ -47,7 +47,7 @@ def test_the_next_run_gets_what_the_last_one_told() -> None:
     told = [
         record
         for session_id in ("s-1", "s-2")
-        for record in driver.tell(ev.SessionKnown(run.run_id, POLICY.agent, session_id))
+        for record in driver.tell(ev.AgentSessionKnown(run.run_id, POLICY.agent, session_id))
     ]
 
     driver.end(run.run_id, Failed(kind=ErrorKind.TURN_FAILED, message="why"))
@@ -64,7 +64,7 @@ def test_news_of_a_run_that_is_over_changes_nothing() -> None:
     """Neither a record nor a session comes of it."""
     driver = Driver()
 
-    assert driver.tell(ev.SessionKnown(RunId("former"), POLICY.agent, "s-1")) == []
+    assert driver.tell(ev.AgentSessionKnown(RunId("former"), POLICY.agent, "s-1")) == []
     (run,) = driver.start(issue())
 
     assert run.resume is None

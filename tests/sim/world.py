@@ -452,7 +452,7 @@ class World:
         issue_id, host, path = worker.issue.id, worker.start.host, f"/w/{worker.issue.id}"
         birth = self.births[host, path]
         self.sessions[f"of {run_id}"] = (issue_id, worker.agent, host, path, birth)
-        self.tell(ev.SessionKnown(run_id, worker.agent, f"of {run_id}"))
+        self.tell(ev.AgentSessionKnown(run_id, worker.agent, f"of {run_id}"))
 
     def prepare(self, run_id: RunId, *, lost: bool = False) -> None:
         """Let a worker move its issue and have its workspace, made anew where it was lost."""

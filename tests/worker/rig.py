@@ -18,7 +18,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.worker import Assignment, Reports, RunContext, Scopes, prompt, work
+from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, prompt, work
 from sortie.workflow import Prompt, PromptContext, render
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
@@ -104,7 +104,7 @@ class Rig:
         self.tracker = FakeTracker([self.issue])
         self.agent = FakeAgent(note=self.journal.append)
         self.transport = FakeTransport(hooks, directories=[HOME], note=self.journal.append)
-        self.scopes = Scopes()
+        self.scopes = RunScopes()
         self._worked = False
         self.attempt = 0
         self.environ: dict[str, str] = {"PATH": "/bin", "TRACKER_KEY": "hush"}
@@ -117,18 +117,18 @@ class Rig:
     async def work(self) -> RunReport:
         """Run a worker to its end."""
         if self._worked:
-            self.scopes = Scopes()
+            self.scopes = RunScopes()
         self._worked = True
         job = Assignment(
             run_id=RUN, issue=self.issue, attempt=self.attempt, fetched_at=trio.current_time()
         )
-        reports = Reports(
+        reports = RunReporter(
             tell=self._tell,
             commit=self._commit,
             publish=self._publish,
             is_active=lambda i: i.state in self.settings.tracker.active_states,
         )
-        return await work(job, self.bench(), reports, self.scopes)
+        return await work(job, self.context(), reports, self.scopes)
 
     async def work_stopped_at(self, seconds: float) -> RunReport:
         """Run the worker and stop it after some seconds."""
@@ -138,7 +138,7 @@ class Rig:
             nursery.cancel_scope.cancel()
         return report
 
-    def bench(self) -> RunContext:
+    def context(self) -> RunContext:
         """Return the worker's tools."""
         return RunContext(
             settings=self.settings,

@@ -29,7 +29,7 @@ async def test_a_workspace_goes_with_all_it_holds(clock: MockClock) -> None:
     await rig.work()
     await rig.transport.files.write_file(f"{ROOT}/A", "notes/one", b"1")
 
-    await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
+    await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
 
     (hook,) = rig.transport.ran
     assert (hook.cwd, hook.env["SORTIE_WORKSPACE"]) == (f"{ROOT}/A", f"{ROOT}/A")
@@ -41,7 +41,7 @@ async def test_a_workspace_that_is_gone_is_fine(clock: MockClock) -> None:
     """No hook runs for what is not there, and nothing is raised."""
     rig = Rig(hooks={"before_remove": Does()})
 
-    await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
+    await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
 
     assert rig.transport.ran == []
 
@@ -52,7 +52,7 @@ async def test_a_workspace_below_an_earlier_root_is_removed_there(clock: MockClo
     await rig.work()
     await rig.transport.files.make_directory("/old", "A")
 
-    await remove_workspace(rig.bench(), rig.issue, known(rig, "/old"), rig.facts.append)
+    await remove_workspace(rig.context(), rig.issue, known(rig, "/old"), rig.facts.append)
 
     assert "/old/A" not in rig.transport.files.directories
     assert f"{ROOT}/A" in rig.transport.files.directories
@@ -65,7 +65,7 @@ async def test_what_stays_is_an_error(clock: MockClock) -> None:
     rig.transport.faults["remove_directory"] = TransportError("busy")
 
     with pytest.raises(WorkspaceError, match="busy"):
-        await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
+        await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
 
     hooks = [fact.result for fact in rig.of(facts.HookCompleted)]
     assert hooks == ["failed"]
@@ -78,7 +78,7 @@ async def test_a_host_that_cannot_be_asked_keeps_its_workspace(clock: MockClock)
     rig.transport.faults["contained"] = HostError(HostTrouble.DROPPED, "lost the link")
 
     with pytest.raises(WorkspaceError, match="lost the link"):
-        await remove_workspace(rig.bench(), rig.issue, known(rig), rig.facts.append)
+        await remove_workspace(rig.context(), rig.issue, known(rig), rig.facts.append)
 
     assert rig.transport.ran == []
     assert f"{ROOT}/A" in rig.transport.files.directories

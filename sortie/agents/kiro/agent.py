@@ -17,7 +17,7 @@ from sortie.model import LOCAL
 DEFAULT_COMMAND = "kiro-cli"
 
 
-class _Conversation:
+class _KiroTurns:
     """The turns of a session: the conversation of its directory is resumed only after a turn of
     its own has succeeded."""
 
@@ -62,7 +62,7 @@ class KiroAgent:
         )
         if params.transport.host == LOCAL:
             await self._credential.confirm(argv, params)
-        conversation = _Conversation(argv, self._options)
+        turns = _KiroTurns(argv, self._options)
         key = params.env.get(KEY_NAME, "").strip()
-        async with turn_processes("kiro", params, conversation.command, [key]) as session:
+        async with turn_processes("kiro", params, turns.command, [key]) as session:
             yield session
