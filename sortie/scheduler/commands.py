@@ -126,7 +126,7 @@ def stop(state: SchedulerState, name: str, now: float) -> Reply:
 
 
 def _stop_run(state: SchedulerState, claim: Starting | Running | Stopping) -> Reply:
-    """End a run; the hold to come is on record at once, lest a crash on the way loses it."""
+    """End a run; the hold to come is on record at once, so that no crash on the way loses it."""
     issue = claim.issue
     if not isinstance(claim, Stopping):
         state.out.append(_promised(issue))

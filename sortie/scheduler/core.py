@@ -35,7 +35,7 @@ from sortie.scheduler.reconcile import (
     reconcile,
     refreshed,
 )
-from sortie.scheduler.snapshot import Snapshot, picture
+from sortie.scheduler.snapshot import Snapshot, snapshot_of
 from sortie.scheduler.state import Memory, SchedulerState
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
@@ -124,7 +124,7 @@ class Scheduler:
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable picture of all that is claimed, waiting and held."""
-        return picture(self._state, now)
+        return snapshot_of(self._state, now)
 
     def backlog(self, snapshot: Snapshot, shown: int) -> Backlog:
         """Return what the last poll found and nothing is done about, the first ``shown`` of it.

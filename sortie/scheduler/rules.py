@@ -136,7 +136,7 @@ def hold_ended_by(held: Issue, reason: HoldReason, issue: Issue) -> str | None:
     An operator's hold ends with a change of state only; any other with a change of content too.
     """
     if issue == held:
-        return None  # it is not looked into: that may be what broke us
+        return None  # it is not examined: that may be what made the daemon crash
     if not same_state(held.state, issue.state):
         return f"its state changed from {held.state} to {issue.state}"
     if reason is not HoldReason.OPERATOR and content_of(held) != content_of(issue):

@@ -1,4 +1,4 @@
-"""An immutable picture of the scheduler, for the API, metrics and the idle check."""
+"""The scheduler at one moment, immutable, for the API, metrics and the idle check."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Snapshot:
         return (c for c in self.claims.values() if isinstance(c, kind))
 
 
-def picture(state: SchedulerState, now: float) -> Snapshot:
+def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
     """Return the scheduler as it stands."""
     load = Load(state)
     view = View(state, load, now)
