@@ -40,6 +40,13 @@ def install(folder: Path, name: str, code: str, *points: str) -> None:
     (info / "entry_points.txt").write_text(f"[sortie.agents]\n{lines}")
 
 
+@pytest.fixture(autouse=True)
+def _without_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not find the adapters that are kept as examples, which all other tests may find."""
+    examples = str(Path(__file__).with_name("examples"))
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != examples])
+
+
 def agents() -> Adapters[AgentAdapter]:
     """Look anew for the agents there are."""
     return Adapters("sortie.agents", AgentAdapter)

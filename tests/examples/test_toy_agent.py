@@ -16,7 +16,7 @@ from sortie.model.turns import PermissionAsked, SessionKnown, ToolEnded, ToolSta
 from sortie.transports.local import become_subreaper
 from tests.agents.kiro.simulated import Heard, is_alive
 from tests.contract.test_agent import Subject, toy
-from tests.e2e.place import Place, Ran
+from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
 from tests.examples.toy_agent import KEY, ToyAgent, ToySettings
 from tests.transports.ssh.sshd import requires_sshd
@@ -133,23 +133,23 @@ AGENT: dict[str, object] = {
 }
 
 
-async def run_toy(place: Place) -> tuple[Ran, dict[str, list[dict[str, Any]]]]:
-    """Run the daemon until it is idle; return what it left, and its log lines by event."""
+async def run_toy(place: Place) -> dict[str, list[dict[str, Any]]]:
+    """Run the daemon until it is idle; return its log lines by event."""
     options = ("--exit-when-idle", "--log-level", "debug", "--log-format", "json")
     ran = await place.sortie("run", *options, within=90.0, PYTHONPATH=str(FOLDER))
+    assert ran.code == 0, ran.err
     lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in map(json.loads, ran.err.splitlines()):
         lines[line["event"]].append(line)
-    return ran, lines
+    return lines
 
 
 async def require_work_done(place: Place, host: str) -> None:
     """Run an issue to its handoff: a run that dies, and one that goes on with its session."""
     place.add_issue("TOY-1")
 
-    ran, lines = await run_toy(place)
+    lines = await run_toy(place)
 
-    assert ran.code == 0, ran.err
     assert place.state_of("TOY-1") == "Human Review"
     told = await place.sortie("history", "--format", "json", PYTHONPATH=str(FOLDER))
     succeeded, failed = json.loads(told.out)
@@ -174,7 +174,7 @@ async def require_work_done(place: Place, host: str) -> None:
 
 async def test_the_installed_program_finds_it_and_works_with_it(place: Place) -> None:
     """It is announced by its package, and nothing of Sortie names it."""
-    place.write_workflow(PROMPT, agent=AGENT, toy={"allow": ["shell"]})
+    place.write_workflow(PROMPT, agent=AGENT, toy_agent={"allow": ["shell"]})
 
     await require_work_done(place, "local")
 
@@ -189,7 +189,7 @@ async def test_it_works_on_a_host(place: Place, fleet: Fleet) -> None:
         PROMPT,
         worker={"ssh_pass_env": []},
         agent=remote | {"command": "toy-agent"},
-        toy={"allow": ["shell"]},
+        toy_agent={"allow": ["shell"]},
     )
 
     await require_work_done(place, "far")

@@ -251,7 +251,7 @@ def create(context: AgentContext) -> ToyAgent:
 
 ADAPTER = AgentAdapter(
     kind="toy",
-    block_name="toy",
+    block_name="toy_agent",
     block=ToySettings,
     default_command=COMMAND,
     env_names=(KEY,),
