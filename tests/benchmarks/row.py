@@ -1,0 +1,65 @@
+"""What a benchmark is: rows of one table, each measured beside a bare baseline in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TypeVar
+
+Count = TypeVar("Count", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is measured; ``short`` is for seeing in seconds that it works, not for numbers."""
+
+    short: bool = False
+
+    def of(self, full: Count, short: Count) -> Count:
+        """Choose between two numbers."""
+        return short if self.short else full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """What was measured for one row, in its unit; ``also`` are further numbers, by what they are.
+
+    ``baseline`` is None where nothing bare does the like.
+    """
+
+    ours: float
+    baseline: float | None = None
+    also: Mapping[str, float] = field(default_factory=dict)
+
+
+Measure = Callable[[Scale], Mapping[str, Value]]
+"""Measures one or more rows; returns their values by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row. Ours has to be at most ``bar``, or at least where more is better; None: no bar.
+
+    Rows that are measured together have the same ``measure``, which then runs once.
+    """
+
+    name: str
+    what: str
+    unit: str
+    baseline: str
+    measure: Measure
+    bar: float | None = None
+    more_is_better: bool = False
+
+    def is_met(self, value: Value) -> bool | None:
+        """Tell whether the bar is met; None where there is none."""
+        if self.bar is None:
+            return None
+        return value.ours >= self.bar if self.more_is_better else value.ours <= self.bar
+
+
+def middle(values: list[float]) -> float:
+    """Return the median of what was measured, which must be something."""
+    assert values, "nothing was measured"
+    return median(values)
