@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
 from sortie.model import RunId, TurnResult
 from sortie.model.turns import AgentEvent
-from sortie.transports import Transport
+
+if TYPE_CHECKING:
+    from sortie.transports import Transport
 
 OnEvents = Callable[[Sequence[AgentEvent]], None]
 """Takes a batch of events, one call a chunk of output; an empty batch is a sign of life."""

@@ -8,14 +8,27 @@ from typing import NoReturn
 EXIT_CUT_SHORT = 130
 
 
+_VERSION = (["--version"], ["-V"])
+
+
 def main() -> NoReturn:
     """Run the command that the process was started with, and exit with its code."""
     try:
-        from sortie.cli.errors import run_command
         from sortie.cli.streams import guarded_streams
 
         with guarded_streams():
-            code = run_command(sys.argv[1:])
+            code = _run(sys.argv[1:])
     except KeyboardInterrupt:
         code = EXIT_CUT_SHORT
     sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments in _VERSION:  # scripts ask it often, and it needs nothing of the rest
+        from sortie.cli.output import ended
+        from sortie.cli.version_line import show_version
+
+        return ended(show_version)
+    from sortie.cli.errors import run_command
+
+    return run_command(arguments)

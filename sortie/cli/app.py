@@ -2,29 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from sortie.cli.arguments import NO_VALUE, grouped
 from sortie.cli.completion import ShellName, show_completion
-from sortie.cli.demo.command import demo
 from sortie.cli.documentation import pages
-from sortie.cli.explain import explain
-from sortie.cli.history import history
-from sortie.cli.init import init
-from sortie.cli.operator import pause, refresh, resume, retry, stop
-from sortie.cli.render import render
-from sortie.cli.run import run
-from sortie.cli.schema import schema
-from sortie.cli.status import status
-from sortie.cli.validate import validate
-from sortie.cli.version import show_version, version
+from sortie.cli.version_line import show_version
 
 PAGES = pages()
+_MARKUP: Literal["rich"] = "rich"
+
+
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "run": (
+        "sortie.cli.run",
+        "sortie run",
+        "sortie run --dry-run --format json",
+        "sortie run team/WORKFLOW.md --port 8080 --log-format json",
+        "sortie run --exit-when-idle && echo all done",
+    ),
+    "validate": (
+        "sortie.cli.validate",
+        "sortie validate",
+        "sortie validate team/WORKFLOW.md --env-file team/.env",
+        "sortie validate --format json | jq '.problems'",
+        "git show HEAD:WORKFLOW.md | sortie validate -",
+    ),
+    "init": (
+        "sortie.cli.init",
+        "sortie init",
+        "sortie init team/WORKFLOW.md",
+    ),
+    "schema": (
+        "sortie.cli.schema",
+        "sortie schema > WORKFLOW.schema.json",
+    ),
+    "demo": (
+        "sortie.cli.demo.command",
+        "sortie demo --exit-when-idle",
+        "sortie demo /tmp/look --port 8080",
+    ),
+    "render": (
+        "sortie.cli.render",
+        "sortie render DEMO-1",
+        "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
+    ),
+    "history": (
+        "sortie.cli.history",
+        "sortie history --issue DEMO-1",
+        "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
+    ),
+    "status": (
+        "sortie.cli.status",
+        "sortie status",
+        "sortie status --watch",
+        "sortie status --format json | jq '.held[].issue_identifier'",
+    ),
+    "explain": (
+        "sortie.cli.explain",
+        "sortie explain DEMO-1",
+        "sortie explain DEMO-1 --format json | jq '.gates'",
+    ),
+    "refresh": (
+        "sortie.cli.operator",
+        "sortie refresh",
+    ),
+    "pause": (
+        "sortie.cli.operator",
+        "sortie pause",
+        "sortie pause team/WORKFLOW.md",
+    ),
+    "resume": (
+        "sortie.cli.operator",
+        "sortie resume",
+    ),
+    "stop": (
+        "sortie.cli.operator",
+        "sortie stop DEMO-1",
+        "sortie stop 'group/project#7'",
+    ),
+    "retry": (
+        "sortie.cli.operator",
+        "sortie retry DEMO-1",
+        "sortie retry DEMO-1 --format json",
+    ),
+    "version": (
+        "sortie.cli.version",
+        "sortie version",
+        "sortie version --format json",
+    ),
+}
+"""The commands by name, in the order of the help: the module of each, and how it is used.
+
+The module is imported when the command is asked for.
+"""
 
 
 class _Command(TyperCommand):
@@ -42,6 +120,40 @@ class _Program(TyperGroup):
         """Return the option ``--help``."""
         return _as_flag(super().get_help_option(ctx))
 
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        """Return a command, None where there is none of that name."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.add_command(_imported(cmd_name))
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is asked for; where there is none, typer names those like it."""
+        if args[0] not in COMMANDS:
+            for name in COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
+def _imported(name: str) -> Any:
+    """Return a command; the docstring of its function is its help."""
+    module, *examples = COMMANDS[name]
+    function = getattr(import_module(module), name)
+    paragraphs = cleandoc(function.__doc__ or "").split("\n\n")
+    alone = typer.Typer(
+        rich_markup_mode=_MARKUP, pretty_exceptions_enable=False, add_completion=False
+    )
+    alone.command(
+        cls=_Command,
+        name=name,
+        help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
+        epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),
+    )(grouped(function))
+    return get_command(alone)
+
 
 def _as_flag(option: Any) -> Any:
     if option is not None:
@@ -52,7 +164,7 @@ def _as_flag(option: Any) -> Any:
 app = typer.Typer(
     name="sortie",
     cls=_Program,
-    rich_markup_mode="rich",
+    rich_markup_mode=_MARKUP,
     pretty_exceptions_enable=False,
     add_completion=False,  # its options take no SHELL
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -98,56 +210,3 @@ def sortie(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
     return 0
-
-
-def _add(command: Callable[..., object], *examples: str) -> None:
-    """Add a command under its function's name; its docstring is its help."""
-    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
-    app.command(
-        cls=_Command,
-        name=command.__name__,
-        help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
-        epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),
-    )(grouped(command))
-
-
-_add(
-    run,
-    "sortie run",
-    "sortie run --dry-run --format json",
-    "sortie run team/WORKFLOW.md --port 8080 --log-format json",
-    "sortie run --exit-when-idle && echo all done",
-)
-_add(
-    validate,
-    "sortie validate",
-    "sortie validate team/WORKFLOW.md --env-file team/.env",
-    "sortie validate --format json | jq '.problems'",
-    "git show HEAD:WORKFLOW.md | sortie validate -",
-)
-_add(init, "sortie init", "sortie init team/WORKFLOW.md")
-_add(schema, "sortie schema > WORKFLOW.schema.json")
-_add(demo, "sortie demo --exit-when-idle", "sortie demo /tmp/look --port 8080")
-_add(
-    render,
-    "sortie render DEMO-1",
-    "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
-)
-_add(
-    history,
-    "sortie history --issue DEMO-1",
-    "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
-)
-_add(
-    status,
-    "sortie status",
-    "sortie status --watch",
-    "sortie status --format json | jq '.held[].issue_identifier'",
-)
-_add(explain, "sortie explain DEMO-1", "sortie explain DEMO-1 --format json | jq '.gates'")
-_add(refresh, "sortie refresh")
-_add(pause, "sortie pause", "sortie pause team/WORKFLOW.md")
-_add(resume, "sortie resume")
-_add(stop, "sortie stop DEMO-1", "sortie stop 'group/project#7'")
-_add(retry, "sortie retry DEMO-1", "sortie retry DEMO-1 --format json")
-_add(version, "sortie version", "sortie version --format json")

@@ -12,21 +12,21 @@ from typer.main import get_command
 
 from sortie.cli.app import app
 from sortie.cli.completion import serve_shells
-from sortie.cli.output import ReaderGone, complain, finish_output, tell_problem
+from sortie.cli.output import EXIT_FAILURE, complain, ended, tell_problem
 from sortie.model import SortieError, WorkflowError
 
-EXIT_FAILURE = 1
 _PARSERS_WORDS = "Value error, "
 
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; its streams are guarded already."""
+    return ended(lambda: _run(list(arguments)))
+
+
+def _run(arguments: list[str]) -> int:
     try:
         serve_shells()
-        code = get_command(app).main(list(arguments), prog_name="sortie", standalone_mode=False)
-        finish_output()
-    except ReaderGone:
-        return EXIT_FAILURE
+        code = get_command(app).main(arguments, prog_name="sortie", standalone_mode=False)
     except typer.TyperException as error:
         complain(_usage(error))
         return error.exit_code

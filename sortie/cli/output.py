@@ -7,21 +7,20 @@ Rule 2: output to a pipe is never cut to a width.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
-import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from io import StringIO
 from typing import TYPE_CHECKING
-
-from sortie.model import Problem
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sortie.model import Problem
+
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+EXIT_FAILURE = 1
 
 UNLIMITED = 100_000
 """Columns that no line needs."""
@@ -43,6 +42,23 @@ class ReaderGone(Exception):
     """Whoever read stdout has had enough."""
 
 
+class OutputFailed(Exception):
+    """Stdout cannot be written; the text says why."""
+
+
+def ended(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code, or that of a failure where stdout fails."""
+    try:
+        code = command()
+        finish_output()
+    except ReaderGone:
+        return EXIT_FAILURE
+    except OutputFailed as error:
+        complain(str(error))
+        return EXIT_FAILURE
+    return code
+
+
 def visible(text: str, keep: str = "") -> str:
     """Return a text with every character that a terminal acts on as an escape, but for ``keep``."""
 
@@ -61,7 +77,7 @@ def one_line(text: str) -> str:
 
 
 def emit(text: str) -> None:
-    """Write to stdout at once. Raises ReaderGone, and SortieError where it cannot be written."""
+    """Write to stdout at once. Raises ReaderGone, and OutputFailed where it cannot be written."""
     if sys.stdout is not None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -79,6 +95,8 @@ def emit_line(text: str) -> None:
 
 def emit_json(value: Json) -> None:
     """Write a result for programs, in ASCII."""
+    import json
+
     emit(json.dumps(value, indent=2) + "\n")
 
 
@@ -89,11 +107,15 @@ def emit_rich(*parts: RenderableType) -> None:
 
 def columns() -> int:
     """Return how wide a line may be: as wide as the terminal, or without a limit."""
+    import shutil
+
     return shutil.get_terminal_size().columns if _is_terminal() else UNLIMITED
 
 
 def laid_out(*parts: RenderableType, width: int) -> str:
     """Return what rich makes of something, with colours where stdout is a terminal."""
+    from io import StringIO
+
     from rich.console import Console
 
     text = StringIO()

@@ -83,8 +83,8 @@ def _context(workflow: Workflow, issue: Issue, turn: int, attempt: int) -> Promp
 def _prompt(workflow: Workflow, context: PromptContext) -> str:
     import trio
 
-    from sortie.workflow import render as render_prompt
     from sortie.workflow import with_status_instructions
+    from sortie.workflow.renderer import render as render_prompt
 
     text = trio.run(render_prompt, workflow.prompt, context)
     if context.turn_number == 1 and workflow.settings.agent.status_instructions:

@@ -3,7 +3,7 @@
 Python keeps what it could not write, tries again while it shuts down, complains about that in its
 own words and exits with 120. Here a failure is told once, by whoever writes, and forgotten.
 
-Rule 1: output that fails raises ReaderGone or SortieError, also inside a library; what is written
+Rule 1: output that fails raises ReaderGone or OutputFailed, also inside a library; what is written
 after that is dropped.
 Rule 2: stderr that fails drops what it was given, and takes the next text as if nothing had been.
 Rule 3: the descriptors 0, 1 and 2 are open, so that no file of ours is taken for one of them.
@@ -19,8 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, cast
 
-from sortie.cli.output import ReaderGone
-from sortie.model import SortieError
+from sortie.cli.output import OutputFailed, ReaderGone
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -39,7 +38,7 @@ def guarded_streams() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
-                with contextlib.suppress(ReaderGone, SortieError):
+                with contextlib.suppress(ReaderGone, OutputFailed):
                     stream.flush()
 
 
@@ -65,7 +64,7 @@ def _over(stream: io.TextIOWrapper, fail: Callable[[OSError], NoReturn] | None) 
 def _refuse(error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         raise ReaderGone from error
-    raise SortieError(f"cannot write to standard output: {error.strerror}") from error
+    raise OutputFailed(f"cannot write to standard output: {error.strerror}") from error
 
 
 class _Output(io.RawIOBase):

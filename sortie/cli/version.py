@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-
 from sortie import __version__
 from sortie.cli.arguments import OutputFormat
-from sortie.cli.output import Format, emit_json, emit_line
+from sortie.cli.output import Format, emit_json
+from sortie.cli.version_line import python_version, show_version
 
 
 def version(output: OutputFormat = Format.TEXT) -> None:
     """Show which Sortie this is, and on which Python it runs."""
     if output is Format.JSON:
-        emit_json({"version": __version__, "python_version": _python()})
+        emit_json({"version": __version__, "python_version": python_version()})
     else:
         show_version()
-
-
-def show_version() -> None:
-    """Print the version for people."""
-    emit_line(f"sortie {__version__} (Python {_python()})")
-
-
-def _python() -> str:
-    return ".".join(map(str, sys.version_info[:3]))

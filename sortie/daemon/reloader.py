@@ -14,7 +14,8 @@ from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import WorkflowReloaded
 from sortie.web import WorkflowView
-from sortie.workflow import Workflow, keep_restart_only, needs_restart, watch
+from sortie.workflow import Workflow, keep_restart_only, needs_restart
+from sortie.workflow.watcher import watch
 
 
 class Reloader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sortie.model import (
     AgentSession,
@@ -27,7 +27,9 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
-from sortie.scheduler.records import Record
+
+if TYPE_CHECKING:
+    from sortie.scheduler.records import Record
 
 
 class UnknownRun(StoreError):

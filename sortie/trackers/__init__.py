@@ -9,7 +9,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-import trio
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
@@ -113,6 +112,8 @@ class Tracker(Protocol):
 
         A tracker that is not told of changes waits for ever, as this one does.
         """
+        import trio  # here, as commands that only read settings do without
+
         await trio.sleep_forever()
 
     def configure(self, states: TrackerStates) -> None:

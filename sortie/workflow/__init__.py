@@ -1,10 +1,11 @@
-"""WORKFLOW.md: read it, watch it, render its prompt."""
+"""WORKFLOW.md: read it, watch it, render its prompt.
+
+``renderer`` and ``watcher`` need trio, which reading the file does not, so nothing of them is here.
+"""
 
 from sortie.config import keep_restart_only, needs_restart
 from sortie.workflow.loader import Workflow, load
 from sortie.workflow.prompts import Prompt, PromptContext, with_status_instructions
-from sortie.workflow.renderer import render
-from sortie.workflow.watcher import watch
 
 __all__ = [
     "Prompt",
@@ -13,7 +14,5 @@ __all__ = [
     "keep_restart_only",
     "load",
     "needs_restart",
-    "render",
-    "watch",
     "with_status_instructions",
 ]

@@ -13,8 +13,6 @@ import pytest
 from sortie import __version__
 from tests.cli.world import SOURCE, WORKFLOW, is_ours, run_program
 
-HEAVY = ("trio", "rich", "structlog", "starlette", "hypercorn", "jinja2", "psutil", "sqlite3")
-
 
 def environment(*, buffered: bool = True) -> dict[str, str]:
     """What the process is started with."""
@@ -31,25 +29,55 @@ def test_it_runs_as_a_module() -> None:
     assert run_program("nonsense").code == 2
 
 
-def test_small_commands_load_little() -> None:
-    """Showing the version loads neither the event loop nor the servers."""
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a command has imported at its end, and their packages."""
     script = (
-        "import sys; from sortie.cli.errors import run_command; run_command(['version']);"
-        "print(*sorted(sys.modules), sep='\\n')"
+        "import sys; from sortie.cli import main\n"
+        "try: main()\n"
+        "finally: print(*sorted(sys.modules), file=sys.stderr)"
     )
-
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *arguments],
         env=environment(),
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
+    return set(done.stderr.splitlines()[-1].split())
 
-    loaded = set(done.stdout.split())
-    assert "sortie.cli.run" in loaded
-    assert [name for name in (*HEAVY, "sortie.daemon") if name in loaded] == []
+
+LOOKING = ("pydantic", "typer", "dataclasses", "sortie.model")
+SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
+RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
+PRINTING = ("rich", "pygments")
+
+
+def test_the_version_loads_next_to_nothing() -> None:
+    """What scripts ask for at every turn needs neither the settings nor the other commands."""
+    loaded = loaded_by("--version")
+
+    assert "sortie.cli.version_line" in loaded
+    assert loaded & {*LOOKING, *SERVING, *RUNNING, *PRINTING, "jinja2", "yaml"} == set()
+
+
+def test_a_command_loads_no_other() -> None:
+    """A command's module is imported when it is the one that is asked for."""
+    loaded = loaded_by("version")
+
+    assert "sortie.cli.version" in loaded
+    assert "sortie.cli.run" not in loaded
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, "jinja2", "yaml", "sortie.daemon"} == set()
+
+
+def test_validating_loads_no_daemon(here: Path) -> None:
+    """Reading a workflow file needs neither an event loop nor what a daemon runs on."""
+    (here / "W.md").write_text(WORKFLOW)
+
+    loaded = loaded_by("validate", "W.md")
+
+    assert {"sortie.config", "jinja2", "sortie.trackers.file", "sortie.agents.kiro"} <= loaded
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, "watchfiles", "ruamel", "ssl"} == set()
 
 
 @pytest.mark.parametrize("buffered", [True, False])

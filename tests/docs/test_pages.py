@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -36,9 +37,12 @@ def options() -> dict[str, set[str]]:
     """Return the options of every command by its name."""
     group = get_command(app)
     assert isinstance(group, TyperGroup)
+    context = Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
     return {
         name: {"--help"}.union(*(parameter.opts for parameter in command.params))
-        for name, command in group.commands.items()
+        for name, command in commands.items()
+        if command is not None
     }
 
 

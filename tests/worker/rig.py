@@ -19,7 +19,8 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, prompt, work
-from sortie.workflow import Prompt, PromptContext, render
+from sortie.workflow import Prompt, PromptContext
+from sortie.workflow.renderer import render
 from sortie.workspaces import Secrets, Workspaces
 from tests.agents.fake import FakeAgent
 from tests.trackers.fake import FakeTracker

@@ -15,8 +15,9 @@ import pytest
 import trio
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
-from sortie.workflow import Prompt, PromptContext, render, renderer, with_status_instructions
+from sortie.workflow import Prompt, PromptContext, renderer, with_status_instructions
 from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
+from sortie.workflow.renderer import render
 from tests.resources.scarcity import ThreadLimit
 from tests.workflow.sample import ISSUE, context
 

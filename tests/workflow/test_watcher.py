@@ -12,7 +12,8 @@ import pytest
 import trio
 import watchfiles
 
-from sortie.workflow import watch, watcher
+from sortie.workflow import watcher
+from sortie.workflow.watcher import watch
 
 
 class Changes:

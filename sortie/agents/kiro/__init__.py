@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sortie.agents import AgentAdapter, AgentContext
-from sortie.agents.kiro.agent import DEFAULT_COMMAND, KiroAgent
-from sortie.agents.kiro.credential import KEY_NAME
-from sortie.agents.kiro.settings import KiroSettings, warn
+from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings, warn
+
+if TYPE_CHECKING:
+    from sortie.agents.kiro.agent import KiroAgent
 
 
 def create(context: AgentContext) -> KiroAgent:
     """Make the adapter. Raises TypeError where the settings are another adapter's."""
+    from sortie.agents.kiro.agent import KiroAgent
+
     if not isinstance(context.settings, KiroSettings):
         raise TypeError(f"the kiro adapter needs KiroSettings, not {type(context.settings)}")
     return KiroAgent(context.command, context.settings, context.clock)

@@ -7,14 +7,12 @@ from contextlib import asynccontextmanager
 
 from sortie.agents import Session, SessionParams
 from sortie.agents.kiro.arguments import ChatOptions, chat
-from sortie.agents.kiro.credential import KEY_NAME, CredentialCheck
+from sortie.agents.kiro.credential import CredentialCheck
 from sortie.agents.kiro.reader import KiroReader
-from sortie.agents.kiro.settings import KiroSettings
+from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings
 from sortie.agents.launch import check_workspace, resolve_command
 from sortie.agents.turn_process import TurnCommand, turn_processes
 from sortie.model import LOCAL
-
-DEFAULT_COMMAND = "kiro-cli"
 
 
 class _KiroTurns:

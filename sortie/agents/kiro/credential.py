@@ -13,12 +13,11 @@ import trio
 
 from sortie.agents import SessionParams
 from sortie.agents.kiro.arguments import WHOAMI
+from sortie.agents.kiro.settings import KEY_NAME
 from sortie.agents.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
 from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
-
-KEY_NAME = "KIRO_API_KEY"
 
 REMEMBERED = 60.0
 """Seconds for which a credential that passed is not asked for again."""

@@ -9,6 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictSt
 
 from sortie.agents.kiro.arguments import ChatOptions
 
+DEFAULT_COMMAND = "kiro-cli"
+KEY_NAME = "KIRO_API_KEY"
+
 
 def _word(value: str) -> str:
     """Return the trimmed value; it becomes an argument, so it must be printable and not empty."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict
 
 from sortie.config import PathText
 from sortie.trackers import Capability, TrackerAdapter, TrackerContext
-from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.tracker import FileTracker
+
+if TYPE_CHECKING:
+    from sortie.trackers.file.tracker import FileTracker
 
 
 class FileSettings(BaseModel):
@@ -26,6 +26,12 @@ class FileSettings(BaseModel):
 @asynccontextmanager
 async def open_tracker(context: TrackerContext) -> AsyncIterator[FileTracker]:
     """Make the tracker of a ``file`` block; it holds nothing open."""
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from sortie.trackers.file.issue_files import IssueFiles
+    from sortie.trackers.file.tracker import FileTracker
+
     settings = context.settings
     assert isinstance(settings, FileSettings)
     files = IssueFiles(Path(settings.path))
