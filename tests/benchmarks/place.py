@@ -16,11 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.benchmarks.spending import Spent, spent_by
+import psutil
+
+from tests.benchmarks.spending import Spent, helpers, peak_memory, spent_by
 from tests.e2e.place import PROMPT, SORTIE, Place
 from tests.ports import free_port
 
-PATIENCE = 600.0
+PATIENCE = 90.0
 """Seconds after which something awaited has gone wrong."""
 
 HANDED_OFF = "Human Review"
@@ -101,6 +103,14 @@ class Daemon:
     def spent(self) -> Spent:
         """Return what it has spent so far; its agents are the children."""
         return spent_by(self.pid)
+
+    def memory(self) -> int:
+        """Return its resident memory in bytes, with its helpers'."""
+        return sum(psutil.Process(pid).memory_info().rss for pid in (self.pid, *helpers(self.pid)))
+
+    def peak(self) -> int:
+        """Return the most resident memory that it had so far, with its helpers'."""
+        return sum(map(peak_memory, (self.pid, *helpers(self.pid))))
 
     def _read(self) -> None:
         assert self.process.stderr is not None

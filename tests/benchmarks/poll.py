@@ -13,6 +13,7 @@ from tests.benchmarks.place import BenchmarkPlace, Daemon, benchmark_place
 from tests.benchmarks.row import Scale, Value, middle
 
 ISSUES = 10_000
+STEPS = 10
 SETTLED = 2.5
 """Seconds after which a file that was written is known not to be written again unnoticed."""
 
@@ -24,6 +25,15 @@ def polls(scale: Scale) -> Mapping[str, Value]:
     """Measure polls of blocked issues in both forms of files, in milliseconds of processor time."""
     count = scale.of(ISSUES, 50)
     return poll_markdown(count, scale) | poll_json(count, scale, "poll.json")
+
+
+def growth(scale: Scale) -> Mapping[str, Value]:
+    """Measure polls of 100, 10,000 and 100,000 blocked issues in a JSON list."""
+    values = {}
+    for full, few in ((100, 1), (10_000, 10), (100_000, 100)):
+        found = poll_json(scale.of(full, few), scale, "poll", steps=4)
+        values[f"growth.candidates.{full}"] = found["poll.unchanged"]
+    return values
 
 
 def poll_markdown(count: int, scale: Scale) -> dict[str, Value]:
@@ -41,10 +51,10 @@ def poll_markdown(count: int, scale: Scale) -> dict[str, Value]:
                 entry.stat()
 
         place.configure()
-        return _polls(place, change, bare, count, scale, "poll.markdown")
+        return _polls(place, change, bare, scale, "poll.markdown")
 
 
-def poll_json(count: int, scale: Scale, name: str) -> dict[str, Value]:
+def poll_json(count: int, scale: Scale, name: str, steps: int = STEPS) -> dict[str, Value]:
     """Measure a JSON list of issues; the baseline reads and parses it."""
     with benchmark_place() as place:
         path = place.root / "issues.json"
@@ -57,24 +67,24 @@ def poll_json(count: int, scale: Scale, name: str) -> dict[str, Value]:
             json.loads(path.read_bytes())
 
         place.configure(file={"path": "issues.json"})
-        return _polls(place, change, bare, count, scale, name)
+        return _polls(place, change, bare, scale, name, steps)
 
 
 def _polls(
     place: BenchmarkPlace,
     change: Callable[[int], None],
     bare: Callable[[], None],
-    count: int,
     scale: Scale,
     name: str,
+    steps: int = STEPS,
 ) -> dict[str, Value]:
     place.write_agent("")
     unchanged, changed, base = [], [], []
     with place.daemon(level="debug") as daemon:
-        daemon.wait("poll.completed", candidates=count)
+        daemon.wait("poll.completed")
         time.sleep(scale.of(SETTLED, 0.0))
         _poll(daemon, scale)
-        for step in range(scale.of(10, 2)):
+        for step in range(scale.of(steps, 2)):
             unchanged.append(_poll(daemon, scale))
             change(step)
             changed.append(_poll(daemon, scale))

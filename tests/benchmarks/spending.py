@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -56,20 +57,34 @@ def clock_of(pid: int) -> float:
 def spent_by(pid: int) -> Spent:
     """Return what a daemon has spent: itself with its helpers, and all other children apart.
 
-    A helper is a living child that runs the same program as the daemon, or one that it has
-    started as a module. The others are agents, hooks and tools, and count in steps of 10 ms.
+    The others are agents, hooks and tools; they count once they have ended, in steps of 10 ms.
     """
-    process = psutil.Process(pid)
-    times = process.cpu_times()
-    own, children = clock_of(pid), times.children_user + times.children_system
-    program = process.exe()
-    for child in process.children():
+    own = children = 0.0
+    for member in (pid, *helpers(pid)):
+        with suppress(psutil.Error, OSError):  # a helper has ended meanwhile
+            own += clock_of(member)
+            times = psutil.Process(member).cpu_times()
+            children += times.children_user + times.children_system
+    return Spent(own=own, children=children)
+
+
+def helpers(pid: int) -> list[int]:
+    """Return the pids of a daemon's children that run the same program as it does itself."""
+    daemon = psutil.Process(pid)
+    program, found = daemon.exe(), []
+    for child in daemon.children():
         with suppress(psutil.Error, OSError):  # it has ended meanwhile
             if child.exe() == program:
-                own += clock_of(child.pid)
-                below = child.cpu_times()
-                children += below.children_user + below.children_system
-    return Spent(own=own, children=children)
+                found.append(child.pid)
+    return found
+
+
+def peak_memory(pid: int) -> int:
+    """Return the most bytes of resident memory that a process has had (Linux)."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"process {pid} has no memory")
 
 
 def of_child(pid: int) -> float:

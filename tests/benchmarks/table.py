@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import idle, output, poll, startup, turn
+from tests.benchmarks import idle, output, poll, refresh, runs, sessions, startup, turn
 from tests.benchmarks.row import Row
 
 ROWS = (
@@ -85,12 +85,135 @@ ROWS = (
         measure=turn.turns,
     ),
     Row(
+        name="runs.8.cpu",
+        what="an issue of one turn, 500 of them in 8 slots: CPU each",
+        unit="ms",
+        bar=10,
+        baseline="posix_spawn and waitpid",
+        measure=runs.eight_slots,
+    ),
+    Row(
+        name="runs.8.rate",
+        what="the same: turns a second with agents of 200 ms",
+        unit="/s",
+        bar=35,
+        more_is_better=True,
+        baseline="posix_spawn and waitpid",
+        measure=runs.eight_slots,
+    ),
+    Row(
+        name="runs.64.cpu",
+        what="the same in 64 slots: CPU each",
+        unit="ms",
+        bar=10,
+        baseline="posix_spawn and waitpid",
+        measure=runs.sixty_four_slots,
+    ),
+    Row(
+        name="runs.64.rate",
+        what="the same in 64 slots: turns a second",
+        unit="/s",
+        bar=150,
+        more_is_better=True,
+        baseline="posix_spawn and waitpid",
+        measure=runs.sixty_four_slots,
+    ),
+    Row(
+        name="runs.files",
+        what="CPU of a run beside 450 other issue files, over that without them",
+        unit="times",
+        bar=1.2,
+        baseline="the same without them",
+        measure=runs.files,
+    ),
+    Row(
+        name="refresh",
+        what="refresh asked to agent started",
+        unit="ms",
+        bar=12,
+        baseline="posix_spawn",
+        measure=refresh.refresh,
+    ),
+    Row(
+        name="silent.share",
+        what="200 silent sessions: share of a core",
+        unit="%",
+        bar=0.5,
+        baseline="trio, reading as many pipes",
+        measure=sessions.silent,
+    ),
+    Row(
+        name="silent.memory",
+        what="the same: resident memory a session",
+        unit="KiB",
+        bar=50,
+        baseline="trio, reading as many pipes",
+        measure=sessions.silent,
+    ),
+    Row(
+        name="talking.200",
+        what="200 agents with 10 lines a second each: share of a core",
+        unit="%",
+        bar=12,
+        baseline="trio, reading as many pipes",
+        measure=sessions.talking,
+    ),
+    Row(
+        name="talking.1000.share",
+        what="1,000 agents with a line a second each: share of a core",
+        unit="%",
+        bar=15,
+        baseline="trio, reading as many pipes",
+        measure=sessions.thousand,
+    ),
+    Row(
+        name="talking.1000.peak",
+        what="the same: peak memory",
+        unit="MB",
+        bar=120,
+        baseline="trio, reading as many pipes",
+        measure=sessions.thousand,
+    ),
+    Row(
+        name="talking.1000.starts",
+        what="the same: starts a second",
+        unit="/s",
+        bar=600,
+        more_is_better=True,
+        baseline="trio, reading as many pipes",
+        measure=sessions.thousand,
+    ),
+    Row(
         name="output",
         what="an agent's output through to events: CPU a GB",
         unit="s",
         bar=15,
         baseline="cat into cat",
         measure=output.output,
+    ),
+    *(
+        Row(
+            name=f"growth.sessions.{count}.{what}",
+            what=f"{text}, of {count:,} with a line a second each",
+            unit=unit,
+            baseline="trio, reading as many pipes",
+            measure=sessions.growth,
+        )
+        for count in (10, 100, 1000)
+        for what, text, unit in (
+            ("cpu", "CPU a second and session", "µs"),
+            ("memory", "resident memory a session", "KiB"),
+        )
+    ),
+    *(
+        Row(
+            name=f"growth.candidates.{count}",
+            what=f"poll of {count:,} blocked issues in a JSON list, nothing changed: CPU",
+            unit="ms",
+            baseline="read and json.loads",
+            measure=poll.growth,
+        )
+        for count in (100, 10_000, 100_000)
     ),
 )
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import trio
 
+from tests.benchmarks.bare import to_nowhere
 from tests.benchmarks.place import BenchmarkPlace, benchmark_place
 from tests.benchmarks.row import Scale, Value, middle
 
@@ -62,16 +63,12 @@ def _gap(place: BenchmarkPlace, skipped: int = 0) -> float:
 def _bare(place: BenchmarkPlace, count: int) -> _Bare:
     """Start the agent with posix_spawn, again and again, and wait for it."""
     place.marks.clear()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    onto = [(os.POSIX_SPAWN_DUP2, nothing, number) for number in range(3)]
-    environ = place.environ({})
-    spent = []
-    for _ in range(count):
-        before = time.thread_time()
-        pid = os.posix_spawn(place.agent, [str(place.agent), "chat"], environ, file_actions=onto)
-        os.waitpid(pid, 0)
-        spent.append((time.thread_time() - before) * 1e3)
-    os.close(nothing)
+    argv, environ, spent = [str(place.agent), "chat"], place.environ({}), []
+    with to_nowhere() as onto:
+        for _ in range(count):
+            before = time.thread_time()
+            os.waitpid(os.posix_spawn(place.agent, argv, environ, file_actions=onto), 0)
+            spent.append((time.thread_time() - before) * 1e3)
     place.marks.wait("over", count)
     return _Bare(middle(spent), _gap(place))
 

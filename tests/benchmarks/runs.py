@@ -1,0 +1,84 @@
+"""What an issue of one turn costs when there are many of them, and how many are done a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.benchmarks.bare import spawn_all
+from tests.benchmarks.place import HANDED_OFF, benchmark_place
+from tests.benchmarks.row import Scale, Value
+
+ISSUES = 500
+AGENT = "exec sleep 0.2"
+POLL = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What many runs took: milliseconds of the daemon's and of the agents' processor time for
+    each, and how many were done a second."""
+
+    cpu: float
+    agents: float
+    rate: float
+
+
+def eight_slots(scale: Scale) -> Mapping[str, Value]:
+    """Measure 500 issues in 8 slots."""
+    return _rows(8, scale)
+
+
+def sixty_four_slots(scale: Scale) -> Mapping[str, Value]:
+    """Measure 500 issues in 64 slots."""
+    return _rows(64, scale)
+
+
+def _rows(slots: int, scale: Scale) -> dict[str, Value]:
+    count = scale.of(ISSUES, 12)
+    ours = run_all(count, slots)
+    with benchmark_place() as place:
+        place.write_agent(AGENT)
+        bare = spawn_all(place.agent, place.environ({}), count, slots)
+    return {
+        f"runs.{slots}.cpu": Value(
+            ours=ours.cpu, baseline=bare.cpu * 1e3, also={"the agent itself": ours.agents}
+        ),
+        f"runs.{slots}.rate": Value(ours=ours.rate, baseline=bare.rate),
+    }
+
+
+def files(scale: Scale) -> Mapping[str, Value]:
+    """Compare runs beside 450 further issues, which nobody works on, with runs without them."""
+    few, many = scale.of(50, 4), scale.of(500, 40)
+    pairs = [(run_all(few, 8), run_all(few, 8, many - few)) for _ in range(scale.of(3, 1))]
+    ratios = sorted(with_many.cpu / alone.cpu for alone, with_many in pairs)
+    alone, with_many = pairs[0]
+    return {
+        "runs.files": Value(
+            ours=ratios[len(ratios) // 2],
+            also={"CPU with 50 files, ms:": alone.cpu, "CPU with 500 files, ms:": with_many.cpu},
+        )
+    }
+
+
+def run_all(count: int, slots: int, others: int = 0) -> Batch:
+    """Have a daemon run issues of one turn each, beside others that stay as they are.
+
+    Processor time counts from the first agent's beginning to the last issue's handoff.
+    """
+    with benchmark_place() as place:
+        place.write_agent(AGENT)
+        place.configure(POLL, agent={"max_concurrent_agents": slots})
+        place.add_issues(f"N-{number}" for number in range(count))
+        place.add_issues((f"O-{number}" for number in range(others)), state="Backlog")
+        with place.daemon() as daemon:
+            began = place.marks.wait("begun")
+            before = daemon.spent()
+            last = daemon.wait("issue.moved", count, state=HANDED_OFF)["seen_at"]
+            time.sleep(0.1)  # the last run's end
+            used = (daemon.spent() - before) / count
+            done = daemon.lines("run.finished", status="succeeded")
+    assert len(done) == count, f"{len(done)} of {count} runs have succeeded"
+    return Batch(cpu=used.own * 1e3, agents=used.children * 1e3, rate=count / (last - began))
