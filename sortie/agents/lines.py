@@ -8,17 +8,25 @@ from dataclasses import dataclass
 LINE_LIMIT = 10 * 1024 * 1024
 """Bytes that a line of output may have."""
 
+_STRING = r"[^\x07\x1b\x9c\n]*+ (?: \x07 | \x1b\\ | \x9c )"  # the text of an OSC and its like
 _ESCAPES = re.compile(
-    r"""
-    (?: \x1b\[ | \x9b ) [0-?]*+ [\ -/]*+ [@-~]?+         # CSI: colours, cursor, erasing
-  | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )             # OSC, DCS, SOS, PM, APC with their text
-    [^\x07\x1b\x9c\n]*+ (?: \x07 | \x1b\\ | \x9c )
-  | \x1b [\ -/]*+ [0-~]?+                                # any other, or one that was cut short
-  | [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]                # control characters
+    rf"""
+    [\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]            # a control character, and what it introduces
+    (?: (?<=\x1b) (?: \[ [0-?]*+ [\ -/]*+ [@-~]?+     # CSI: colours, cursor, erasing
+                    | [\]PX^_] {_STRING}             # OSC, DCS, SOS, PM, APC
+                    | [\ -/]*+ [0-~]?+ )             # any other, or one that was cut short
+      | (?<=\x9b) [0-?]*+ [\ -/]*+ [@-~]?+            # the same in one character: CSI
+      | (?<=[\x90\x98\x9d-\x9f]) {_STRING}
+    )?+
     """,
     re.VERBOSE,
 )
+"""Begins with a set of characters, so that a search passes quickly over what is plain."""
+
 _ERASED_LINE = re.compile(r"\x1b\[[12]K")
+
+_PLAIN = bytes({*range(256)} - {*range(0x20), 0x7F, 0xC2} | {*b"\t\n"})
+"""Bytes of which no escape sequence or control character begins; those of C1 begin with C2."""
 
 
 def strip_escapes(text: str) -> str:
@@ -35,6 +43,19 @@ def clean_line(line: str) -> str:
     return strip_escapes(redrawn.rpartition("\r")[2])
 
 
+def clean_lines(block: bytes | bytearray) -> list[str]:
+    r"""Return what ``clean_line`` makes of the lines of a block that holds no ``\r``, all at once.
+
+    Lines are parted by line feeds, which no escape sequence crosses.
+    """
+    text = block.decode(errors="replace")
+    if not block.translate(None, _PLAIN):
+        return text.split("\n")
+    if _ERASED_LINE.search(text):
+        return [clean_line(line) for line in text.split("\n")]
+    return strip_escapes(text).split("\n")
+
+
 @dataclass(frozen=True, slots=True)
 class LineTooLong:
     """Stands for a line of more than ``limit`` bytes, which was dropped."""
@@ -43,12 +64,14 @@ class LineTooLong:
 
 
 class LineSplitter:
-    r"""Splits a byte stream into lines; how it is cut into chunks makes no difference.
+    r"""Splits a byte stream into clean lines; how it is cut into chunks makes no difference.
 
     Rule 1: what stands before a ``\r`` inside a line was drawn over and is dropped, so a spinner
     costs no memory. Rule 2: no more than the limit and one chunk is ever held. Rule 3: a line that
     is too long gives one LineTooLong, where it passes the limit, and the next line is read again.
     """
+
+    __slots__ = ("_limit", "_line", "_returned", "_skipping")
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -57,7 +80,21 @@ class LineSplitter:
         self._skipping = False
 
     def feed(self, chunk: bytes) -> list[str | LineTooLong]:
-        """Return the lines that this chunk completes, raw but decoded."""
+        """Return the lines that this chunk completes, as a terminal would show them."""
+        end = chunk.rfind(b"\n")
+        if end < 0:
+            return [*self._append(chunk)]
+        block = self._line + chunk[:end]
+        if self._returned or self._skipping or b"\r" in block or len(block) > self._limit:
+            return self._feed_line_by_line(chunk)
+        self._line.clear()
+        return [*clean_lines(block), *self._append(chunk[end + 1 :])]
+
+    def close(self) -> list[str]:
+        """Return the last line where it has no end of line."""
+        return self._take() if self._line else []
+
+    def _feed_line_by_line(self, chunk: bytes) -> list[str | LineTooLong]:
         found: list[str | LineTooLong] = []
         *complete, rest = chunk.split(b"\n")
         for piece in complete:
@@ -65,10 +102,6 @@ class LineSplitter:
             found += self._take()
         found += self._append(rest)
         return found
-
-    def close(self) -> list[str]:
-        """Return the last line where it has no end of line."""
-        return self._take() if self._line else []
 
     def _append(self, piece: bytes) -> list[LineTooLong]:
         for number, segment in enumerate(piece.split(b"\r")):
@@ -86,7 +119,7 @@ class LineSplitter:
         return []
 
     def _take(self) -> list[str]:
-        line = self._line.decode(errors="replace")
+        line = clean_line(self._line.decode(errors="replace"))
         skipped = self._skipping
         self._line.clear()
         self._returned = False

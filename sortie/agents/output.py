@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
+from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, strip_escapes
 from sortie.model.secrets import redactor
 from sortie.model.turns import AgentEvent
 
@@ -39,6 +39,18 @@ class OutputReader(Protocol):
         ...
 
 
+@runtime_checkable
+class BatchReader(OutputReader, Protocol):
+    """A reader that takes the lines of stdout by the chunk: cheaper where they are many."""
+
+    def stdout_lines(self, lines: Sequence[str]) -> Sequence[AgentEvent]:
+        """Take the lines that one chunk has completed, and return what they tell.
+
+        It is what ``stdout`` tells of each, but that one Notification may stand for several lines.
+        """
+        ...
+
+
 class AgentOutput:
     """The lines of one process for a reader.
 
@@ -50,6 +62,7 @@ class AgentOutput:
         self, reader: OutputReader, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT
     ) -> None:
         self._reader = reader
+        self._batches = reader if isinstance(reader, BatchReader) else None
         self.line_too_long = False
         self._redacted = redactor(secrets)
         self._stdout = LineSplitter(line_limit)
@@ -80,17 +93,25 @@ class AgentOutput:
         tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
         return [*told, *self._reader.close(self._redacted(strip_escapes(tail)))]
 
-    def _tell(self, lines: Sequence[str | LineTooLong]) -> list[AgentEvent]:
-        events: list[AgentEvent] = []
-        for line in lines:
-            self.line_too_long |= isinstance(line, LineTooLong)
-            if isinstance(line, LineTooLong) or self.line_too_long:
-                break
-            events += self._reader.stdout(self._redacted(clean_line(line).rstrip()))
-        return events
+    def _tell(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
+        if self.line_too_long:
+            return []
+        lines = [line.rstrip() for line in found if isinstance(line, str)]
+        if len(lines) < len(found):
+            self.line_too_long = True
+            lines = lines[: next(n for n, line in enumerate(found) if not isinstance(line, str))]
+        lines = self._without_secrets(lines)
+        if self._batches is not None:
+            return [*self._batches.stdout_lines(lines)]
+        return [event for line in lines for event in self._reader.stdout(line)]
 
-    def _warn(self, lines: Sequence[str | LineTooLong]) -> None:
-        for raw in lines:
-            line = "" if isinstance(raw, LineTooLong) else self._redacted(clean_line(raw).strip())
+    def _warn(self, found: Sequence[str | LineTooLong]) -> None:
+        lines = [line.strip() for line in found if isinstance(line, str)]
+        for line in self._without_secrets(lines):
             if line and self._reader.stderr(line):
                 self._warnings.append(line[:WARNING_LENGTH])
+
+    def _without_secrets(self, lines: list[str]) -> list[str]:
+        """Return the lines redacted; one look at all of them tells whether there is anything."""
+        text = "\n".join(lines)
+        return lines if self._redacted(text) == text else [self._redacted(line) for line in lines]

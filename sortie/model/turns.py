@@ -23,9 +23,13 @@ class Launched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """One non-empty line of the agent's output, at most NOTIFICATION_LIMIT characters."""
+    """A non-empty line of the agent's output, at most NOTIFICATION_LIMIT characters.
+
+    It stands for so many ``lines``, which came together and of which it is the last.
+    """
 
     message: str
+    lines: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ WORD_LIMIT = 200
 
 LOCATION_COUNT = 20
 _TOOLS_AT_ONCE = 1000
+_LINES_LIMIT = 2**53
 
 _Value = TypeVar("_Value")
 
@@ -66,14 +67,15 @@ class TurnEvents:
         """Take a batch of events; an empty one is a sign of life."""
         if self._patience > 0 and not self.stall.cancel_called:
             self.stall.deadline = trio.current_time() + self._patience
-        lines, message = 0, None
+        lines, message, launched = 0, None, False
         for event in batch:
             match event:
-                case Notification(message=text):
-                    lines, message = lines + 1, _text(text, NOTIFICATION_LIMIT)
+                case Notification(message=text, lines=count):
+                    lines, message = lines + _lines(count), _text(text, NOTIFICATION_LIMIT)
                 case _:
+                    launched = launched or isinstance(event, Launched)
                     self._pass_on(event)
-        if not any(isinstance(event, Launched) for event in batch):
+        if not launched:
             self._answered()
             self._publish(facts.AgentSpoke, agent=self._agent, lines=lines, message=message)
 
@@ -176,6 +178,12 @@ def _about(tool: ToolStarted) -> dict[str, str | None]:
 def _places(locations: Sequence[str]) -> tuple[str, ...]:
     distinct = dict.fromkeys(_text(place, NOTIFICATION_LIMIT) for place in locations)
     return tuple(distinct)[:LOCATION_COUNT]
+
+
+def _lines(count: object) -> int:
+    if not 0 < _checked(count, int) < _LINES_LIMIT:
+        raise ValueError(f"{count!r:.100} cannot be a number of lines")
+    return _checked(count, int)
 
 
 def _text(value: object, limit: int) -> str:

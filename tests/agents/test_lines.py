@@ -8,13 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, clean_line, strip_escapes
+from sortie.agents.lines import (
+    LINE_LIMIT,
+    LineSplitter,
+    LineTooLong,
+    clean_line,
+    clean_lines,
+    strip_escapes,
+)
 
 Found = list[str | LineTooLong]
 
 PIECES = st.sampled_from(
     [b"a", b"\n", b"\r", b"\r\n", b"\x1b[1m", b"\x1b", b"[", b"\xe2\x96\xb8", b"\xff", b"long" * 5]
 )
+REDRAWN = [
+    b"a",
+    b"\n",
+    b"\x1b[2K",
+    b"\x1b[1m",
+    b"\x1b",
+    b"[",
+    b"\xe2\x96",
+    b"\xb8",
+    b"\xff",
+    b"\x07",
+]
 STREAMS = st.lists(PIECES, max_size=30).map(b"".join)
 
 
@@ -97,6 +116,15 @@ def test_lines(stream: bytes, lines: list[str]) -> None:
     assert split([stream]) == lines
 
 
+@given(st.lists(st.sampled_from([*REDRAWN, b"\xc2\x9b1m", b"\x1b]0;t", b"\xc2"])).map(b"".join))
+def test_lines_that_are_cleaned_at_once_are_as_clean(block: bytes) -> None:
+    """What is done to a whole block gives what each of its lines gives by itself."""
+    each = [clean_line(line.decode(errors="replace")) for line in block.split(b"\n")]
+
+    assert clean_lines(block) == each
+    assert split([block + b"\n"]) == each
+
+
 @given(stream=STREAMS, cuts=st.sets(st.integers(0, 200)))
 def test_chunks_make_no_difference(stream: bytes, cuts: set[int]) -> None:
     """Any chunking of the same bytes gives the same lines, over-long ones included."""
@@ -133,3 +161,12 @@ def test_a_redraw_whose_parts_come_one_by_one_shows_the_last() -> None:
     lines = [splitter.feed(chunk) for chunk in (b"10 %", b"\r", b"20 %\r", b"", b"30 %", b"\n")]
 
     assert lines == [[], [], [], [], [], ["30 %"]]
+
+
+def test_a_redraw_that_ends_its_line_in_one_chunk_shows_the_last() -> None:
+    """A carriage return at the end of a chunk counts where the next chunk has the line's end."""
+    splitter = LineSplitter()
+
+    lines = [splitter.feed(chunk) for chunk in (b"10 %\r", b"20 %\n", b"30 %\r", b"\n")]
+
+    assert lines == [[], ["20 %"], [], ["30 %"]]

@@ -21,6 +21,23 @@ STDERR = (
     b"\x1b[1mAuthentication failed.\x1b[0m Really\nquiet: no matter\n"
 )
 
+SECRETS = ["sk-secret", "two\nlines"]
+PIECES = [
+    *(
+        b"a",
+        b"plain words",
+        b" ",
+        b"\t",
+        b"\n",
+        b"\r",
+        b"\x1b[1m",
+        b"\x1b[2K",
+        b"\x1b",
+        b"\xc2\x85",
+    ),
+    *(b"sk-", b"secret", b"sk-secret", b"two", b"lines", b"\xe2\x96\xb8", b"\xe2", b"longer" * 5),
+]
+
 
 class Reader:
     """Keeps what it gets; a line that begins with ``quiet`` is no warning."""
@@ -42,6 +59,13 @@ class Reader:
 
     def failure(self, status: int) -> Failure | None:
         raise NotImplementedError
+
+
+class Batches(Reader):
+    """The same, by the chunk."""
+
+    def stdout_lines(self, lines: Sequence[str]) -> Sequence[AgentEvent]:
+        return [event for line in lines for event in self.stdout(line)]
 
 
 def cut(stream: bytes, places: set[int]) -> list[bytes]:
@@ -76,6 +100,32 @@ def test_chunks_make_no_difference(out: set[int], err: set[int]) -> None:
     )
     assert reader.end is not None
     assert reader.end.endswith("*** leaked\nAuthentication failed. Really\nquiet: no matter\n")
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(PIECES), max_size=5).map(b"".join), max_size=8),
+    st.sampled_from([Reader, Batches]),
+)
+def test_chunks_and_batches_tell_what_single_bytes_tell(
+    chunks: list[bytes], kind: type[Reader]
+) -> None:
+    """Plain text, escapes, redraws, blanks, secrets and long lines: however they come, the events
+    and the warnings are those of one byte after the other for a reader of lines."""
+    whole, piecemeal = kind(), Reader()
+    quick = AgentOutput(whole, SECRETS, line_limit=24)
+    slow = AgentOutput(piecemeal, SECRETS, line_limit=24)
+
+    told = [event for chunk in chunks for event in quick.take(1, chunk)]
+    expected = [event for byte in b"".join(chunks) for event in slow.take(1, bytes([byte]))]
+    for chunk in chunks:
+        quick.take(2, chunk)
+    for byte in b"".join(chunks):
+        slow.take(2, bytes([byte]))
+
+    assert told + quick.close() == expected + slow.close()
+    assert (whole.lines, whole.end) == (piecemeal.lines, piecemeal.end)
+    assert quick.warnings == slow.warnings
+    assert quick.line_too_long == slow.line_too_long
 
 
 def test_nothing_written_is_nothing_told() -> None:

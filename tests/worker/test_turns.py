@@ -213,6 +213,24 @@ async def test_what_an_agent_says_is_told(clock: MockClock) -> None:
     ]
 
 
+async def test_lines_that_come_together_are_told_together(clock: MockClock) -> None:
+    """A batch is one fact with its last message, and counts all lines that its events stand for."""
+    rig = Rig()
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events([Notification(message="three", lines=3), Notification(message="four")])
+        on_events([])
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    await rig.work()
+
+    assert [(fact.lines, fact.message) for fact in rig.of(facts.AgentSpoke)] == [
+        (4, "four"),
+        (0, None),
+    ]
+
+
 async def test_each_turn_is_told_once(clock: MockClock) -> None:
     """Every turn has one start and one end, in order; only the first knows its latency."""
     rig = Rig(agent={"max_turns": 3})

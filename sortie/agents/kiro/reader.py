@@ -34,8 +34,15 @@ class KiroReader:
 
     def stdout(self, line: str) -> Sequence[AgentEvent]:
         """Return a notification where there is text in the line."""
-        self._printed |= bool(line)
-        return [Notification(message=line[:NOTIFICATION_LIMIT])] if line else []
+        return self.stdout_lines([line])
+
+    def stdout_lines(self, lines: Sequence[str]) -> Sequence[AgentEvent]:
+        """Return one notification for all lines with text in them."""
+        texts = [line for line in lines if line]
+        if not texts:
+            return []
+        self._printed = True
+        return [Notification(message=texts[-1][:NOTIFICATION_LIMIT], lines=len(texts))]
 
     def stderr(self, line: str) -> bool:
         """Show all but the trailer."""

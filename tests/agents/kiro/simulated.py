@@ -112,6 +112,10 @@ class Heard:
         return [event.message for event in self.events if isinstance(event, Notification)]
 
     @property
+    def lines(self) -> int:
+        return sum(event.lines for event in self.events if isinstance(event, Notification))
+
+    @property
     def used(self) -> list[Usage]:
         return [event for event in self.events if isinstance(event, Usage)]
 

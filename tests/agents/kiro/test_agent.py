@@ -91,7 +91,7 @@ async def test_a_turn_that_completes(autojump_clock: MockClock) -> None:
     assert result == COMPLETED
     assert heard.batches == [
         [Launched(process=ProcessIdentity(pid=2, started_at=0.5))],
-        [Notification(message="one"), Notification(message="two")],
+        [Notification(message="two", lines=2)],
         [],
         [],
         [Notification(message="th> PONG"), *SPENT],

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sortie.agents.exits import Failure
 from sortie.agents.kiro.reader import KiroReader
@@ -88,6 +92,19 @@ def test_lines_become_notifications() -> None:
     assert reader.stdout("> PONG") == [Notification(message="> PONG")]
     assert reader.stdout("") == []
     assert reader.stdout("x" * 501) == [Notification(message="x" * 500)]
+
+
+@given(st.lists(st.sampled_from(["", "one", "two", "x" * 501])))
+def test_one_notification_stands_for_the_lines_of_a_chunk(lines: list[str]) -> None:
+    """It is the last of those that they would be one by one, and counts them all."""
+    batch, single = KiroReader(), KiroReader()
+    each = [event for line in lines for event in single.stdout(line)]
+
+    told = batch.stdout_lines(lines)
+
+    last = [event for event in each[-1:] if isinstance(event, Notification)]
+    assert told == [replace(event, lines=len(each)) for event in last]
+    assert batch.failure(0) == single.failure(0)
 
 
 def test_the_trailer_is_no_warning() -> None:
