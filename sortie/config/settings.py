@@ -97,6 +97,7 @@ class AgentSettings(Block):
     read_timeout: Annotated[float, milliseconds(1)] = Field(5.0, alias="read_timeout_ms")
     stall_timeout: Annotated[float, milliseconds()] = Field(300.0, alias="stall_timeout_ms")
     stop_grace: Annotated[float, milliseconds(0, 20_000)] = Field(5.0, alias="stop_grace_ms")
+    inactive_grace: Annotated[float, milliseconds(0)] = Field(30.0, alias="inactive_grace_ms")
     max_retry_backoff: Annotated[float, milliseconds(1)] = Field(
         300.0, alias="max_retry_backoff_ms"
     )

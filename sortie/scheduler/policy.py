@@ -35,6 +35,7 @@ class Policy:
     hosts: tuple[str, ...] = (LOCAL,)
     max_per_host: int | None = None
     stop_grace: float = 5.0
+    inactive_grace: float = 30.0
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
@@ -66,4 +67,5 @@ def policy_of(settings: Settings) -> Policy:
         hosts=tuple(worker.ssh_hosts) or (LOCAL,),
         max_per_host=worker.max_concurrent_agents_per_host,
         stop_grace=agent.stop_grace,
+        inactive_grace=agent.inactive_grace,
     )

@@ -23,7 +23,6 @@ from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.holds import end_hold, settle_hold
 from sortie.scheduler.rules import (
-    INACTIVE_GRACE,
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
     hold_ended_by,
@@ -192,13 +191,14 @@ def _depart(
 
     Nobody can tell whether the agent moved its issue itself, as the last thing but one it does.
     """
-    departure = Departure(reason=reason, sentence=sentence, stop_at=now + INACTIVE_GRACE)
+    grace = state.policy.inactive_grace
+    departure = Departure(reason=reason, sentence=sentence, stop_at=now + grace)
     if isinstance(claim, Starting):
         state.stop_departed(claim, departure)
         return
     if claim.departure is None:
         state.out.append(
-            Reconciled("keep", claim.issue, f"{sentence}; its turn has {INACTIVE_GRACE:g} s to end")
+            Reconciled("keep", claim.issue, f"{sentence}; its turn has {grace:g} s to end")
         )
     else:
         departure = replace(departure, stop_at=claim.departure.stop_at)

@@ -45,9 +45,6 @@ UNANSWERED_PAUSE = 10.0
 MISSING_CONFIRMED_AFTER = 5.0
 """Seconds between the two reads that must both miss an issue before it counts as gone."""
 
-INACTIVE_GRACE = 30.0
-"""Seconds that a turn gets to end once its issue has left its active states."""
-
 WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 

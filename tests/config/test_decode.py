@@ -52,6 +52,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "read_timeout": 5.0,
             "stall_timeout": 300.0,
             "stop_grace": 5.0,
+            "inactive_grace": 30.0,
             "max_retry_backoff": 300.0,
             "status_instructions": True,
         },

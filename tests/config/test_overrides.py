@@ -12,8 +12,9 @@ from tests.config.sample import GOOD, around, decoded, findings, settings_of
 def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
     """The names are those of the contract, no more and no less."""
     agent = (
-        "COMMAND KIND MAX_CONCURRENT_AGENTS MAX_RETRY_BACKOFF_MS MAX_SESSIONS MAX_TURNS "
-        "READ_TIMEOUT_MS STALL_TIMEOUT_MS STATUS_INSTRUCTIONS STOP_GRACE_MS TURN_TIMEOUT_MS"
+        "COMMAND INACTIVE_GRACE_MS KIND MAX_CONCURRENT_AGENTS MAX_RETRY_BACKOFF_MS MAX_SESSIONS "
+        "MAX_TURNS READ_TIMEOUT_MS STALL_TIMEOUT_MS STATUS_INSTRUCTIONS STOP_GRACE_MS "
+        "TURN_TIMEOUT_MS"
     )
     tracker = (
         "ACTIVE_STATES API_KEY COMMENTS_ON_COMPLETION COMMENTS_ON_DISPATCH COMMENTS_ON_FAILURE "

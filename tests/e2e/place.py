@@ -77,6 +77,7 @@ class Place:
                 "command": "sortie-kiro-sim",
                 "max_turns": 1,
                 "stop_grace_ms": 500,
+                "inactive_grace_ms": 1000,
                 "read_timeout_ms": 20_000,
                 "status_instructions": False,
             },

@@ -17,7 +17,6 @@ from sortie.model import (
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.rules import INACTIVE_GRACE
 from tests.scheduler.driver import POLICY, issue
 from tests.scheduler.lives import A, Lives
 
@@ -91,7 +90,7 @@ def stopping(state: str = "Elsewhere") -> Callable[[], Lives]:
         driver = running()
         driver.put(issue(state=state))
         driver.pass_time(30)
-        driver.pass_time(INACTIVE_GRACE)
+        driver.pass_time(POLICY.inactive_grace)
         return driver
 
     return stop

@@ -21,9 +21,8 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Stopping
-from sortie.scheduler.rules import INACTIVE_GRACE
 from tests.scheduler import standings as at
-from tests.scheduler.driver import Driver, issue, only
+from tests.scheduler.driver import POLICY, Driver, issue, only
 from tests.scheduler.lives import A, Lives
 
 GONE: str | None = None
@@ -51,7 +50,7 @@ def exit_of(decisions: list[do.Decision]) -> rec.RecordExit:
 def test_a_turn_that_ends_in_time_ends_its_run_well(state: str | None) -> None:
     """The agent that moved its issue, or removed it, finishes its turn, and the run succeeds."""
     driver = moved(state)
-    driver.now += INACTIVE_GRACE - 6
+    driver.now += POLICY.inactive_grace - 6
 
     early = driver.pass_time()
     finish = Finish.LEFT_ACTIVE if state else Finish.GONE
@@ -78,17 +77,30 @@ def test_a_turn_that_goes_on_is_stopped(state: str | None, reason: StopReason) -
     woken_at = driver.scheduler.wakeup_at()
     driver.tell(ev.RefreshRequested())
     between = driver.settle(driver.tell(ev.RefreshRequested()))
-    driver.now = left_at + INACTIVE_GRACE
+    driver.now = left_at + POLICY.inactive_grace
     late = driver.pass_time()
     claim = driver.scheduler.snapshot(driver.now).claims[A]
     ended = driver.end(at.the_run(driver), Stopped())
 
-    assert woken_at <= left_at + INACTIVE_GRACE
+    assert woken_at <= left_at + POLICY.inactive_grace
     assert only(between, do.StopWorker) == []
     assert [d.reason for d in late if isinstance(d, do.StopWorker)] == [reason]
     assert isinstance(claim, Stopping)
     record = exit_of(ended)
     assert (record.status, record.error_kind) == (RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED)
+
+
+def test_the_bound_is_that_of_the_settings() -> None:
+    """A turn that began under another bound has the one that holds when its issue leaves."""
+    driver = at.running()
+    driver.tell(ev.PolicyChanged(replace(POLICY, inactive_grace=3.0)))
+    driver.put(issue(state="Done"))
+
+    driver.pass_time(30)
+    early, late = driver.pass_time(2.5), driver.pass_time(0.5)
+
+    assert only(early, do.StopWorker) == []
+    assert len(only(late, do.StopWorker)) == 1
 
 
 def test_an_issue_that_comes_back_keeps_its_run() -> None:
@@ -97,7 +109,7 @@ def test_an_issue_that_comes_back_keeps_its_run() -> None:
     driver.put(issue())
 
     back = driver.settle(driver.tell(ev.RefreshRequested()))
-    later = driver.pass_time(INACTIVE_GRACE + 1)
+    later = driver.pass_time(POLICY.inactive_grace + 1)
 
     assert only(back + later, do.StopWorker) == []
 
@@ -109,7 +121,7 @@ def test_a_worker_that_reads_its_issue_active_keeps_its_run() -> None:
 
     driver.tell(ev.IssueMoved(at.the_run(driver), issue()))
     driver.tell(ev.TurnStarted(at.the_run(driver), 3))
-    later = driver.pass_time(INACTIVE_GRACE + 1)
+    later = driver.pass_time(POLICY.inactive_grace + 1)
 
     assert only(later, do.StopWorker) == []
 
@@ -139,7 +151,7 @@ def test_a_stop_between_turns_takes_nothing_from_a_turn_that_completed(
 ) -> None:
     """The run is recorded as what its last turn was, where the stop came after it."""
     driver = moved("Done")
-    driver.pass_time(INACTIVE_GRACE)
+    driver.pass_time(POLICY.inactive_grace)
 
     ended = driver.end(at.the_run(driver), end)
 
@@ -174,7 +186,7 @@ def test_a_workspace_stays_until_the_turn_is_over() -> None:
     known = KnownWorkspace(issue_id=A, identifier="A", host="local", path="/a")
     driver.put(issue(state="Done"))
 
-    before = driver.pass_time(30) + driver.pass_time(INACTIVE_GRACE - 1)
+    before = driver.pass_time(30) + driver.pass_time(POLICY.inactive_grace - 1)
     ended = driver.end(at.the_run(driver), Finished(finish=Finish.LEFT_ACTIVE))
 
     assert only(before, do.CleanWorkspace) == []
@@ -192,7 +204,7 @@ def test_states_of_other_settings_give_the_same_time() -> None:
     claim = driver.scheduler.snapshot(driver.now).claims[A]
     driver.tell(ev.PolicyChanged(at.HANDOFF))
     driver.pass_time()
-    later = driver.pass_time(INACTIVE_GRACE + 1)
+    later = driver.pass_time(POLICY.inactive_grace + 1)
 
     assert isinstance(claim, Running)
     assert claim.departure is not None

@@ -33,6 +33,7 @@ def test_every_setting_arrives_in_the_form_in_which_it_is_compared() -> None:
             "max_concurrent_agents_by_state": {"todo": 2},
             "max_retry_backoff_ms": 60_000,
             "stop_grace_ms": 9000,
+            "inactive_grace_ms": 8000,
         },
         worker={"ssh_hosts": ["east", "west"], "max_concurrent_agents_per_host": 5},
     )
@@ -54,6 +55,7 @@ def test_every_setting_arrives_in_the_form_in_which_it_is_compared() -> None:
         hosts=("east", "west"),
         max_per_host=5,
         stop_grace=9.0,
+        inactive_grace=8.0,
     )
 
 

@@ -47,7 +47,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.rules import INACTIVE_GRACE, backoff
+from sortie.scheduler.rules import backoff
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness
 from tests.sim.rests import Rests
@@ -305,7 +305,9 @@ class World:
             return
         assert worker.left_at is not None, "stopped before its issue had left"
         begins_another = isinstance(self.log[-1][1], ev.TurnStarted)
-        assert begins_another or self.now >= worker.left_at + INACTIVE_GRACE, "stopped too early"
+        assert begins_another or self.now >= worker.left_at + self.policy.inactive_grace, (
+            "stopped too early"
+        )
 
     def _assert_nobody_in(self, issue_id: IssueId, what: str) -> None:
         assert all(w.start.issue.id != issue_id for w in self.workers.values()), what
@@ -545,7 +547,9 @@ class World:
                     worker = self.workers[claim.run_id]
                     assert isinstance(claim, Stopping) == (worker.stopping is not None)
                     left_at = worker.left_at if worker.stopping is None else None
-                    assert left_at is None or self.now < left_at + INACTIVE_GRACE, "not stopped"
+                    assert left_at is None or self.now < left_at + self.policy.inactive_grace, (
+                        "not stopped"
+                    )
                 case HandingOff(stopped=True):
                     held.add(issue_id)
                 case Waiting() | HandingOff():

@@ -23,7 +23,6 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Waiting
-from sortie.scheduler.rules import INACTIVE_GRACE
 from tests.sim.freshness import Freshness
 from tests.sim.serving import Serving
 from tests.sim.system.account import Account, OpenRun, may_end, unfit
@@ -293,7 +292,9 @@ class WatchedScheduler(Scheduler):
                 allowed = isinstance(event, ev.IssuesRefreshed)
                 self._judge_fresh(event, stop.issue.id, "stops a run")
             case _:
-                had_its_time = run.left_at is not None and now >= run.left_at + INACTIVE_GRACE
+                had_its_time = (
+                    run.left_at is not None and now >= run.left_at + self._policy.inactive_grace
+                )
                 begins_another = run.left_at is not None and isinstance(event, ev.TurnStarted)
                 allowed = had_its_time or begins_another
         if not allowed:
