@@ -8,6 +8,7 @@ Rule 2: after a restart of the machine no process has an identity of before.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cache
 
 import psutil
@@ -28,10 +29,11 @@ def identity_of(pid: int) -> ProcessIdentity:
     Raises OSError if none has. Where the system does not name its boots, the start time is
     psutil's, a time of day.
     """
-    boot_id = _boot_id()
-    if boot_id is not None:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return ProcessIdentity(pid=pid, started_at=started_at(boot_id, file.read()))
+    epoch = own_epoch()
+    if epoch is not None:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            fields = stat_fields(file.read())
+        return ProcessIdentity(pid=pid, started_at=started_in(epoch, fields))
     try:
         return ProcessIdentity(pid=pid, started_at=psutil.Process(pid).create_time())
     except psutil.Error as exc:
@@ -45,15 +47,28 @@ def started_at(boot_id: str, stat: bytes) -> float:
     is a number made from the boot's id: psutil's create_time, made from the time of day of the
     boot, moves whenever the clock is set.
     """
-    epoch = _FIRST_EPOCH + int(boot_id.replace("-", ""), 16) % _EPOCHS
-    ticks = int(stat.rpartition(b")")[2].split()[_STARTED])
-    return epoch + ticks / _TICKS
+    return started_in(_epoch_of(boot_id), stat_fields(stat))
+
+
+def stat_fields(stat: bytes) -> list[bytes]:
+    """Return the fields of a /proc/<pid>/stat that follow the program's name, see proc(5)."""
+    return stat.rpartition(b")")[2].split()
+
+
+def started_in(epoch: int, fields: Sequence[bytes]) -> float:
+    """Return the seconds from an epoch to the start of the process with these ``stat_fields``."""
+    return epoch + int(fields[_STARTED]) / _TICKS
 
 
 @cache
-def _boot_id() -> str | None:
+def own_epoch() -> int | None:
+    """Return the epoch of this machine's boot, None where the system does not name its boots."""
     try:
         with open(_BOOT_ID, encoding="ascii") as file:
-            return file.read().strip()
+            return _epoch_of(file.read().strip())
     except OSError:
         return None
+
+
+def _epoch_of(boot_id: str) -> int:
+    return _FIRST_EPOCH + int(boot_id.replace("-", ""), 16) % _EPOCHS

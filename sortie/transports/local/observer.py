@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Generic, TypeVar
@@ -19,17 +20,30 @@ from sortie.resources import (
 )
 from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
+from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import (
     ProcessTable,
     depth_in,
     read_homes,
     read_process_table,
+    read_processes,
 )
 from sortie.transports.local.process_tree import ProcessTrees
+from sortie.transports.local.spawn import ChildProcess
+from sortie.transports.local.subreaper import is_subreaper
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
 # of its own. A thread that hangs in the kernel is abandoned, hence more than one.
 _THREADS = 8
+
+OBSERVE_EVERY = 2.0
+"""Seconds between looks at who descends from whom, while the parents are there to show it."""
+
+_LARGEST_SHARE = 1 / 400
+"""Of a core, for these looks: where there are many processes, they are made less often."""
+
+_START_PAUSES = (0.001, 0.002, 0.004, 0.008)
+"""Seconds in which a command that is being started comes to know its root."""
 
 
 T = TypeVar("T")
@@ -80,8 +94,15 @@ class Observer:
         self._plain = SharedObservation(partial(self._look, complete=False))
         self._complete = SharedObservation(partial(self._look, complete=True))
         self._homes = SharedObservation(self._read_homes)
-        self._looked_at = -math.inf
+        self._waiting: dict[trio.CancelScope, None] = {}
+        self._next_look = math.inf
+        self._pause = OBSERVE_EVERY
         self.shortage: Shortage | None = None
+
+    @property
+    def looks(self) -> int:
+        """How many times all processes were looked at, with their cookies or without."""
+        return self._plain.begun + self._complete.begun
 
     @property
     def sweeps(self) -> int:
@@ -92,10 +113,59 @@ class Observer:
         """Return how the processes stand now; ``complete`` with the cookie of each of them."""
         return await (self._complete if complete else self._plain).ask()
 
-    async def glance(self, max_age: float) -> None:
-        """Note ancestry and reap the adopted, unless that was done ``max_age`` seconds ago."""
-        if trio.current_time() - self._looked_at >= max_age:
-            await self.look(complete=False)
+    async def nobody_outlives(self, root: ChildProcess) -> bool:
+        """Tell whether it is certain that nobody lives who descended from a root.
+
+        Never certain while the root runs, and where this process cannot list its children.
+        """
+        if root.exit() is None or not is_subreaper():
+            return False
+        adopted = self._adopted()
+        for pause in _START_PAUSES:
+            if not adopted or not self._trees.starting:
+                break
+            await trio.sleep(pause)  # who was seen may be the root of a command that starts
+            adopted = self._adopted()
+        return adopted is not None and not adopted
+
+    def _adopted(self) -> list[int] | None:
+        """Return the living that this process adopted, and roots that nobody knows yet; reap the
+        dead. None where it cannot be told."""
+        children = own_children()
+        if children is None:
+            return None
+        try:
+            table = read_processes(children - self._trees.roots(), self._trees.roots())
+        except OSError:
+            return None
+        self._trees.reap(table)
+        return [one.pid for one in table.by_pid.values() if one.adopted and not one.dead]
+
+    async def until_exit(self, root: ChildProcess) -> None:
+        """Wait until a root has exited.
+
+        One of those who wait looks after the adopted meanwhile, for all of them.
+        """
+        if not self._waiting:
+            self._next_look = trio.current_time() + self._pause
+        while root.exit() is None:
+            with trio.CancelScope() as scope:
+                self._waiting[scope] = None
+                self._choose_who_looks()
+                try:
+                    await root.exited()
+                finally:
+                    del self._waiting[scope]
+                    if trio.current_time() >= self._next_look:
+                        self._next_look = trio.current_time() + self._pause
+                    self._choose_who_looks()
+            if scope.cancelled_caught:
+                await self.look(complete=False)
+
+    def _choose_who_looks(self) -> None:
+        for scope in self._waiting:
+            scope.deadline = self._next_look
+            break
 
     async def real_path(self, path: str) -> str:
         """Return a path without links; it may be on a file system that does not answer."""
@@ -111,12 +181,16 @@ class Observer:
         return await self._known(read_homes)
 
     async def _look(self, *, complete: bool) -> ProcessTable:
-        table = await self._known(
-            lambda: read_process_table(self._trees.roots(), complete=complete)
-        )
-        self._looked_at = trio.current_time()
+        table, spent = await self._known(partial(self._read, complete=complete))
+        began = time.thread_time()
         self._trees.observe(table)
+        self._pause = max(OBSERVE_EVERY, (spent + time.thread_time() - began) / _LARGEST_SHARE)
         return table
+
+    def _read(self, *, complete: bool) -> tuple[ProcessTable, float]:
+        began = time.thread_time()
+        table = read_process_table(self._trees.roots(), complete=complete)
+        return table, time.thread_time() - began
 
     async def _known(self, look: Callable[[], T]) -> T:
         """Return what a look shows; where a shortage stands in its way, when that is over."""

@@ -16,9 +16,6 @@ from sortie.transports.local.process_tree import ProcessTree
 from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.reaper import Reaper
 
-OBSERVE_EVERY = 2.0
-"""Seconds between looks at who descends from whom, while the parents are there to show it."""
-
 
 class LocalProcess:
     """A root process and its tree; made and left by ``LocalTransport.process``.
@@ -78,11 +75,7 @@ class LocalProcess:
 
     async def watch(self) -> None:
         """End what the root leaves behind, as soon as it has exited."""
-        while self._root.exit() is None:
-            with trio.move_on_after(OBSERVE_EVERY):
-                await self._root.exited()
-                break
-            await self._observer.glance(OBSERVE_EVERY)
+        await self._observer.until_exit(self._root)
         self._pipes.end_stdin()
         async with self._lock:
             if not self._over:

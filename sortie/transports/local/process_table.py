@@ -11,42 +11,54 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import psutil
 
 from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
 from sortie.transports import COOKIE
-from sortie.transports.identity import identity_of
+from sortie.transports.identity import identity_of, own_epoch, started_in, stat_fields
 from sortie.transports.local.mark import mark_of
 
 _LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
 _DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
+_STATE, _PPID, _PGID, _SID, _THREADS = 0, 1, 2, 3, 17  # among the fields behind the name
+_COOKIE_ENTRY = f"\0{COOKIE}=".encode()
+_CHUNK = 1 << 16  # bytes
 _TROUBLE = (psutil.Error, OSError)
 _DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessInfo:
-    """One process as it stood; ``handle`` never equals a later process with the same pid.
+    """One process as it stood; its ``identity`` is its handle.
 
     ``cookie``, ``mark`` and ``homes`` are read only where somebody may ask, and None or empty where
     unreadable; ``homes`` are the working directory and, where it is another than the machine's,
     the root directory.
     """
 
-    handle: psutil.Process
-    pid: int
+    identity: ProcessIdentity
     ppid: int
     pgid: int
     sid: int
     dead: bool
     stopped: bool
     adopted: bool
-    identity: ProcessIdentity | None = None
     cookie: str | None = None
     mark: int | None = None
     homes: tuple[str, ...] = ()
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.identity.pid
+
+    @property
+    def handle(self) -> ProcessIdentity:
+        """What equals no later process with the same pid."""
+        return self.identity
 
     def lives_in(self, directory: str) -> bool:
         """Tell whether it lives in a directory, by its real path, or below it."""
@@ -74,24 +86,43 @@ class ProcessTable:
 
 
 def read_process_table(roots: Collection[int], *, complete: bool) -> ProcessTable:
-    """Look at every process; blocks for some 10 ms. ``roots`` are pids of our own.
+    """Look at every process; blocks for some 12 microseconds each. ``roots`` are pids of our own.
 
     Raises what a shortage raises: a process that could not be looked at is not one that is gone.
     What was started meanwhile is looked at too, or a process that replaces itself all the time
     would always be gone when its turn comes.
     """
-    me, my_session = os.getpid(), os.getsid(0)
     by_pid: dict[int, ProcessInfo] = {}
     looked_at: set[int] = set()
     for _ in range(_LISTINGS):
-        fresh = set(psutil.pids()) - looked_at
+        fresh = set(_pids()) - looked_at
         if not fresh:
             break
         looked_at |= fresh
-        for pid in fresh:
-            seen = _look_at(pid, me, my_session, roots, complete=complete)
-            if seen is not None:
-                by_pid[pid] = seen
+        by_pid |= _look_at_all(fresh, roots, complete=complete)
+    return _table_of(by_pid, complete=complete)
+
+
+def read_processes(pids: Collection[int], roots: Collection[int]) -> ProcessTable:
+    """Look at these processes only; see ``read_process_table``."""
+    return _table_of(_look_at_all(pids, roots, complete=False), complete=False)
+
+
+def _pids() -> list[int]:
+    if sys.platform != "linux":
+        return psutil.pids()
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _look_at_all(
+    pids: Collection[int], roots: Collection[int], *, complete: bool
+) -> dict[int, ProcessInfo]:
+    me, my_session = os.getpid(), os.getsid(0)
+    looks = (_look_at(pid, me, my_session, roots, complete=complete) for pid in pids)
+    return {seen.pid: seen for seen in looks if seen is not None}
+
+
+def _table_of(by_pid: Mapping[int, ProcessInfo], *, complete: bool) -> ProcessTable:
     children: dict[int, list[int]] = {}
     for seen in by_pid.values():
         children.setdefault(seen.ppid, []).append(seen.pid)
@@ -100,7 +131,7 @@ def read_process_table(roots: Collection[int], *, complete: bool) -> ProcessTabl
 
 def read_homes() -> dict[int, tuple[str, ...]]:
     """Return where every process lives, see ``ProcessInfo.homes``; quicker than a table."""
-    return {pid: homes for pid in psutil.pids() if (homes := _homes(pid))}
+    return {pid: homes for pid in _pids() if (homes := _homes(pid))}
 
 
 def depth_in(home: str, directory: str) -> int:
@@ -115,39 +146,89 @@ def _look_at(
     pid: int, me: int, my_session: int, roots: Collection[int], *, complete: bool
 ) -> ProcessInfo | None:
     try:
-        handle = psutil.Process(pid)
-        with handle.oneshot():
-            ppid, status = handle.ppid(), handle.status()
-            # A zombie with further threads is a program whose main thread has left the others.
-            dead = status in _DEAD and handle.num_threads() <= 1
-        pgid, sid, identity = os.getpgid(pid), os.getsid(pid), identity_of(pid)
+        status = _status_of(pid)
     except _TROUBLE as exc:
         _raise_shortage(exc)
         return None
-    adopted = ppid == me and sid != my_session and pid not in roots
-    looked_into = (adopted or complete) and not dead
+    adopted = status.ppid == me and status.sid != my_session and pid not in roots
+    looked_into = (adopted or complete) and not status.dead
     return ProcessInfo(
-        handle=handle,
-        pid=pid,
-        ppid=ppid,
-        pgid=pgid,
-        sid=sid,
-        dead=dead,
-        stopped=status == psutil.STATUS_STOPPED,
+        identity=status.identity,
+        ppid=status.ppid,
+        pgid=status.pgid,
+        sid=status.sid,
+        dead=status.dead,
+        stopped=status.stopped,
         adopted=adopted,
-        identity=identity,
-        cookie=_cookie(handle) if looked_into else None,
+        cookie=_cookie(pid) if looked_into else None,
         mark=mark_of(pid) if looked_into else None,
         homes=_homes(pid) if looked_into else (),
     )
 
 
-def _cookie(handle: psutil.Process) -> str | None:
+class _Status(NamedTuple):
+    identity: ProcessIdentity
+    ppid: int
+    pgid: int
+    sid: int
+    dead: bool
+    stopped: bool
+
+
+def _status_of(pid: int) -> _Status:
+    epoch = own_epoch() if sys.platform == "linux" else None
+    if epoch is None:
+        return _psutils_status(pid)
+    # One read, where psutil makes several and an object: a tenth of the time.
+    fields = stat_fields(_read(f"/proc/{pid}/stat"))
+    state = fields[_STATE]
+    return _Status(
+        identity=ProcessIdentity(pid=pid, started_at=started_in(epoch, fields)),
+        ppid=int(fields[_PPID]),
+        pgid=int(fields[_PGID]),
+        sid=int(fields[_SID]),
+        # A zombie with further threads is a program whose main thread has left the others.
+        dead=state in b"ZX" and int(fields[_THREADS]) <= 1,
+        stopped=state == b"T",
+    )
+
+
+def _psutils_status(pid: int) -> _Status:
+    handle = psutil.Process(pid)
+    with handle.oneshot():
+        ppid, status = handle.ppid(), handle.status()
+        dead = status in _DEAD and handle.num_threads() <= 1
+    return _Status(
+        identity=identity_of(pid),
+        ppid=ppid,
+        pgid=os.getpgid(pid),
+        sid=os.getsid(pid),
+        dead=dead,
+        stopped=status == psutil.STATUS_STOPPED,
+    )
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return handle.environ().get(COOKIE)
+        said = b""
+        while chunk := os.read(fd, _CHUNK):
+            said += chunk
+        return said
+    finally:
+        os.close(fd)
+
+
+def _cookie(pid: int) -> str | None:
+    try:
+        if sys.platform != "linux":
+            return psutil.Process(pid).environ().get(COOKIE)
+        environ = b"\0" + _read(f"/proc/{pid}/environ")
     except _TROUBLE as exc:
         _raise_shortage(exc)
         return None
+    _, found, rest = environ.rpartition(_COOKIE_ENTRY)
+    return os.fsdecode(rest.partition(b"\0")[0]) if found else None
 
 
 def _homes(pid: int) -> tuple[str, ...]:

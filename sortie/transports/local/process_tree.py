@@ -12,12 +12,11 @@ There is one of these per process, because the adopted are children of the proce
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-import psutil
-
+from sortie.model import ProcessIdentity
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
 from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
@@ -35,7 +34,7 @@ class ProcessTree:
     run_id: str | None
     cwd: str
     root: ChildProcess | None = None
-    known: frozenset[psutil.Process] = frozenset()
+    known: frozenset[ProcessIdentity] = frozenset()
     ending: bool = False
 
 
@@ -46,7 +45,7 @@ class ProcessTrees:
     """
 
     def __init__(self) -> None:
-        self.given_up: set[psutil.Process] = set()
+        self.given_up: set[ProcessIdentity] = set()
         self._trees: list[ProcessTree] = []
 
     @contextmanager
@@ -58,6 +57,11 @@ class ProcessTrees:
         finally:
             self._trees.remove(tree)
 
+    @property
+    def starting(self) -> bool:
+        """Whether the root of some command is not known yet."""
+        return any(tree.root is None for tree in self._trees)
+
     def roots(self) -> frozenset[int]:
         """Return the pids of all roots."""
         return frozenset(t.root.pid for t in self._trees if t.root is not None)
@@ -67,21 +71,46 @@ class ProcessTrees:
 
         Undecided where an adopted process may turn out to be the root that another command starts.
         """
-        seeds: list[int] = []
         undecided = False
         roots = self.roots()
         for seen in table.by_pid.values():
-            unclaimed = seen.adopted and not seen.dead and seen.pid not in roots
-            owners = self._owners(seen) if unclaimed else None
-            if _is_member(seen, tree) or (owners is not None and _may_claim(owners, tree)):
-                seeds.append(seen.pid)
-            elif owners is not None and any(o.root is None for o in owners):
+            if not _is_unclaimed(seen, roots) or _is_member(seen, tree):
+                continue
+            owners = self._owners(seen)
+            if not _may_claim(owners, tree) and any(o.root is None for o in owners):
                 undecided = True
-        if table.complete and tree.run_id is not None:
-            seeds.extend(self._cookie_holders(tree, table))
-        alive = {p: s for p, s in table.tree(seeds).items() if self._within_reach(s)}
-        tree.known = frozenset(seen.handle for seen in alive.values())
-        return ProcessListing(alive=alive, undecided=undecided)
+        return ProcessListing(alive=self._remember(table, (tree,))[tree], undecided=undecided)
+
+    def observe(self, table: ProcessTable) -> None:
+        """Remember who belongs to whom while the ancestry still shows it; reap the adopted."""
+        self._remember(table, [tree for tree in self._trees if tree.root is not None])
+        self.reap(table)
+
+    def _remember(
+        self, table: ProcessTable, trees: Sequence[ProcessTree]
+    ) -> dict[ProcessTree, dict[int, ProcessInfo]]:
+        """Note who is alive of each of these trees, in one pass over the table."""
+        seeds: dict[ProcessTree, list[int]] = {tree: [] for tree in trees}
+        candidates = _Candidates(trees)
+        roots = self.roots()
+        for seen in table.by_pid.values():
+            members = [tree for tree in candidates.of(seen) if _is_member(seen, tree)]
+            if _is_unclaimed(seen, roots):
+                owners = self._owners(seen)
+                members += [tree for tree in trees if _may_claim(owners, tree)]
+            for tree in members:
+                seeds[tree].append(seen.pid)
+        holders = _holders_of_cookies(table)
+        found = {}
+        for tree in trees:
+            members_of_tree = table.tree(seeds[tree])
+            if tree.run_id in holders:
+                others = [pid for pid in holders[tree.run_id] if pid not in members_of_tree]
+                members_of_tree |= table.tree(self._unrelated(tree, table, others))
+            alive = {p: s for p, s in members_of_tree.items() if self._within_reach(s)}
+            tree.known = frozenset(seen.handle for seen in alive.values())
+            found[tree] = alive
+        return found
 
     def _within_reach(self, seen: ProcessInfo) -> bool:
         return not seen.dead and seen.handle not in self.given_up
@@ -96,17 +125,10 @@ class ProcessTrees:
             seen = parent
         return seen.adopted and seen.pid not in self.roots() and not self._owners(seen)
 
-    def observe(self, table: ProcessTable) -> None:
-        """Remember who belongs to whom while the ancestry still shows it; reap the adopted."""
-        for tree in self._trees:
-            if tree.root is not None:
-                self.members(tree, table)
-        self.reap(table)
-
     def reap(self, table: ProcessTable) -> None:
         """Reap the adopted that have died."""
         roots = self.roots()
-        starting = any(t.root is None for t in self._trees)
+        starting = self.starting
         for seen in table.by_pid.values():
             maybe_a_root = starting and seen.sid == seen.pid
             if seen.dead and seen.adopted and seen.pid not in roots and not maybe_a_root:
@@ -128,8 +150,14 @@ class ProcessTrees:
         )
         return next((owners for owners in evidence if owners), [])
 
-    def _cookie_holders(self, tree: ProcessTree, table: ProcessTable) -> list[int]:
-        """Return who holds the tree's cookie and descends from no other root."""
+    def _unrelated(
+        self, tree: ProcessTree, table: ProcessTable, holders: Iterable[int]
+    ) -> list[int]:
+        """Return which holders of the tree's cookie descend from no other root, and not we from
+        them."""
+        holders = list(holders)
+        if not holders:
+            return []
         others = [t for t in self._trees if t is not tree and t.run_id == tree.run_id]
         if any(not other.ending for other in others):
             foreign = table.tree(t.root.pid for t in others if t.root is not None)
@@ -138,11 +166,41 @@ class ProcessTrees:
         spared = (
             ancestry(table.by_pid, os.getpid()) | foreign.keys() | (self.roots() - _pid_of(tree))
         )
-        return [
-            seen.pid
-            for seen in table.by_pid.values()
-            if seen.cookie == tree.run_id and not seen.adopted and seen.pid not in spared
-        ]
+        return [pid for pid in holders if not table.by_pid[pid].adopted and pid not in spared]
+
+
+class _Candidates:
+    """Finds the few trees that a process can be a member of."""
+
+    def __init__(self, trees: Iterable[ProcessTree]) -> None:
+        self._by_number: dict[int, list[ProcessTree]] = {}
+        self._by_handle: dict[ProcessIdentity, list[ProcessTree]] = {}
+        for tree in trees:
+            if tree.root is not None:
+                self._by_number.setdefault(tree.root.pid, []).append(tree)
+            for handle in tree.known:
+                self._by_handle.setdefault(handle, []).append(tree)
+
+    def of(self, seen: ProcessInfo) -> set[ProcessTree]:
+        """Return the trees that know it, or whose root's number is its own or its group's."""
+        found = set(self._by_handle.get(seen.handle, ()))
+        for number in (seen.pid, seen.pgid, seen.sid):
+            found.update(self._by_number.get(number, ()))
+        return found
+
+
+def _holders_of_cookies(table: ProcessTable) -> Mapping[str | None, Sequence[int]]:
+    """Return who holds which cookie; nobody in a table that has not everybody's."""
+    holders: dict[str | None, list[int]] = {}
+    if table.complete:
+        for seen in table.by_pid.values():
+            if seen.cookie is not None:
+                holders.setdefault(seen.cookie, []).append(seen.pid)
+    return holders
+
+
+def _is_unclaimed(seen: ProcessInfo, roots: frozenset[int]) -> bool:
+    return seen.adopted and not seen.dead and seen.pid not in roots
 
 
 def _pid_of(tree: ProcessTree) -> frozenset[int]:

@@ -13,11 +13,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from signal import Signals
 
-import psutil
-
 from sortie.model import ProcessIdentity, RunId
 from sortie.resources import Shortage, note, shortage_behind
 from sortie.resources.descriptors import released_reserve
+from sortie.transports.identity import identity_of
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.spawn import ChildProcess
@@ -41,7 +40,7 @@ class LocalProcesses:
         self,
         observer: Observer,
         find: Find,
-        given_up: set[psutil.Process],
+        given_up: set[ProcessIdentity],
         root: ChildProcess | None = None,
     ) -> None:
         self.hindered = False
@@ -52,6 +51,12 @@ class LocalProcesses:
 
     async def list(self, *, newcomers: bool) -> ProcessListing[ProcessInfo]:
         """Return who is alive and was not given up."""
+        if (
+            not newcomers
+            and self._root is not None
+            and await self._observer.nobody_outlives(self._root)
+        ):
+            return ProcessListing()
         found = self._find(await self._observer.look(complete=newcomers))
         alive = {p: one for p, one in found.alive.items() if one.handle not in self._given_up}
         return ProcessListing(alive=alive, undecided=found.undecided)
@@ -149,17 +154,16 @@ def send(seen: ProcessInfo, signum: Signals) -> bool:
 
 
 def _send(seen: ProcessInfo, signum: Signals) -> bool:
-    with suppress(ProcessLookupError, psutil.NoSuchProcess):
+    with suppress(ProcessLookupError, FileNotFoundError):
         try:
             pidfd = os.pidfd_open(seen.pid)
         except (AttributeError, OSError) as exc:
             if shortage_behind(exc) is not None:
                 raise
-            _send_by_pid(seen, signum)
-            return True
+            return _send_by_pid(seen, signum)
         try:
             # The descriptor is opened first: who has the pid now cannot lose it unnoticed.
-            if psutil.Process(seen.pid) == seen.handle:
+            if identity_of(seen.pid) == seen.identity:
                 signal.pidfd_send_signal(pidfd, signum)
                 return True
         finally:
@@ -174,8 +178,8 @@ def _send_to_group(group: int | None, signum: Signals) -> None:
         os.killpg(group, signum)
 
 
-def _send_by_pid(seen: ProcessInfo, signum: Signals) -> None:
-    try:
-        seen.handle.send_signal(signum)
-    except psutil.AccessDenied as exc:
-        raise PermissionError(str(exc)) from exc
+def _send_by_pid(seen: ProcessInfo, signum: Signals) -> bool:
+    if identity_of(seen.pid) != seen.identity:
+        return False
+    os.kill(seen.pid, signum)
+    return True

@@ -55,6 +55,11 @@ class LocalTransport:
         return LOCAL
 
     @property
+    def looks(self) -> int:
+        """How many times all processes of this machine were looked at."""
+        return self._observer.looks
+
+    @property
     def sweeps(self) -> int:
         """How many times all processes were searched for cookies."""
         return self._observer.sweeps

@@ -15,7 +15,7 @@ from contextlib import suppress
 import psutil
 import trio
 
-from sortie.model import ProcessesLeft
+from sortie.model import ProcessesLeft, ProcessIdentity
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.process_tree import ProcessTrees
@@ -41,8 +41,8 @@ class Occupants:
         self.strangers: dict[int, ProcessInfo] = {}
         self._trees = trees
         self._mark = mark
-        self._known: set[psutil.Process] = set()
-        self.given_up: set[psutil.Process] = set()
+        self._known: set[ProcessIdentity] = set()
+        self.given_up: set[ProcessIdentity] = set()
 
     def find(self, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who is alive of those to be ended, and remember them."""
@@ -129,7 +129,7 @@ def _named(strangers: Mapping[int, ProcessInfo]) -> str:
 def _shown(seen: ProcessInfo) -> str:
     name = user = "?"
     with suppress(psutil.Error, OSError):
-        name = seen.handle.name()
-        user = seen.handle.username()
+        process = psutil.Process(seen.pid)
+        name, user = process.name(), process.username()
     shown = "".join(char if char.isprintable() else "?" for char in name)
     return f"{seen.pid} ({shown}, user {user})"

@@ -23,9 +23,10 @@ import trio.testing
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
-from sortie.transports.local.process import OBSERVE_EVERY
+from sortie.transports.local.observer import OBSERVE_EVERY
 from sortie.transports.local.removal import Removal
 from sortie.transports.local.safe_open import opened
+from tests.transports.former import without_adoption
 from tests.transports.leftovers import foreign_children, holders, is_alive
 from tests.transports.mounts import bound, requires_mounts
 
@@ -83,14 +84,34 @@ async def test_twenty_ends_at_once_share_their_sweeps(
     assert 1 <= transport.sweeps <= 6
 
 
-async def test_a_clean_exit_makes_no_sweep(
+async def test_a_clean_exit_looks_at_nobody_else(
     transport: LocalTransport, run_id: RunId, tmp_path: Path
 ) -> None:
-    """A program that exits and leaves nobody behind costs no search of all processes."""
-    async with transport.process(command(run_id, tmp_path, "true")) as process:
-        await process.wait()
+    """A program that exits and leaves nobody behind costs no look at all processes, also while
+    others start and run."""
 
-    assert transport.sweeps == 0
+    async def run(*argv: str) -> None:
+        async with transport.process(command(run_id, tmp_path, *argv)) as process:
+            await process.wait()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run, "sleep", "1")
+        for _ in range(5):
+            await run("sh", "-c", "(true & wait)")
+            await run("true")
+
+    assert transport.looks == 0
+
+
+async def test_where_nobody_is_adopted_everybody_is_looked_at(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """Our children prove nothing then."""
+    with without_adoption():
+        async with transport.process(command(run_id, tmp_path, "true")) as process:
+            await process.wait()
+
+    assert (transport.looks, transport.sweeps) == (1, 0)
 
 
 async def test_what_left_the_tree_altogether_is_found_by_its_cookie(

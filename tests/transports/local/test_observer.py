@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import trio
 import trio.testing
 
-from sortie.transports.local.observer import SharedObservation
+from sortie.transports import Exit
+from sortie.transports.local.observer import OBSERVE_EVERY, Observer, SharedObservation
+from sortie.transports.local.process_table import ProcessTable
+from sortie.transports.local.process_tree import ProcessTrees
+from sortie.transports.local.spawn import ChildProcess
 
 
 class Counter:
@@ -88,3 +94,80 @@ async def test_a_failure_reaches_its_caller_only() -> None:
         await shared.ask()
 
     assert await shared.ask() == 2
+
+
+class FakeRoot(ChildProcess):
+    """A root that exits when it is told."""
+
+    def __init__(self) -> None:
+        self.over = trio.Event()
+
+    def exit(self) -> Exit | None:
+        return Exit(status=0) if self.over.is_set() else None
+
+    async def exited(self) -> Exit:
+        await self.over.wait()
+        return Exit(status=0)
+
+
+class CountingObserver(Observer):
+    """Notes when it was asked to look, and sees nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(ProcessTrees())
+        self.looked_at: list[float] = []
+
+    async def look(self, *, complete: bool) -> ProcessTable:
+        self.looked_at.append(round(trio.current_time(), 3))
+        await trio.sleep(0.01)
+        return ProcessTable(by_pid={}, children={}, complete=complete)
+
+
+async def test_many_who_wait_for_exits_have_one_look_for_all(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Whoever of them exits or is cancelled, the looks go on until the last one is gone."""
+    observer = CountingObserver()
+    roots = [FakeRoot() for _ in range(20)]
+    cancelled = trio.CancelScope()
+
+    async def wait_cancelled() -> None:
+        with cancelled:
+            await observer.until_exit(FakeRoot())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait_cancelled)
+        for root in roots:
+            nursery.start_soon(observer.until_exit, root)
+        await trio.sleep(1.5 * OBSERVE_EVERY)
+        cancelled.cancel()
+        for root in roots:
+            root.over.set()
+            await trio.sleep(OBSERVE_EVERY / 4)
+    until = 1.5 * OBSERVE_EVERY + 19 * OBSERVE_EVERY / 4
+
+    gaps = [b - a for a, b in pairwise([0.0, *observer.looked_at, until])]
+    assert all(gap <= 1.1 * OBSERVE_EVERY for gap in gaps)
+    assert len(observer.looked_at) <= until / OBSERVE_EVERY
+    await trio.sleep(10 * OBSERVE_EVERY)
+    assert len(observer.looked_at) == len(gaps) - 1
+
+
+async def test_a_root_that_exits_when_a_look_is_due_does_not_end_the_looks(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The next one who waits has them."""
+    observer = CountingObserver()
+    first, second = FakeRoot(), FakeRoot()
+
+    async with trio.open_nursery() as nursery:
+        for root in (first, second):
+            nursery.start_soon(observer.until_exit, root)
+            await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(OBSERVE_EVERY)
+        first.over.set()
+        await trio.sleep(2 * OBSERVE_EVERY)
+        looks = len(observer.looked_at)
+        second.over.set()
+
+    assert looks >= 1

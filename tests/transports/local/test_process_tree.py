@@ -5,41 +5,43 @@ from __future__ import annotations
 import math
 import os
 import subprocess
+from contextlib import ExitStack
 from dataclasses import replace
 
-import psutil
+import hypothesis
 import pytest
 import trio
+from hypothesis import strategies as st
 
 from sortie.model import ProcessIdentity
+from sortie.transports.identity import identity_of
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
+from sortie.transports.local.process_tree import ProcessTree, ProcessTrees, _is_member
 from sortie.transports.local.spawn import ChildProcess
+from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 
 ME = os.getpid()
 
 
 def adopted(
-    handle: psutil.Process,
+    identity: ProcessIdentity,
     *,
     dead: bool = False,
     sid: int | None = None,
     cookie: str | None = None,
     cwd: str | None = None,
-    started_at: float = math.inf,
+    started_at: float | None = math.inf,
 ) -> ProcessInfo:
     """Return a child of ours in a foreign session; with ``sid`` None it leads that session."""
     return ProcessInfo(
-        handle=handle,
-        pid=handle.pid,
+        identity=identity if started_at is None else replace(identity, started_at=started_at),
         ppid=ME,
-        pgid=handle.pid if sid is None else sid,
-        sid=handle.pid if sid is None else sid,
+        pgid=identity.pid if sid is None else sid,
+        sid=identity.pid if sid is None else sid,
         dead=dead,
         stopped=False,
         adopted=True,
-        identity=ProcessIdentity(pid=handle.pid, started_at=started_at),
         cookie=cookie,
         homes=(cwd,) if cwd is not None else (),
     )
@@ -60,14 +62,14 @@ async def root() -> ChildProcess:
 
 
 @pytest.fixture
-def orphan() -> psutil.Process:
-    """Give the handle of a process."""
+def orphan() -> ProcessIdentity:
+    """Give the identity of a process that is over."""
     with subprocess.Popen(["true"]) as child:
-        return psutil.Process(child.pid)
+        return identity_of(child.pid)
 
 
 async def test_what_may_be_a_root_that_starts_is_left_undecided(
-    root: ChildProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """A process that leads its session, while a command is started, may be that command's."""
     trees = ProcessTrees()
@@ -83,7 +85,7 @@ async def test_what_may_be_a_root_that_starts_is_left_undecided(
 
 
 async def test_what_nobody_else_can_own_falls_to_who_ends(
-    root: ChildProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """Without any evidence an orphan belongs to whoever may have it, but not to who came later."""
     trees = ProcessTrees()
@@ -105,7 +107,7 @@ async def test_what_nobody_else_can_own_falls_to_who_ends(
 
 
 async def test_what_began_before_the_root_is_not_its_own(
-    root: ChildProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """An orphan may come from a root that started in the same tick, not from a later one."""
     trees = ProcessTrees()
@@ -125,7 +127,7 @@ async def test_what_began_before_the_root_is_not_its_own(
     ("cookie", "cwd"), [("one", "/two"), ("unknown", "/one/below"), (None, "/one")]
 )
 async def test_evidence_decides_between_two_that_end(
-    root: ChildProcess, orphan: psutil.Process, cookie: str | None, cwd: str
+    root: ChildProcess, orphan: ProcessIdentity, cookie: str | None, cwd: str
 ) -> None:
     """The cookie counts first, then the directory."""
     trees = ProcessTrees()
@@ -145,7 +147,7 @@ async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
     trees = ProcessTrees()
     child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    zombie = table_of(adopted(psutil.Process(child.pid), dead=True))
+    zombie = table_of(adopted(identity_of(child.pid), dead=True))
 
     with trees.registered(ProcessTree(run_id="starting", cwd="/")):
         trees.reap(zombie)
@@ -158,14 +160,14 @@ async def test_an_adopted_zombie_is_reaped() -> None:
     child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
-    ProcessTrees().reap(table_of(adopted(psutil.Process(child.pid), dead=True)))
+    ProcessTrees().reap(table_of(adopted(identity_of(child.pid), dead=True)))
 
     with pytest.raises(ChildProcessError):
         os.waitpid(child.pid, os.WNOHANG)
     child.returncode = 0  # so that it is not waited for again
 
 
-async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: psutil.Process) -> None:
+async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: ProcessIdentity) -> None:
     """A process out of reach holds up one end, not all ends after it."""
     trees = ProcessTrees()
     family = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
@@ -177,7 +179,7 @@ async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: psutil.P
 
 
 async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
-    root: ChildProcess, orphan: psutil.Process
+    root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """Two commands of one run have one cookie: what stands in the tree of one is no prey of the
     other's end, until both end."""
@@ -185,7 +187,7 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
     ours = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
     child = await trio.lowlevel.open_process(["sleep", "1000"], start_new_session=True)
     theirs = ProcessTree(run_id="one", cwd="/one", root=ChildProcess(child))
-    their_root = replace(adopted(psutil.Process(child.pid), cookie="one"), adopted=False)
+    their_root = replace(adopted(identity_of(child.pid), cookie="one"), adopted=False)
     below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
     table = ProcessTable(
         by_pid={seen.pid: seen for seen in (their_root, below)},
@@ -202,3 +204,97 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
 
     assert list(while_it_goes_on.alive) == []
     assert list(when_both_end.alive) == [orphan.pid]
+
+
+Family = tuple[ProcessTable, list[ProcessTree]]
+
+
+@st.composite
+def families(draw: st.DrawFn) -> Family:
+    """Make up some processes and the commands that they may belong to."""
+    pids = range(100, 100 + draw(st.integers(1, 8)))
+    numbers = st.sampled_from([*pids, ME, 1])
+    cookies = st.sampled_from(["one", "two", None])
+    moments = st.sampled_from([1.0, 2.0, 3.0])
+    everybody: dict[int, ProcessInfo] = {}
+    children: dict[int, list[int]] = {}
+    for pid in pids:
+        ppid = draw(numbers)
+        children.setdefault(ppid, []).append(pid)
+        everybody[pid] = ProcessInfo(
+            identity=ProcessIdentity(pid=pid, started_at=draw(moments)),
+            ppid=ppid,
+            pgid=draw(numbers),
+            sid=draw(numbers),
+            dead=draw(st.booleans()),
+            stopped=False,
+            adopted=ppid == ME,
+            cookie=draw(cookies),
+            homes=draw(st.sampled_from([(), ("/one/x",), ("/two",)])),
+        )
+    table = ProcessTable(by_pid=everybody, children=children, complete=draw(st.booleans()))
+    listed = []
+    for number in range(draw(st.integers(1, 4))):
+        root = ChildProcess.__new__(ChildProcess)
+        root.pid, root.pinned = 100 + number, draw(st.booleans())
+        root.identity = ProcessIdentity(pid=root.pid, started_at=draw(moments))
+        tree = ProcessTree(
+            run_id=draw(cookies),
+            cwd=draw(st.sampled_from(["/one", "/two", "/"])),
+            root=root if draw(st.integers(0, 4)) else None,
+            known=frozenset(one.handle for one in everybody.values() if draw(st.booleans())),
+            ending=draw(st.booleans()),
+        )
+        listed.append(tree)
+    return table, listed
+
+
+def members_by_definition(
+    tree: ProcessTree, table: ProcessTable, trees: ProcessTrees, listed: list[ProcessTree]
+) -> set[int]:
+    """Return who is alive of a tree, by looking at each process for this tree alone."""
+    seeds = []
+    for seen in table.by_pid.values():
+        if _is_member(seen, tree):
+            seeds.append(seen.pid)
+        elif seen.adopted and not seen.dead and seen.pid not in trees.roots():
+            owners = trees._owners(seen)
+            others_go_on = any(owner is not tree and not owner.ending for owner in owners)
+            if not others_go_on and (tree in owners or not owners):
+                seeds.append(seen.pid)
+    if table.complete and tree.run_id is not None:
+        others = [other for other in listed if other is not tree and other.run_id == tree.run_id]
+        going_on = any(not other.ending for other in others)
+        foreign = table.tree(o.root.pid for o in others if o.root is not None) if going_on else {}
+        own_root = frozenset() if tree.root is None else frozenset({tree.root.pid})
+        spared = ancestry(table.by_pid, ME) | foreign.keys() | (trees.roots() - own_root)
+        seeds += [
+            seen.pid
+            for seen in table.by_pid.values()
+            if seen.cookie == tree.run_id and not seen.adopted and seen.pid not in spared
+        ]
+    return {pid for pid, seen in table.tree(seeds).items() if not seen.dead}
+
+
+@hypothesis.given(families())
+def test_one_pass_for_all_notes_what_one_for_each_would(family: Family) -> None:
+    """Whoever belongs to whom in a table, all commands are told the same together and alone."""
+    table, listed = family
+    trees = ProcessTrees()
+    known = [tree.known for tree in listed]
+    rooted = [tree for tree in listed if tree.root is not None]
+
+    with ExitStack() as registered:
+        for tree in listed:
+            registered.enter_context(trees.registered(tree))
+        defined = [members_by_definition(tree, table, trees, listed) for tree in rooted]
+        trees.observe(table)
+        together = [{handle.pid for handle in tree.known} for tree in rooted]
+        alone = []
+        for tree in rooted:
+            for other, before in zip(listed, known, strict=True):
+                other.known = before
+            alone.append(set(trees.members(tree, table).alive))
+
+    assert together == defined
+    assert alone == defined

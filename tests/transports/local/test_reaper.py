@@ -9,13 +9,13 @@ import sys
 from dataclasses import replace
 from typing import cast
 
-import psutil
 import pytest
 import trio
 import trio.testing
 
 from sortie.model import ProcessIdentity
 from sortie.resources.shortages import Resource, Shortage
+from sortie.transports.identity import identity_of
 from sortie.transports.local import reaper as reaper_module
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, read_process_table
@@ -27,11 +27,10 @@ from sortie.transports.reaper import KILL_BOUND, ProcessListing, Reaper
 EMPTY = ProcessTable(by_pid={}, children={}, complete=False)
 
 
-def seen(process: psutil.Process) -> ProcessInfo:
+def seen(identity: ProcessIdentity) -> ProcessInfo:
     """Return a process as a table would show it."""
     return ProcessInfo(
-        handle=process,
-        pid=process.pid,
+        identity=identity,
         ppid=os.getpid(),
         pgid=0,
         sid=0,
@@ -41,16 +40,21 @@ def seen(process: psutil.Process) -> ProcessInfo:
     )
 
 
-def gone() -> psutil.Process:
-    """Return the handle of a process that is over."""
+def gone() -> ProcessIdentity:
+    """Return the identity of a process that is over."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    handle = psutil.Process(child.pid)
+    identity = identity_of(child.pid)
     child.communicate()
-    return handle
+    return identity
 
 
 class FakeObserver:
     """Looks at nothing: who is there is made up by the tests."""
+
+    async def nobody_outlives(self, root: ChildProcess) -> bool:
+        """Leave it to the table."""
+        await trio.lowlevel.checkpoint()
+        return False
 
     async def look(self, *, complete: bool) -> ProcessTable:
         """Return an empty table."""
@@ -59,7 +63,7 @@ class FakeObserver:
 
 
 def reaper_of(
-    find: Find, given_up: set[psutil.Process] | None = None, grace: float = 3.0
+    find: Find, given_up: set[ProcessIdentity] | None = None, grace: float = 3.0
 ) -> Reaper[ProcessInfo]:
     """Return a reaper of those who are found."""
     observer = cast(Observer, FakeObserver())
@@ -72,7 +76,7 @@ async def test_what_does_not_die_is_told_and_given_up(
 ) -> None:
     """A process that SIGKILL does not end costs the grace time and the bound, once."""
     immortal = seen(gone())
-    given_up: set[psutil.Process] = set()
+    given_up: set[ProcessIdentity] = set()
     reaper = reaper_of(lambda _: ProcessListing(alive={immortal.pid: immortal}), given_up)
 
     found = [await reaper.end(), await reaper.end()]
@@ -117,7 +121,7 @@ async def test_elders_are_asked_to_end_first(
     process = seen(gone())
     born = {3: 10.0, 1: 30.0, 2: 20.0}
     family = {
-        pid: replace(process, pid=pid, identity=ProcessIdentity(pid=pid, started_at=began))
+        pid: replace(process, identity=ProcessIdentity(pid=pid, started_at=began))
         for pid, began in born.items()
     }
     told: list[int] = []
@@ -151,13 +155,13 @@ async def test_the_undecided_are_waited_for_and_not_killed(
 def test_a_recycled_pid_is_not_signalled() -> None:
     """A signal meant for a process that is over does not hit the one that has its pid now."""
     with subprocess.Popen(["sleep", "1000"]) as child:
-        former = gone()
-        replaced = replace(seen(former), pid=child.pid)
+        now = identity_of(child.pid)
+        replaced = seen(replace(now, started_at=now.started_at - 0.01))
 
         hit_stranger = send(replaced, signal.SIGKILL)
 
         assert (hit_stranger, child.poll()) == (False, None)
-        assert send(seen(psutil.Process(child.pid)), signal.SIGKILL)
+        assert send(seen(identity_of(child.pid)), signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
 
 
@@ -170,15 +174,16 @@ async def test_no_group_is_signalled_that_is_not_a_roots(
     monkeypatch.setattr(os, "killpg", lambda group, _signum: told.append(group))
     root = ChildProcess.__new__(ChildProcess)
     root.pid, root.pinned = number, True
-    one = replace(seen(gone()), pid=number)
+    former = gone()
+    one = seen(replace(former, pid=number))
     processes = LocalProcesses(
         cast(Observer, FakeObserver()), lambda _: ProcessListing(), set(), root
     )
 
     for signum in (signal.SIGTERM, signal.SIGKILL):
         await processes.signal([one], signum)
-    root.pid, root.pinned = one.handle.pid, False
-    await processes.signal([replace(one, pid=root.pid)], signal.SIGKILL)
+    root.pid, root.pinned = former.pid, False
+    await processes.signal([seen(former)], signal.SIGKILL)
 
     assert told == []
 

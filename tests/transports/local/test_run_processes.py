@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import cast
 
-import psutil
 import pytest
 import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft, ProcessIdentity, RunId
+from sortie.transports.identity import identity_of
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.reaper import LocalProcesses, RunProcesses
@@ -24,16 +24,10 @@ RUN = RunId("run")
 ROOT = ProcessIdentity(pid=1 << 25, started_at=7.0)
 
 
-def handle() -> psutil.Process:
-    """Return the handle of a process that is over, equal to no other."""
-    with subprocess.Popen(["true"]) as child:
-        return psutil.Process(child.pid)
-
-
 def seen(
     pid: int,
     *,
-    of: psutil.Process | None = None,
+    of: ProcessIdentity | None = None,
     ppid: int = 1,
     sid: int = 0,
     pgid: int = 0,
@@ -43,15 +37,13 @@ def seen(
     started_at: float = 9.0,
 ) -> ProcessInfo:
     return ProcessInfo(
-        handle=of or handle(),
-        pid=pid,
+        identity=of or ProcessIdentity(pid=pid, started_at=started_at),
         ppid=ppid,
         pgid=pgid,
         sid=sid,
         dead=dead,
         stopped=False,
         adopted=False,
-        identity=ProcessIdentity(pid=pid, started_at=started_at),
         cookie=cookie,
         mark=mark,
     )
@@ -188,17 +180,17 @@ def test_neither_this_process_nor_its_ancestors_are_found() -> None:
 
 
 @pytest.fixture
-def sleepers() -> Iterator[list[psutil.Process]]:
+def sleepers() -> Iterator[list[ProcessIdentity]]:
     """Give two processes that can be killed."""
     children = [subprocess.Popen(["sleep", "1000"]) for _ in range(2)]
-    yield [psutil.Process(child.pid) for child in children]
+    yield [identity_of(child.pid) for child in children]
     for child in children:
         child.kill()
         child.wait()
 
 
 async def test_what_the_kernel_holds_after_sigkill_counts_as_ended(
-    autojump_clock: trio.testing.MockClock, sleepers: list[psutil.Process]
+    autojump_clock: trio.testing.MockClock, sleepers: list[ProcessIdentity]
 ) -> None:
     """It costs the grace time and the bound, and is no reason to hold its issue."""
     table = table_of(seen(sleepers[0].pid, of=sleepers[0], cookie=RUN))
@@ -210,7 +202,7 @@ async def test_what_the_kernel_holds_after_sigkill_counts_as_ended(
 
 
 async def test_what_the_kernel_holds_does_not_hide_who_comes_later(
-    autojump_clock: trio.testing.MockClock, sleepers: list[psutil.Process]
+    autojump_clock: trio.testing.MockClock, sleepers: list[ProcessIdentity]
 ) -> None:
     """After one was given up, the sweep goes on until nobody new is found."""
     held = seen(sleepers[0].pid, of=sleepers[0], cookie=RUN)
@@ -244,7 +236,7 @@ async def test_newcomers_without_end_end_the_sweep(
 
 
 async def test_who_never_got_sigkill_is_named_with_the_run(
-    autojump_clock: trio.testing.MockClock, sleepers: list[psutil.Process]
+    autojump_clock: trio.testing.MockClock, sleepers: list[ProcessIdentity]
 ) -> None:
     """A process that no signal reaches is told with its run; others are counted."""
     other = sleepers[0]

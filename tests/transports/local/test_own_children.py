@@ -1,0 +1,136 @@
+"""Who outlived a process, told by the children of this one alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from sortie.transports.local import become_subreaper
+from sortie.transports.local import own_children as own_children_module
+from sortie.transports.local.own_children import own_children
+from sortie.transports.local.subreaper import is_subreaper
+from tests.transports.former import ESCAPE, killed_at_last, without_adoption
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+
+
+@pytest.fixture(autouse=True)
+def adopting() -> None:
+    assert become_subreaper()
+
+
+def pids_left(*words: str) -> list[int]:
+    """Have a program exit that leaves processes behind; return who they are."""
+    said = subprocess.run([*ESCAPE, *words], stdout=subprocess.PIPE, check=False).stdout
+    return [int(pid) for pid in said.split(b"\n")[0].split()]
+
+
+def kill(pids: list[int]) -> None:
+    with killed_at_last(pids):
+        pass
+    for pid in pids:
+        os.waitpid(pid, 0)
+
+
+def children() -> frozenset[int]:
+    found = own_children()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("words", ["exit", "exit fork", "exit cleared away fork", "exit tree fork"])
+def test_who_outlives_its_parent_is_there_when_the_parent_has_been_waited_for(words: str) -> None:
+    """However it left, and at the first look: whoever lives is a child of ours or below one."""
+    before = children()
+
+    for _ in range(5):
+        left = pids_left(*words.split())
+        after = children() - before
+        kill(left)
+
+        assert len(after) == 1
+        assert after <= set(left)
+    assert children() == before
+
+
+def test_children_of_every_thread_are_there() -> None:
+    """Also when the thread that started them is over, and while it is not."""
+    started: list[subprocess.Popen[bytes]] = []
+    go = threading.Event()
+
+    def start(stay: bool) -> None:
+        started.append(subprocess.Popen(["sleep", "1000"]))
+        if stay:
+            go.wait()
+
+    over, waiting = (threading.Thread(target=start, args=(stay,)) for stay in (False, True))
+    over.start()
+    over.join()
+    waiting.start()
+    while len(started) < 2:
+        threading.Event().wait(0.01)
+
+    found = children()
+    go.set()
+    waiting.join()
+    afterwards = children()
+    for child in started:
+        child.kill()
+        child.wait()
+
+    pids = {child.pid for child in started}
+    assert pids <= found
+    assert pids <= afterwards
+    assert not pids & children()
+
+
+def test_a_zombie_is_a_child_until_it_is_waited_for() -> None:
+    """So nobody can vanish from a listing but by our own hand."""
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert child.pid in children()
+    assert child.pid not in children()
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[bytes]]:
+    """Give a list of what the kernel shall show, one listing after the other."""
+    shown: list[frozenset[bytes]] = []
+    monkeypatch.setattr(own_children_module, "_listing", lambda: shown.pop(0))
+    return shown
+
+
+def test_a_listing_in_which_somebody_was_reaped_is_not_believed(
+    listings: list[frozenset[bytes]],
+) -> None:
+    """The kernel may have passed over somebody when the one it stood at was gone."""
+    listings += [frozenset({b"1", b"3"}), frozenset({b"2", b"3"}), frozenset({b"2", b"3", b"4"})]
+
+    assert own_children() == frozenset({2, 3})
+
+
+def test_who_reaps_all_the_time_leaves_it_unknown(listings: list[frozenset[bytes]]) -> None:
+    """An answer comes in bounded time."""
+    listings += [frozenset({b"%d" % number}) for number in range(20)]
+
+    assert own_children() is None
+
+
+def test_where_there_is_no_listing_nothing_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: os.PathLike[str]
+) -> None:
+    """As on other systems, and on kernels without this file."""
+    monkeypatch.setattr(own_children_module, "_TASKS", str(tmp_path))
+
+    assert own_children() is None
+
+
+def test_who_does_not_adopt_knows_it() -> None:
+    """Without adoption the children prove nothing."""
+    assert is_subreaper()
+    with without_adoption():
+        assert not is_subreaper()
