@@ -88,7 +88,10 @@ class LineSplitter:
         if self._returned or self._skipping or b"\r" in block or len(block) > self._limit:
             return self._feed_line_by_line(chunk)
         self._line.clear()
-        return [*clean_lines(block), *self._append(chunk[end + 1 :])]
+        found: list[str | LineTooLong] = [*clean_lines(block)]
+        if rest := chunk[end + 1 :]:
+            found += self._append(rest)
+        return found
 
     def close(self) -> list[str]:
         """Return the last line where it has no end of line."""

@@ -118,7 +118,8 @@ class Daemon:
         self._token = token
         self._registry = CollectorRegistry()
         self._live_runs = LiveRuns(utc_now)
-        self._sinks: list[Publish] = [LogSink(), MetricsSink(self._registry), self._live_runs]
+        log = LogSink(workflow.settings.logging.level)
+        self._sinks: list[Publish] = [log, MetricsSink(self._registry), self._live_runs]
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)

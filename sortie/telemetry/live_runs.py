@@ -41,28 +41,48 @@ class RunDetails:
     tokens: int | None = None
 
 
+@dataclass(slots=True)
+class _LiveRun:
+    """A live run; what changes with each chunk of output stands beside the rest."""
+
+    details: RunDetails
+    last_event_at: datetime
+    last_message: str | None = None
+
+
 class LiveRuns:
     """A sink that keeps the details of live runs; ``clock`` gives aware wall-clock time."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._runs: dict[RunId, RunDetails] = {}
+        self._runs: dict[RunId, _LiveRun] = {}
 
     def runs(self) -> Mapping[RunId, RunDetails]:
         """Return the live runs as they stand now, oldest first; later facts do not change it."""
-        return MappingProxyType(dict(self._runs))
+        return MappingProxyType(
+            {
+                run_id: replace(
+                    run.details, last_event_at=run.last_event_at, last_message=run.last_message
+                )
+                for run_id, run in self._runs.items()
+            }
+        )
 
     def __call__(self, fact: Fact) -> None:
         """Note what a fact tells of a live run."""
         if not isinstance(fact, RunFact):
             return
         if isinstance(fact, facts.RunStarted):
-            self._runs[fact.run_id] = _begun(fact, self._clock())
+            now = self._clock()
+            self._runs[fact.run_id] = _LiveRun(_begun(fact, now), now)
         elif isinstance(fact, facts.RunFinished):
             self._runs.pop(fact.run_id, None)
         elif (run := self._runs.get(fact.run_id)) is not None:
-            changed = replace(run, last_event_at=self._clock())
-            self._runs[fact.run_id] = _changed(changed, fact)
+            run.last_event_at = self._clock()
+            if not isinstance(fact, facts.AgentSpoke):
+                run.details = _changed(run.details, fact)
+            elif fact.message is not None:
+                run.last_message = fact.message
 
 
 def _begun(fact: facts.RunStarted, now: datetime) -> RunDetails:
@@ -91,8 +111,6 @@ def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
             return replace(run, session_id=session_id or None)
         case facts.TurnBegan(turn=turn, max_turns=max_turns):
             return replace(run, turn=turn, max_turns=max_turns)
-        case facts.AgentSpoke(message=str(message)):
-            return replace(run, last_message=message)
         case facts.ToolCallStarted(tool=tool):
             return replace(run, tool=tool)
         case facts.ToolCallEnded() | facts.TurnCompleted():

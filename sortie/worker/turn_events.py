@@ -57,6 +57,7 @@ class TurnEvents:
 
     def __init__(self, turn: TurnRequest) -> None:
         self._turn = turn
+        self._agent = turn.context.settings.agent.kind
         self.stall = trio.CancelScope()
         self._patience = turn.context.settings.agent.stall_timeout
         self._launched_at: float | None = None
@@ -102,10 +103,6 @@ class TurnEvents:
                 )
             case _:
                 raise TypeError(f"an agent's event was expected, not {type(event).__name__}")
-
-    @property
-    def _agent(self) -> str:
-        return self._turn.context.settings.agent.kind
 
     def _publish(self, fact: type[facts.RunFact], /, **values: Any) -> None:
         self._turn.reporter.publish(fact(run_id=self._turn.job.run_id, **values))

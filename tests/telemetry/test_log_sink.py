@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -34,12 +35,16 @@ from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
 
+ASKED: dict[str, Any] = {"operation": "find", "seconds": 0.1}
 
-def lines(*facts: Fact) -> list[dict[str, object]]:
+
+def lines(
+    *facts: Fact, level: str = "debug", sink: LogSink | None = None
+) -> list[dict[str, object]]:
     """Return the lines that a new sink writes for these facts, without their times."""
     stream = io.StringIO()
-    configure("debug", "json", stream)
-    sink = LogSink()
+    configure(level, "json", stream)
+    sink = sink or LogSink()
     for fact in facts:
         sink(fact)
     written = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -115,6 +120,15 @@ def test_every_fact_has_its_line() -> None:
         ("info", "shortage.ended"),
         ("error", "adapter.crashed"),
     ]
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
+def test_a_sink_that_knows_the_level_writes_the_same(level: str) -> None:
+    """What it does not make would not have been shown; failures are counted all the same."""
+    failing = (StoreFailed(error="disk full"), TrackerAsked(**ASKED, result="error", error="down"))
+    several = [*FACTS, *failing * (EVERY + 1), TrackerAsked(**ASKED, result="success"), *FACTS]
+
+    assert lines(*several, level=level, sink=LogSink(level)) == lines(*several, level=level)
 
 
 def test_a_failed_turn_tells_its_warnings_one_by_one() -> None:

@@ -16,10 +16,14 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class LogSink:
-    """Writes the lines of each fact through structlog, as ``configure`` left it."""
+    """Writes the lines of each fact through structlog, as ``configure`` left it.
 
-    def __init__(self) -> None:
+    ``level`` is the least that is shown: no line is made that is below it.
+    """
+
+    def __init__(self, level: str = "debug") -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._least = _LEVELS[level]
         self._issues: dict[object, str] = {}
         self._failures = RecurringFailures()
 
@@ -27,12 +31,19 @@ class LogSink:
         """Write what a fact has to say."""
         if isinstance(fact, RunStarted):
             self._issues[fact.run_id] = fact.issue.identifier
-        for line in fact.log_lines(self._failures):
-            self._write(line)
+        if self._is_shown(fact):
+            for line in fact.log_lines(self._failures):
+                self._write(line)
         if isinstance(fact, RunFinished):
             self._issues.pop(fact.run_id, None)
 
+    def _is_shown(self, fact: Fact) -> bool:
+        """Tell whether a fact has a line to write; a kind with lines of its own is to be asked."""
+        return _LEVELS[fact.level] >= self._least or type(fact).log_lines is not Fact.log_lines
+
     def _write(self, line: Line) -> None:
+        if _LEVELS[line.level] < self._least:
+            return
         run = line.values.get("run")
         head = {"issue": line.values.get("issue", self._issues.get(run)), "run": run}
         known = {key: value for key, value in head.items() if value is not None}

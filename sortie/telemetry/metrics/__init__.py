@@ -6,6 +6,9 @@ there that is registered for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import prometheus_client
 from prometheus_client import CollectorRegistry
 
@@ -23,8 +26,20 @@ class MetricsSink:
         maker = MetricFactory(registry)
         self._runs = runs.RunMetrics(maker)
         self._daemon = daemon.DaemonMetrics(maker)
+        self._counts: dict[type[Fact], list[Callable[[Fact], None]]] = {}
 
     def __call__(self, fact: Fact) -> None:
         """Count a fact."""
-        runs.count(fact, self._runs)
-        daemon.count(fact, self._daemon)
+        kind = type(fact)
+        if kind not in self._counts:
+            self._counts[kind] = self._counts_of(kind)
+        for count in self._counts[kind]:
+            count(fact)
+
+    def _counts_of(self, kind: type[Fact]) -> list[Callable[[Fact], None]]:
+        """Return what counts facts of a kind; found once, since output is told by the chunk."""
+        return [
+            partial(count.dispatch(kind), to=to)
+            for count, to in ((runs.count, self._runs), (daemon.count, self._daemon))
+            if count.dispatch(kind) is not count.dispatch(Fact)
+        ]
