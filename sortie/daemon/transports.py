@@ -1,15 +1,10 @@
-"""The transports of all hosts: this machine's, and one for each remote host, kept from its first
-use on."""
+"""The transports of all hosts: this machine's, and those of remote hosts once one is used."""
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
-
-import trio
+from typing import TYPE_CHECKING
 
 from sortie.config import Settings
 from sortie.model import LOCAL, HostError, RunId
@@ -17,43 +12,27 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
-from sortie.transports.host_health import HostHealth, MonitoredTransport
+from sortie.transports.host_health import HostHealth
 from sortie.transports.local import LocalTransport
-from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
-from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.root_locks import RootLocks
-from sortie.transports.ssh.settings import SshSettings
-from sortie.transports.ssh.transport import SshTransport, new_nonce
+
+if TYPE_CHECKING:
+    from sortie.daemon.remote_transports import RemoteTransports
 
 
 class TransportPool:
-    """Gives transports by the name of their host.
+    """Gives transports by the name of their host; what SSH needs is there from its first use on.
 
-    Other settings for SSH make new transports, and runs under way keep theirs.
     ``helper_environ`` is for the programs that help to reach hosts; RunContexts set it.
     """
 
     def __init__(
-        self,
-        asyncio_thread: AsyncioThread,
-        publish: Publish,
-        environ: Mapping[str, str],
-        mark: int | None = None,
+        self, publish: Publish, environ: Mapping[str, str], mark: int | None = None
     ) -> None:
         self.local = LocalTransport(environ.get("PATH", ""), mark=mark)
-        self._asyncio_thread = asyncio_thread
         self._publish = publish
-        self._agent = environ.get("SSH_AUTH_SOCK")
-        self._search_path = environ.get("PATH", os.defpath)
-        self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
-        self._unswept: dict[str, set[RunId]] = {}
-        self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
+        self._environ = environ
+        self._remote: RemoteTransports | None = None
         self.helper_environ: Mapping[str, str] = {}
-        self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
-        # Pids and names are not unique: in containers they are the same again and again.
-        self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
-        self._noticed: set[tuple[str, str]] = set()
         self._unsent: list[Event] = []
         self._send: Callable[[Event], object] = self._unsent.append
 
@@ -66,52 +45,21 @@ class TransportPool:
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
-        self._mark_wanted(settings)
-        if host == LOCAL:
-            return self.local
-        ssh, delivery = self._ssh_settings(settings), settings.worker.ssh_secret_delivery
-        handshake = settings.agent.read_timeout
-        key = (host, ssh, delivery, handshake)
-        if key not in self._remote:
-            if (host, ssh) not in self._connections:
-                self._connections[host, ssh] = ConnectionPool(host, ssh, self._asyncio_thread)
-            remote = SshTransport(
-                host,
-                self._connections[host, ssh],
-                delivery="inline" if delivery == "inline" else "stdin",
-                bounds=Bounds(handshake=handshake),
-                notice=partial(self._notice, host),
-            )
-            unswept = self._unswept.setdefault(host, set())
-            hold = self._locks_of(host, ssh, handshake).hold
-            self._remote[key] = MonitoredTransport(remote, self._health(), unswept, hold)
-        return self._remote[key]
+        if self._remote is None:
+            if host == LOCAL:
+                return self.local
+            from sortie.daemon.remote_transports import RemoteTransports
 
-    def _mark_wanted(self, settings: Settings) -> None:
-        """Keep the connections of these settings, and no others that nobody uses."""
-        ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
-        for (host, used_ssh), connections in self._connections.items():
-            wanted = host in hosts and used_ssh == ssh
-            if not wanted and (host, used_ssh) in self._locks:
-                self._locks[host, used_ssh].release()
-            connections.set_wanted(wanted)
-
-    def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
-        if (host, ssh) not in self._locks:
-            self._locks[host, ssh] = RootLocks(
-                host,
-                self._connections[host, ssh],
-                self._holder,
-                new_nonce,
-                Bounds(handshake=handshake),
-            )
-        return self._locks[host, ssh]
+            self._remote = RemoteTransports(self._publish, self._environ, self._health)
+        self._remote.helper_environ = self.helper_environ
+        self._remote.mark_wanted(settings)
+        return self.local if host == LOCAL else self._remote.transport(host, settings)
 
     def hurry(self) -> None:
         """Give no process any more grace, on whatever host."""
         self.local.hurry()
-        for transport in self._remote.values():
-            transport.hurry()
+        if self._remote is not None:
+            self._remote.hurry()
 
     async def sweep(self, run_ids: Collection[RunId], *, grace: float) -> int:
         """End what runs left on this machine; on hosts they end with their lease."""
@@ -119,28 +67,8 @@ class TransportPool:
 
     async def close(self) -> None:
         """Close all connections, within a few seconds."""
-        async with trio.open_nursery() as nursery:
-            for connections in self._connections.values():
-                nursery.start_soon(connections.aclose)
-
-    def _ssh_settings(self, settings: Settings) -> SshSettings:
-        worker = settings.worker
-        strict = worker.ssh_strict_host_key_checking
-        return SshSettings(
-            strict="yes" if strict == "yes" else "no" if strict == "no" else "accept-new",
-            config=worker.ssh_config,
-            known_hosts=worker.ssh_known_hosts,
-            identity_files=tuple(worker.ssh_identity_files),
-            agent=self._agent,
-            search_path=self._search_path,
-            environ=self.helper_environ,
-        )
-
-    def _notice(self, host: str, message: str) -> None:
-        """Publish something about a host, once."""
-        if (host, message) not in self._noticed:
-            self._noticed.add((host, message))
-            self._publish(facts.HostNoticed(host=host, message=message))
+        if self._remote is not None:
+            await self._remote.aclose()
 
     def _health(self) -> HostHealth:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)
@@ -164,9 +92,8 @@ async def open_transports(
 
     ``mark`` is the mark that this process carries.
     """
-    async with open_asyncio_thread() as asyncio_thread:
-        pool = TransportPool(asyncio_thread, publish, environ, mark)
-        try:
-            yield pool
-        finally:
-            await pool.close()
+    pool = TransportPool(publish, environ, mark)
+    try:
+        yield pool
+    finally:
+        await pool.close()

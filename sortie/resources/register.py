@@ -64,6 +64,7 @@ class Shortages:
         self._trials = trials
         self._met: dict[Resource, tuple[Shortage, float]] = {}
         self._unknown: list[str] = []
+        self._news = trio.Event()
 
     @property
     def shortages(self) -> tuple[str, ...]:
@@ -81,6 +82,7 @@ class Shortages:
         self._met[shortage.resource] = (shortage, trio.current_time())
         if is_news:
             self._begun(shortage)
+            self._news.set()
 
     @contextmanager
     def not_known(self, sentence: str) -> Iterator[None]:
@@ -94,6 +96,9 @@ class Shortages:
     async def watch(self) -> None:
         """See shortages end, until cancelled."""
         while True:
+            if not self._met:
+                self._news = trio.Event()
+                await self._news.wait()
             await trio.sleep(1.0)
             for resource, (shortage, at) in tuple(self._met.items()):
                 if trio.current_time() - at >= QUIET and self._is_given(resource):

@@ -1,24 +1,23 @@
 """Watch a WORKFLOW.md, however it is replaced.
 
-Its directory is watched, because editors replace files instead of writing to them. What the system
-reports is a hint to look again; a look every second sees what it does not report, such as a change
-behind a link, or a directory that went and came back.
+A thread looks at the file once a second: that sees an editor's rename, a change behind a link and a
+directory that went and came back alike, and a look costs next to nothing. To be told of changes in
+the directory would cost more, as the database is written there too.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
-from watchfiles import awatch
 
 from sortie.resources import Shortage, run_in_thread
 
-_LOOK_MS = 1_000
-_DEBOUNCE_MS = 100  # an editor's few steps of one save
+_LOOK = 1.0  # seconds between two looks
+_SETTLING = 0.1  # seconds that the few steps of one save take
 _Stamp = tuple[int, ...] | None
 
 
@@ -26,48 +25,37 @@ async def watch(path: Path, notify: Callable[[], None]) -> None:
     """Call ``notify`` after each change of a file, its coming and going included.
 
     It is called once at first, for a change that came between reading the file and watching it.
-    Runs until cancelled; where watching fails it looks again every second instead.
+    Runs until cancelled.
     """
-    seen = await _look(path, None)
-    notify()
+    seen: _Stamp = None
+    wait_for: Callable[[Path, _Stamp, threading.Event], _Stamp] = _first_stamp
     while True:
-        async with aclosing(_hints(path.absolute().parent)) as hints:
-            async for names in hints:
-                now = await _look(path, seen)
-                if path.name in names or now != seen:
-                    notify()
-                seen = now
+        left = threading.Event()
+        try:
+            seen = await run_in_thread(wait_for, path, seen, left, abandon_on_cancel=True)
+        except Shortage:
+            await trio.sleep(_LOOK)
+            continue
+        finally:
+            left.set()
+        notify()
+        wait_for = _next_stamp
 
 
-async def _hints(directory: Path) -> AsyncGenerator[frozenset[str], None]:
-    """Yield at least every second, with the names of files that changed; end after trouble."""
-    changes = awatch(
-        directory,
-        watch_filter=None,
-        debounce=_DEBOUNCE_MS,
-        rust_timeout=_LOOK_MS,
-        yield_on_timeout=True,
-        recursive=False,
-    )
-    try:
-        async with aclosing(changes):
-            async for changed in changes:
-                yield frozenset(os.path.basename(name) for _, name in changed)
-    except (OSError, RuntimeError, ExceptionGroup):
-        pass  # no watches left, or no such directory: looking must do
-    await trio.sleep(_LOOK_MS / 1000)
-    yield frozenset()
+def _first_stamp(path: Path, _seen: _Stamp, _left: threading.Event) -> _Stamp:
+    return _stamp(path)
 
 
-async def _look(path: Path, seen: _Stamp) -> _Stamp:
-    """Return a file's stamp, and ``seen`` where a shortage keeps that from being known."""
-    try:
-        return await run_in_thread(_look_now, path, abandon_on_cancel=True)
-    except Shortage:
-        return seen
+def _next_stamp(path: Path, seen: _Stamp, left: threading.Event) -> _Stamp:
+    """Return the file's stamp once it is another than ``seen``, or nobody waits for it."""
+    while not left.wait(_LOOK):
+        if _stamp(path) != seen:
+            left.wait(_SETTLING)
+            break
+    return _stamp(path)
 
 
-def _look_now(path: Path) -> _Stamp:
+def _stamp(path: Path) -> _Stamp:
     """Return what tells a file from its earlier versions, None where there is none."""
     try:
         found = os.stat(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import cast
 
@@ -49,6 +50,24 @@ async def test_what_became_of_hosts_before_anybody_listened_is_told() -> None:
     assert heard == [ev.HostTroubled(NOWHERE, first), ev.HostTroubled(NOWHERE, second)]
 
 
+async def test_a_daemon_without_hosts_has_nothing_of_ssh() -> None:
+    """Its thread is started for the first host, and gone with the pool."""
+
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if thread.name == "sortie-ssh"]
+
+    async with open_transports(_nobody, {"PATH": "/bin"}) as pool:
+        assert pool.transport(LOCAL, settings()) is pool.local
+        assert threads() == []
+
+        await trouble(pool)
+        assert threads() == ["sortie-ssh"]
+
+    with trio.fail_after(10):
+        while threads():
+            await trio.sleep(0.01)
+
+
 async def test_hosts_keep_their_transport_while_the_settings_stay() -> None:
     """Another time for the handshake makes another one; this machine has always the same."""
     async with open_transports(_nobody, {"PATH": "/bin"}) as pool:
@@ -67,7 +86,9 @@ async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
     """Once, and not under its name, of which there may be any number."""
     told: list[Fact] = []
     inner = FakeTransport(directories=["/w"])
-    monkeypatch.setattr("sortie.daemon.transports.SshTransport", lambda *_args, **_options: inner)
+    monkeypatch.setattr(
+        "sortie.daemon.remote_transports.SshTransport", lambda *_args, **_options: inner
+    )
     monkeypatch.setattr(RootLocks, "hold", hold)
     async with open_transports(told.append, {"PATH": "/bin"}) as pool:
         remote = pool.transport(NOWHERE, settings())
@@ -100,7 +121,7 @@ async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPat
         notices.append(cast(Callable[[str], object], options["notice"]))
         return FakeTransport()
 
-    monkeypatch.setattr("sortie.daemon.transports.SshTransport", make)
+    monkeypatch.setattr("sortie.daemon.remote_transports.SshTransport", make)
     async with open_transports(told.append, {"PATH": "/bin"}) as pool:
         pool.transport(NOWHERE, settings())
         pool.transport(NOWHERE, settings(read_timeout_ms=60_000))

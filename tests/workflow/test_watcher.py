@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
-import watchfiles
 
+from sortie.resources import Resource, Shortage, run_in_thread
 from sortie.workflow import watcher
 from sortie.workflow.watcher import watch
 
@@ -137,14 +139,19 @@ async def test_a_directory_may_not_be_there_yet(tmp_path: Path) -> None:
         await changes.after(come)
 
 
-async def test_without_watches_it_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system has no more watches to give, changes are noticed by looking."""
+async def test_a_shortage_of_threads_is_survived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no thread to look with, it is tried again."""
+    refused = trio.Event()
 
-    async def exhausted(*_paths: str, **_options: object) -> AsyncIterator[set[object]]:
-        raise OSError("OS file watch limit reached.")
-        yield set()
+    async def refuse_once(*args: Any, **options: Any) -> Any:
+        if not refused.is_set():
+            refused.set()
+            raise Shortage(Resource.PROCESSES, "no thread")
+        return await run_in_thread(*args, **options)
 
-    monkeypatch.setattr(watcher, "awatch", exhausted)
+    monkeypatch.setattr(watcher, "run_in_thread", refuse_once)
     path = tmp_path / "WORKFLOW.md"
     path.write_text("a")
 
@@ -152,28 +159,19 @@ async def test_without_watches_it_looks(tmp_path: Path, monkeypatch: pytest.Monk
         await changes.after(lambda: replace_by_rename(path, "b"))
         await changes.after(path.unlink)
 
+    assert refused.is_set()
 
-async def test_trouble_while_watching_is_survived(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A watch that breaks is made anew."""
-    broken = trio.Event()
 
-    async def breaks_once(*paths: str, **options: object) -> AsyncIterator[set[object]]:
-        if not broken.is_set():
-            broken.set()
-            raise ExceptionGroup("watch", [RuntimeError("broken")])
-        async for changes in watchfiles.awatch(*paths, **options):  # type: ignore[arg-type]
-            yield set(changes)
-
-    monkeypatch.setattr(watcher, "awatch", breaks_once)
+async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
+    """A watch that is cancelled leaves no thread behind that goes on looking."""
     path = tmp_path / "WORKFLOW.md"
-    path.write_text("a")
 
-    async with watched(path) as changes:
-        with trio.fail_after(10):
-            await broken.wait()
-        await changes.after(lambda: path.write_text("b"))
+    async with watched(path):
+        (looking,) = [t for t in threading.enumerate() if "watcher.watch" in t.name]
+
+    with trio.fail_after(10):
+        while "watcher.watch" in looking.name:  # trio keeps idle threads, under another name
+            await trio.sleep(0.05)
 
 
 async def test_an_error_of_the_caller_is_not_swallowed(tmp_path: Path) -> None:

@@ -44,24 +44,24 @@ async def open_asyncio_thread() -> AsyncIterator[AsyncioThread]:
 
     Leaving takes a few seconds at most; a thread that hangs is left to die with the process.
     """
-    # asyncssh tells commands at INFO and environments at DEBUG.
-    logging.getLogger("asyncssh").setLevel(logging.WARNING)
-    thread = AsyncioThread(trio.lowlevel.current_trio_token())
+    thread = start_asyncio_thread()
     try:
         with trio.CancelScope(shield=True):
             await thread.begun.wait()
         yield thread
     finally:
-        thread.post(thread.stop)
-        with trio.move_on_after(_STOP_BOUND, shield=True) as bound:
-            await thread.ended.wait()
-        if bound.cancelled_caught:
-            _log.error("the ssh thread did not end in %g s and is abandoned", _STOP_BOUND)
-        thread.forsake()
+        await thread.aclose()
+
+
+def start_asyncio_thread() -> AsyncioThread:
+    """Start an asyncio thread, which is to be closed; calls wait until it has begun."""
+    # asyncssh tells commands at INFO and environments at DEBUG.
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    return AsyncioThread(trio.lowlevel.current_trio_token())
 
 
 class AsyncioThread:
-    """The handle on a running asyncio thread; made by ``open_asyncio_thread``."""
+    """The handle on a running asyncio thread; made by the two functions above."""
 
     def __init__(self, token: trio.lowlevel.TrioToken) -> None:
         self.begun = trio.Event()
@@ -138,6 +138,8 @@ class AsyncioThread:
             self.post(lambda: call.running is not None and call.running.cancel())
             return trio.lowlevel.Abort.FAILED
 
+        if not self.begun.is_set():
+            await self.begun.wait()
         if self.ended.is_set() or not self.post(start):
             raise AsyncioThreadGone
         self._calls.add(call)
@@ -148,6 +150,16 @@ class AsyncioThread:
                 call.raise_cancel()
             raise
         return result
+
+    async def aclose(self) -> None:
+        """End the thread, within a few seconds; one that hangs is left to die with the process."""
+        with trio.move_on_after(_STOP_BOUND, shield=True) as bound:
+            await self.begun.wait()
+            self.post(self.stop)
+            await self.ended.wait()
+        if bound.cancelled_caught:
+            _log.error("the ssh thread did not end in %g s and is abandoned", _STOP_BOUND)
+        self.forsake()
 
     def forsake(self) -> None:
         """End every call whose answer will never come. Called in the trio thread."""

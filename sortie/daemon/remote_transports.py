@@ -1,0 +1,120 @@
+"""The transports of remote hosts, one for each from its first use on, over SSH."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import trio
+
+from sortie.config import Settings
+from sortie.model import RunId
+from sortie.telemetry import Publish, facts
+from sortie.transports import Transport
+from sortie.transports.host_health import HostHealth, MonitoredTransport
+from sortie.transports.ssh.asyncio_thread import start_asyncio_thread
+from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.launch import Bounds
+from sortie.transports.ssh.root_locks import RootLocks
+from sortie.transports.ssh.settings import SshSettings
+from sortie.transports.ssh.transport import SshTransport, new_nonce
+
+
+class RemoteTransports:
+    """Gives the transports of hosts by their names; to be closed.
+
+    Other settings for SSH make new transports, and runs under way keep theirs. ``helper_environ``
+    is for the programs that help to reach hosts.
+    """
+
+    def __init__(
+        self, publish: Publish, environ: Mapping[str, str], health: Callable[[], HostHealth]
+    ) -> None:
+        self._asyncio_thread = start_asyncio_thread()
+        self._publish = publish
+        self._health = health
+        self._agent = environ.get("SSH_AUTH_SOCK")
+        self._search_path = environ.get("PATH", os.defpath)
+        self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
+        self._unswept: dict[str, set[RunId]] = {}
+        self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
+        self.helper_environ: Mapping[str, str] = {}
+        self._locks: dict[tuple[str, SshSettings], RootLocks] = {}
+        # Pids and names are not unique: in containers they are the same again and again.
+        self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
+        self._noticed: set[tuple[str, str]] = set()
+
+    def transport(self, host: str, settings: Settings) -> Transport:
+        """Return a host's transport."""
+        ssh, delivery = self._ssh_settings(settings), settings.worker.ssh_secret_delivery
+        handshake = settings.agent.read_timeout
+        key = (host, ssh, delivery, handshake)
+        if key not in self._remote:
+            if (host, ssh) not in self._connections:
+                self._connections[host, ssh] = ConnectionPool(host, ssh, self._asyncio_thread)
+            remote = SshTransport(
+                host,
+                self._connections[host, ssh],
+                delivery="inline" if delivery == "inline" else "stdin",
+                bounds=Bounds(handshake=handshake),
+                notice=partial(self._notice, host),
+            )
+            unswept = self._unswept.setdefault(host, set())
+            hold = self._locks_of(host, ssh, handshake).hold
+            self._remote[key] = MonitoredTransport(remote, self._health(), unswept, hold)
+        return self._remote[key]
+
+    def mark_wanted(self, settings: Settings) -> None:
+        """Keep the connections of these settings, and no others that nobody uses."""
+        ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
+        for (host, used_ssh), connections in self._connections.items():
+            wanted = host in hosts and used_ssh == ssh
+            if not wanted and (host, used_ssh) in self._locks:
+                self._locks[host, used_ssh].release()
+            connections.set_wanted(wanted)
+
+    def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
+        if (host, ssh) not in self._locks:
+            self._locks[host, ssh] = RootLocks(
+                host,
+                self._connections[host, ssh],
+                self._holder,
+                new_nonce,
+                Bounds(handshake=handshake),
+            )
+        return self._locks[host, ssh]
+
+    def hurry(self) -> None:
+        """Give no process any more grace."""
+        for transport in self._remote.values():
+            transport.hurry()
+
+    async def aclose(self) -> None:
+        """Close all connections, within a few seconds."""
+        try:
+            async with trio.open_nursery() as nursery:
+                for connections in self._connections.values():
+                    nursery.start_soon(connections.aclose)
+        finally:
+            await self._asyncio_thread.aclose()
+
+    def _ssh_settings(self, settings: Settings) -> SshSettings:
+        worker = settings.worker
+        strict = worker.ssh_strict_host_key_checking
+        return SshSettings(
+            strict="yes" if strict == "yes" else "no" if strict == "no" else "accept-new",
+            config=worker.ssh_config,
+            known_hosts=worker.ssh_known_hosts,
+            identity_files=tuple(worker.ssh_identity_files),
+            agent=self._agent,
+            search_path=self._search_path,
+            environ=self.helper_environ,
+        )
+
+    def _notice(self, host: str, message: str) -> None:
+        """Publish something about a host, once."""
+        if (host, message) not in self._noticed:
+            self._noticed.add((host, message))
+            self._publish(facts.HostNoticed(host=host, message=message))
