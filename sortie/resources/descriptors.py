@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import resource
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
@@ -24,6 +25,7 @@ class _Limits:
     def __init__(self) -> None:
         self.inherited: int | None = None
         self.starting = 0
+        self.lock = threading.Lock()
 
 
 class _Reserve:
@@ -107,20 +109,22 @@ def _empty_reserve() -> None:
 def inherited_limit() -> Iterator[None]:
     """Have programs that the block starts begin with the limit that this process began with.
 
-    Enter it in trio's thread. The limit is the process's, so it is lowered only where others
-    have room below it meanwhile.
+    The limit is the process's, so it is lowered only where others have room below it meanwhile.
+    Several threads may be in such a block at once.
     """
     if _limits.inherited is None or not _has_room_below(_limits.inherited):
         yield
         return
-    _limits.starting += 1
-    _set_soft(_limits.inherited)
+    with _limits.lock:
+        _limits.starting += 1
+        _set_soft(_limits.inherited)
     try:
         yield
     finally:
-        _limits.starting -= 1
-        if not _limits.starting:
-            _set_soft(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        with _limits.lock:
+            _limits.starting -= 1
+            if not _limits.starting:
+                _set_soft(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def give_back_limit(pid: int) -> None:

@@ -1,6 +1,6 @@
 """The pipes of a process: its input is written to it, its output read as fast as it is taken.
 
-Rule 1: one chunk a pipe is in memory; a slow reader slows the program down.
+Rule 1: nothing is read before it is asked for; a slow reader slows the program down.
 Rule 2: what was in a pipe when its writer exited is read to the last byte, whoever else holds it.
 """
 
@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+import selectors
+import subprocess
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 
 import trio
 import trio.abc
 
-from sortie.transports import Command, Stdin
-from sortie.transports.local.spawn import ChildProcess
+from sortie.transports import Command
 
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
@@ -24,69 +26,84 @@ Chunk = tuple[int, bytes]
 
 
 class Output:
-    """The output of one process, chunks of bytes with the number of the pipe they came from."""
+    """The output of one process, chunks of bytes with the number of the pipe they came from.
 
-    def __init__(
-        self, streams: Mapping[int, trio.abc.ReceiveStream], nursery: trio.Nursery
-    ) -> None:
-        self._streams = streams
-        self._nursery = nursery
-        self._receive: trio.MemoryReceiveChannel[Chunk] | None = None
-        self._waiting: set[trio.CancelScope] = set()
-        self._ending = False
+    One task reads all pipes, through a selector that it waits for. ``pipes`` are descriptors by
+    their numbers; they belong to the output.
+    """
+
+    def __init__(self, pipes: dict[int, int], selector: selectors.DefaultSelector) -> None:
+        self._fds = pipes
+        self._selector = selector
+        self._open = set(pipes)
+        self._ready: deque[int] = deque()
+        self._left: dict[int, int] | None = None  # bytes to read of each pipe, once it ends
+        self._waiting: trio.CancelScope | None = None
+        self._is_read = False
+        self._closed = False
+        for number, fd in pipes.items():
+            os.set_blocking(fd, False)
+            selector.register(fd, selectors.EVENT_READ, number)
 
     def read(self) -> AsyncIterator[Chunk]:
-        """Begin to read, in tasks of the nursery. Raises RuntimeError the second time."""
-        if self._receive is not None:
+        """Return the iterator of the chunks. Raises RuntimeError the second time."""
+        if self._is_read:
             raise RuntimeError("the output of a process can be iterated once")
-        # No capacity: the next chunk is read when this one was taken.
-        send, self._receive = trio.open_memory_channel[Chunk](0)
-        with send:
-            for number, stream in self._streams.items():
-                self._nursery.start_soon(self._pump, number, _fileno(stream), send.clone())
-        return self._receive
+        self._is_read = True
+        return self
+
+    def __aiter__(self) -> AsyncIterator[Chunk]:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        while self._open:
+            await (trio.lowlevel.checkpoint() if self._ready else self._look())
+            if self._closed:
+                raise trio.ClosedResourceError
+            if self._ready and (chunk := self._take(self._ready.popleft())):
+                return chunk
+        raise StopAsyncIteration
+
+    async def _look(self) -> None:
+        """Wait until there is something to read, or ``end`` is called."""
+        if self._left is not None:
+            await trio.lowlevel.checkpoint()
+            self._ready.extend(self._open)
+            return
+        with trio.CancelScope() as self._waiting:
+            await trio.lowlevel.wait_readable(self._selector.fileno())
+            self._ready.extend(key.data for key, _ in self._selector.select(0))
+
+    def _take(self, number: int) -> Chunk | None:
+        """Read from a pipe; None where there is nothing now, or nothing will be any more."""
+        fd, chunk = self._fds[number], b""
+        try:
+            chunk = os.read(fd, CHUNK)
+        except BlockingIOError:
+            if self._left is None:
+                return None
+        if self._left is not None:
+            self._left[number] -= len(chunk)
+        if not chunk or (self._left is not None and self._left[number] <= 0):
+            self._open.remove(number)
+            self._selector.unregister(fd)
+        return (number, chunk) if chunk else None
 
     def end(self) -> None:
         """Let the output end after what the pipes hold now, though somebody holds them open."""
-        self._ending = True
-        for scope in self._waiting:
-            scope.cancel()
+        if self._left is None:
+            self._left = {number: _capacity(self._fds[number]) for number in self._open}
+            if self._waiting is not None:
+                self._waiting.cancel()
 
     def close(self) -> None:
         """Read no more."""
-        if self._receive is not None:
-            self._receive.close()
-
-    async def _pump(self, number: int, fd: int, send: trio.MemorySendChannel[Chunk]) -> None:
-        with send:
-            left: int | None = None
-            while left is None or left > 0:
-                if self._ending and left is None:
-                    left = _capacity(fd)
-                try:
-                    chunk = os.read(fd, CHUNK)
-                except BlockingIOError:
-                    if self._ending:
-                        return
-                    await self._readable(fd)
-                    continue
-                if not chunk:
-                    return
-                if left is not None:
-                    left -= len(chunk)
-                try:
-                    await send.send((number, chunk))
-                except trio.BrokenResourceError:
-                    return
-
-    async def _readable(self, fd: int) -> None:
-        """Wait until there is something to read, or ``end`` is called."""
-        with trio.CancelScope() as scope:
-            self._waiting.add(scope)
-            try:
-                await trio.lowlevel.wait_readable(fd)
-            finally:
-                self._waiting.discard(scope)
+        self._closed = True
+        self._ready.clear()
+        trio.lowlevel.notify_closing(self._selector.fileno())
+        self._selector.close()
+        for fd in self._fds.values():
+            os.close(fd)
 
 
 class Input(trio.abc.SendStream):
@@ -132,36 +149,61 @@ class Input(trio.abc.SendStream):
 
 
 class Pipes:
-    """What a process is given and what it says; its tasks live in ``nursery``.
+    """This process's ends of the pipes of a program.
 
-    ``stdin`` is None where the command does not ask for one that can be written.
+    ``stdin`` is None where the command does not ask for one that can be written, and until
+    ``feed`` is called.
     """
 
-    def __init__(self, root: ChildProcess, command: Command, nursery: trio.Nursery) -> None:
-        assert root.stdout is not None
-        assert root.stderr is not None
-        self.output = Output({1: root.stdout, 2: root.stderr}, nursery)
+    def __init__(self, output: Output, stdin: int | None, content: bytes | None) -> None:
+        self.output = output
         self.stdin: Input | None = None
-        self._streams = (root.stdin, root.stdout, root.stderr)
-        if root.stdin is None:
+        self._fd = stdin
+        self._content = content
+        self._stream: trio.lowlevel.FdStream | None = None
+
+    @classmethod
+    @contextmanager
+    def opened(cls, command: Command) -> Iterator[tuple[Pipes, tuple[int, int, int]]]:
+        """Have pipes, and the program's ends of them as its stdin, stdout and stderr.
+
+        The program's ends are closed after the block, all of them where it raises.
+        """
+        with ExitStack() as kept, ExitStack() as given:
+            selector = kept.enter_context(selectors.DefaultSelector())
+            stdin, ours = subprocess.DEVNULL, None
+            if command.stdin is not None:
+                stdin, ours = _pipe(given, kept)
+            stdout, given_stdout = _pipe(kept, given)
+            stderr, given_stderr = _pipe(kept, given)
+            content = command.stdin if isinstance(command.stdin, bytes) else None
+            pipes = cls(Output({1: stdout, 2: stderr}, selector), ours, content)
+            yield pipes, (stdin, given_stdout, given_stderr)
+            kept.pop_all()
+
+    def feed(self, nursery: trio.Nursery) -> None:
+        """Have the program's stdin written: in a task where its content is known."""
+        if self._fd is None:
             return
-        if command.stdin is Stdin.PIPE:
-            self.stdin = Input(root.stdin)
+        self._stream, self._fd = trio.lowlevel.FdStream(self._fd), None
+        if self._content is None:
+            self.stdin = Input(self._stream)
         else:
-            nursery.start_soon(_feed, root.stdin, command.stdin or b"")
+            nursery.start_soon(_feed, self._stream, self._content)
 
     def end_stdin(self) -> None:
         """Have nothing sent any more."""
         if self.stdin is not None:
             self.stdin.end()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Read and write no more."""
         self.end_stdin()
         self.output.close()
-        for stream in self._streams:
-            if stream is not None:
-                await stream.aclose()
+        if self._stream is not None:
+            self._stream.close()
+        elif self._fd is not None:
+            os.close(self._fd)
 
 
 async def _feed(stream: trio.abc.SendStream, content: bytes) -> None:
@@ -173,9 +215,12 @@ async def _feed(stream: trio.abc.SendStream, content: bytes) -> None:
         return
 
 
-def _fileno(stream: trio.abc.ReceiveStream) -> int:
-    assert isinstance(stream, trio.lowlevel.FdStream)
-    return stream.fileno()
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    """Return the ends of a new pipe, each of which its stack closes."""
+    read, write = os.pipe()
+    reader.callback(os.close, read)
+    writer.callback(os.close, write)
+    return read, write
 
 
 def _capacity(fd: int) -> int:

@@ -2,20 +2,23 @@
 
 Rule 1: that process is not reaped until ``reap`` is called, so that meanwhile no other process or
 group can have its number (on Linux).
+Rule 2: all of a start is done in one thread, and every descriptor that it must have is open before
+there is a process: one that runs is known, whatever is short then.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
 import trio
 
-from sortie.model import ProgramNotFound, TransportError
+from sortie.model import ProcessIdentity, ProgramNotFound, TransportError
 from sortie.resources import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
@@ -29,6 +32,7 @@ from sortie.resources.descriptors import give_back_limit, inherited_limit, relea
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command, Exit
 from sortie.transports.identity import identity_of
+from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
 
 _NOT_EXECUTABLE = {
@@ -47,42 +51,69 @@ _MAX_SHEBANG = 256
 _LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descriptor to wait on
 
 
-async def spawn(command: Command) -> ChildProcess:
+async def spawn(
+    command: Command,
+    *,
+    located: Callable[[str], object] = lambda _: None,
+    started: Callable[[int], object] = lambda _: None,
+) -> tuple[ChildProcess, Pipes]:
     """Start a program, its output in pipes; nothing runs where this raises.
 
+    ``located`` is told the real path of the directory before there is a process, and ``started``
+    its pid right after the fork, both in the thread that makes it.
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
     stands in the way, only after it has lasted for some time.
     """
-    search_path = command.env.get("PATH", os.defpath)
-    program = await run_in_thread(find_program, command.argv[0], search_path)
+    start = partial(run_in_thread, _start, command, located, started)
     try:
-        process = await patiently(partial(_open, command, program))
+        process, pipes, identity = await patiently(start)
     except Shortage as exc:
-        raise TransportError(f"could not start {program}: {exc}") from exc
-    except OSError as exc:
-        raise _translated(exc, command, program) from exc
-    give_back_limit(process.pid)
-    return await _rooted(process)
+        raise TransportError(f"could not start {command.argv[0]}: {exc}") from exc
+    if isinstance(identity, Shortage):
+        identity = await _identified(process.pid, identity)
+    return ChildProcess(process, identity), pipes
 
 
-async def _open(command: Command, program: str) -> trio.Process:
+def _start(
+    command: Command, located: Callable[[str], object], started: Callable[[int], object]
+) -> tuple[subprocess.Popen[bytes], Pipes, ProcessIdentity | Shortage]:
+    """Start a program; a shortage may keep its identity from being read."""
+    located(os.path.realpath(command.cwd))
+    program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
     try:
-        with inherited_limit():
-            return await trio.lowlevel.open_process(
-                command.argv,
-                executable=program,
-                cwd=command.cwd,
-                env=command.env,
-                stdin=subprocess.DEVNULL if command.stdin is None else subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+        process, pipes = _fork(command, program)
     except OSError as exc:
         shortage = of_fork(exc)
         if shortage is not None:
             raise shortage from exc
-        raise
+        raise _translated(exc, command, program) from exc
+    told = False
+    try:
+        started(process.pid)
+        told = True
+    finally:
+        if not told:
+            process.kill()
+            process.wait()
+            pipes.close()
+    give_back_limit(process.pid)
+    return process, pipes, _try_identity(process.pid)
+
+
+def _fork(command: Command, program: str) -> tuple[subprocess.Popen[bytes], Pipes]:
+    with Pipes.opened(command) as (pipes, given), inherited_limit():
+        stdin, stdout, stderr = given
+        process = subprocess.Popen(
+            command.argv,
+            executable=program,
+            cwd=command.cwd,
+            env=command.env,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        return process, pipes
 
 
 def _translated(exc: OSError, command: Command, program: str) -> TransportError:
@@ -142,13 +173,14 @@ class ChildProcess:
     ``pinned`` tells whether its number is still its own.
     """
 
-    def __init__(self, process: trio.Process) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
         self._process = process
         self._exit: Exit | None = None
+        self._pidfd: int | None = None
+        self._awaited: trio.Event | None = None
         self.pid = process.pid
         self.pinned = True
-        self.identity = identity_of(process.pid)
-        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        self.identity = identity
 
     def exit(self) -> Exit | None:
         """Return how the process ended, or None while it runs; does not reap it."""
@@ -172,56 +204,71 @@ class ChildProcess:
             if exit_ is not None:
                 await trio.lowlevel.checkpoint()
                 return exit_
-            await self._wait()
+            if self._awaited is not None:
+                await self._awaited.wait()
+                continue
+            # One task waits for all; where it is cancelled, another takes over.
+            self._awaited = trio.Event()
+            try:
+                await self._wait()
+            finally:
+                self._awaited.set()
+                self._awaited = None
 
-    async def reap(self) -> None:
+    def reap(self) -> None:
         """Give the pid back, if the process has exited; does nothing while it runs."""
-        if self.exit() is not None and self.pinned:
+        if self.exit() is None:
+            return
+        if self.pinned:
             self.pinned = False
-            await self._process.wait()
+            self._process.wait()
+        if self._pidfd is not None:
+            trio.lowlevel.notify_closing(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
 
     async def _wait(self) -> None:
         try:
-            pidfd = os.pidfd_open(self.pid)
+            if self._pidfd is None:
+                self._pidfd = os.pidfd_open(self.pid)
         except (AttributeError, OSError) as exc:
             shortage = shortage_behind(exc)
             if shortage is not None:
                 note(shortage)
                 await trio.sleep(_LOOK_AGAIN)
                 return
-            code = await self._process.wait()
-            self.pinned = False
-            self._exit = Exit(status=code) if code >= 0 else Exit(signal=-code)
+            with suppress(ChildProcessError):
+                await run_in_thread(
+                    partial(os.waitid, os.P_PID, self.pid, os.WEXITED | os.WNOWAIT),
+                    abandon_on_cancel=True,
+                    limiter=trio.CapacityLimiter(math.inf),
+                )
             return
-        try:
-            await trio.lowlevel.wait_readable(pidfd)
-        finally:
-            with suppress(OSError):
-                os.close(pidfd)
+        with suppress(trio.ClosedResourceError):  # by ``reap``
+            await trio.lowlevel.wait_readable(self._pidfd)
 
 
-async def _rooted(process: trio.Process) -> ChildProcess:
-    """Return the root of a command that was started, whatever stands in the way of knowing it."""
+async def _identified(pid: int, shortage: Shortage) -> ProcessIdentity:
+    """Return the identity of a process that was started, whatever stands in the way of it."""
     pause = FIRST_PAUSE
-    root = _try_root(process)
-    while root is None:
+    while True:
+        note(shortage)
+        with released_reserve():
+            identity = _try_identity(pid)
+        if not isinstance(identity, Shortage):
+            return identity
+        shortage = identity
         # Cancelling this would leave a process that nobody knows.
         with trio.CancelScope(shield=True):
             await trio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
-        root = _try_root(process)
-    return root
 
 
-def _try_root(process: trio.Process) -> ChildProcess | None:
-    """Return the root, None where a shortage stands in the way."""
+def _try_identity(pid: int) -> ProcessIdentity | Shortage:
     try:
-        return ChildProcess(process)
+        return identity_of(pid)
     except OSError as exc:
         shortage = shortage_behind(exc)
         if shortage is None:
             raise
-        note(shortage)
-    with released_reserve(), suppress(OSError):
-        return ChildProcess(process)
-    return None
+        return shortage

@@ -20,7 +20,6 @@ from sortie.resources.register import not_known
 from sortie.transports import COOKIE, Command, Process
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.process import LocalProcess
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
@@ -75,15 +74,15 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
-        cwd = await self._observer.real_path(command.cwd)
-        tree = ProcessTree(run_id=command.env.get(COOKIE), cwd=cwd)
+        tree = ProcessTree(run_id=command.env.get(COOKIE), cwd=command.cwd)
         with self._trees.registered(tree):
-            root = tree.root = await spawn(command)
+            root, pipes = await spawn(command, located=partial(setattr, tree, "cwd"))
+            tree.root = root
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.
             manager = trio.open_nursery()
             nursery = await manager.__aenter__()
-            pipes = Pipes(root, command, nursery)
+            pipes.feed(nursery)
             reaper = self._reaper_of(tree, root, command.grace)
             process = LocalProcess(root, tree, self._observer, reaper, pipes)
             try:
@@ -96,9 +95,8 @@ class LocalTransport:
                     nursery.cancel_scope.cancel()
                     nursery.cancel_scope.shield = True
                     await manager.__aexit__(None, None, None)
-                    with trio.CancelScope(shield=True):
-                        await root.reap()
-                        await pipes.close()
+                    root.reap()
+                    pipes.close()
 
     def _reaper_of(
         self, tree: ProcessTree, root: ChildProcess, grace: float

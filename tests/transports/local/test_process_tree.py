@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import hypothesis
 import pytest
-import trio
 from hypothesis import strategies as st
 
 from sortie.model import ProcessIdentity
@@ -51,13 +50,16 @@ def table_of(*seen: ProcessInfo) -> ProcessTable:
     return ProcessTable(by_pid={one.pid: one for one in seen}, children={}, complete=False)
 
 
+def child_process(process: subprocess.Popen[bytes]) -> ChildProcess:
+    return ChildProcess(process, identity_of(process.pid))
+
+
 @pytest.fixture
 async def root() -> ChildProcess:
     """Give a root that has exited, and been reaped."""
-    process = await trio.lowlevel.open_process(["true"])
-    root = ChildProcess(process)
+    root = child_process(subprocess.Popen(["true"]))
     await root.exited()
-    await root.reap()
+    root.reap()
     return root
 
 
@@ -185,8 +187,8 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
     other's end, until both end."""
     trees = ProcessTrees()
     ours = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
-    child = await trio.lowlevel.open_process(["sleep", "1000"], start_new_session=True)
-    theirs = ProcessTree(run_id="one", cwd="/one", root=ChildProcess(child))
+    child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    theirs = ProcessTree(run_id="one", cwd="/one", root=child_process(child))
     their_root = replace(adopted(identity_of(child.pid), cookie="one"), adopted=False)
     below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
     table = ProcessTable(
@@ -200,7 +202,7 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
         theirs.ending = True
         when_both_end = trees.members(ours, table)
     child.kill()
-    await child.wait()
+    child.wait()
 
     assert list(while_it_goes_on.alive) == []
     assert list(when_both_end.alive) == [orphan.pid]
