@@ -132,6 +132,13 @@ class Daemon:
         with self._news:
             return self._found(event, values)
 
+    def take(self, event: str, **values: object) -> list[Json]:
+        """Return the log lines of an event with these values, and forget all of that event."""
+        with self._news:
+            found = self._found(event, values)
+            self._lines.pop(event, None)
+            return found
+
     def wait(self, event: str, nth: int = 1, **values: object) -> Json:
         """Wait for the nth log line of an event with these values."""
 

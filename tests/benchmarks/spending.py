@@ -69,12 +69,15 @@ def spent_by(pid: int) -> Spent:
 
 
 def helpers(pid: int) -> list[int]:
-    """Return the pids of a daemon's children that run the same program as it does itself."""
+    """Return the pids of a daemon's children that run the same program as it does itself.
+
+    One that is younger than a second may be an agent that does not run its own program yet.
+    """
     daemon = psutil.Process(pid)
-    program, found = daemon.exe(), []
+    program, found, old = daemon.exe(), [], time.time() - 1.0
     for child in daemon.children():
         with suppress(psutil.Error, OSError):  # it has ended meanwhile
-            if child.exe() == program:
+            if child.exe() == program and child.create_time() < old:
                 found.append(child.pid)
     return found
 

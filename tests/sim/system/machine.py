@@ -119,8 +119,8 @@ class SimFiles(FakeFiles):
 class Machine:
     """Processes in a nursery of the world's own, and a file system.
 
-    ``started`` is told of each process before it does anything; ``looked`` says when the daemon
-    last looked who lives in a directory.
+    ``shell`` says what commands do. ``started`` is told of each process before it does anything;
+    ``looked`` says when the daemon last looked who lives in a directory.
     """
 
     def __init__(self, nursery: trio.Nursery, shell: Shell, trace: Trace) -> None:
@@ -129,13 +129,13 @@ class Machine:
         self.alive: list[Process] = []
         self.started: Callable[[Process], object] = lambda _process: None
         self._nursery = nursery
-        self._shell = shell
+        self.shell = shell
         self._trace = trace
         self._pid = FIRST_PID
 
     def launch(self, command: Command) -> Process:
         """Start what a command names."""
-        name, program, temper = self._shell(command)
+        name, program, temper = self.shell(command)
         return self.start(name, command, program, temper)
 
     def start(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from unittest import mock
@@ -78,13 +79,18 @@ def live_through(plan: Plan) -> Day:
     place = RAM if os.path.isdir(RAM) else None
     with (
         tempfile.TemporaryDirectory(prefix="sortie-sim-", dir=place) as directory,
-        mock.patch.object(prompt, "render", _render),
+        rendered_inline(),
     ):
         trace = Trace(hidden=directory)
         return run_seeded(plan.seed, lambda: _day(plan, f"{directory}/db", trace))
 
 
-def _issues(names: Sequence[str]) -> list[Issue]:
+def rendered_inline() -> AbstractContextManager[object]:
+    """Have prompts rendered without a thread while the block lasts."""
+    return mock.patch.object(prompt, "render", _render)
+
+
+def sim_issues(names: Sequence[str]) -> list[Issue]:
     """Return the issues with these names."""
     return [
         Issue(
@@ -107,7 +113,7 @@ async def _render(prompt: Prompt, context: PromptContext) -> str:
 async def _day(plan: Plan, path: str, trace: Trace) -> Day:
     async with trio.open_nursery() as machinery:
         names = NAMES[-3:] if plan.short else NAMES
-        world = SimWorld(machinery, plan.seed, path, trace, _issues(names))
+        world = SimWorld(machinery, plan.seed, path, trace, sim_issues(names))
         world.drive.crash = plan.crash
         schedule = Schedule(plan.seed, world, names)
         for _ in range(plan.lives):

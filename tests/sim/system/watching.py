@@ -94,6 +94,12 @@ class WatchedScheduler(Scheduler):
         self._account.forget_idle()
         return decisions
 
+    def forget(self) -> None:
+        """Forget the questions that were answered; another answer to one is still wrong."""
+        for token in self._answered:
+            del self._asked_at[token]
+        self._answered.clear()
+
     def _wrong(self, text: str) -> None:
         self._trace.wrong(text)
 

@@ -141,6 +141,13 @@ class Witnesses:
         self._started.clear()
         self._finished.clear()
 
+    def forget(self) -> None:
+        """Forget the runs that have begun and ended once."""
+        over = {run_id for run_id, times in self._finished.items() if times == 1}
+        for run_id in over:
+            if self._started[run_id] == 1:
+                del self._started[run_id], self._finished[run_id]
+
     def assert_swept(self) -> None:
         """See that nothing is left of earlier lives when a new one begins its work."""
         for process in self._machine.alive:

@@ -138,6 +138,11 @@ class SimWorld:
         if not killed:
             self.witnesses.assert_swept()
 
+    def forget_accounts(self, life: Life) -> None:
+        """Forget what judges keep of all that is over, in a life that is to be long."""
+        self.witnesses.forget()
+        life.scheduler.forget()
+
     async def _run(self, life: Life, over: trio.Event) -> None:
         await life.orchestrator.run()
         over.set()
