@@ -165,12 +165,14 @@ def _converse(
     hurry()
     response = connection.getresponse()
     body = bytearray()
-    hurry()
-    while chunk := response.read1(_CHUNK):
+    while not response.isclosed():  # a complete answer closes it and its socket, from 3.13 on
+        hurry()
+        chunk = response.read1(_CHUNK)
+        if not chunk:
+            break
         body += chunk
         if len(body) > _LARGEST:
             raise OSError("too much")
-        hurry()
     return response.status, bytes(body)
 
 

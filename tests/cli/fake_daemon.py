@@ -75,7 +75,9 @@ def serving() -> Iterator[FakeDaemon]:
             status, answer = fake.answers.get(f"{self.command} {path}", (404, missing))
             body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(status)
-            for name, value in fake.headers.items():
+            # As the real one, or a client that reads beyond the end would not be noticed.
+            lengths = {"Content-Length": str(len(body))}
+            for name, value in (lengths | fake.headers).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
