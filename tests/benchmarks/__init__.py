@@ -1,6 +1,5 @@
 """Measurements, to be run by hand; ``docs/performance.md`` says what they showed.
 
-``python -m tests.benchmarks`` measures what the daemon costs. ``python -m tests.benchmarks.remote``
-compares ways to run a program on a host, ``python -m tests.benchmarks.local`` measures the
-scheduler and the store. ``pytest tests/benchmarks`` runs small ones, for function only.
+``python -m tests.benchmarks`` measures what the daemon costs; ``table`` has all rows. The tests
+run each in a short mode, for function only, and count the instructions of three pure paths.
 """

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import idle, output, poll, refresh, runs, sessions, startup, turn
+from tests.benchmarks import (
+    idle,
+    inner,
+    output,
+    poll,
+    refresh,
+    remote_turn,
+    runs,
+    sessions,
+    startup,
+    transports,
+    turn,
+)
 from tests.benchmarks.row import Row
 
 ROWS = (
@@ -184,6 +196,22 @@ ROWS = (
         measure=sessions.thousand,
     ),
     Row(
+        name="remote.cpu",
+        what="a remote turn over a kept connection: CPU of the daemon's side",
+        unit="ms",
+        bar=4,
+        baseline="ssh over a master",
+        measure=remote_turn.remote_turns,
+    ),
+    Row(
+        name="remote.gap",
+        what="from the end of a remote agent to the next one's beginning",
+        unit="ms",
+        bar=25,
+        baseline="ssh over a master",
+        measure=remote_turn.remote_turns,
+    ),
+    Row(
         name="output",
         what="an agent's output through to events: CPU a GB",
         unit="s",
@@ -214,6 +242,44 @@ ROWS = (
             measure=poll.growth,
         )
         for count in (100, 10_000, 100_000)
+    ),
+    Row(
+        name="transport.remote",
+        what="a program of a run on a host, from start to certain end, without a daemon: CPU",
+        unit="ms",
+        baseline="the bare command over the same connection",
+        measure=transports.transports,
+    ),
+    *(
+        Row(
+            name=f"transport.remote.{count}",
+            what=f"the same, {count} at once: CPU each",
+            unit="ms",
+            baseline="the bare command over the same connection",
+            measure=transports.transports,
+        )
+        for count in (10, 100)
+    ),
+    Row(
+        name="transport.local",
+        what="a program of a run on this machine, the same way: CPU with the program",
+        unit="ms",
+        baseline="trio.run_process",
+        measure=transports.transports,
+    ),
+    Row(
+        name="scheduler.poll",
+        what="a poll of 5,000 candidates in the scheduler, all slots taken: CPU",
+        unit="ms",
+        baseline="sorting them",
+        measure=inner.scheduler,
+    ),
+    Row(
+        name="store.commit",
+        what="a commit of one record, synchronized to disk",
+        unit="ms",
+        baseline="a page written and synchronized",
+        measure=inner.store,
     ),
 )
 

@@ -9,17 +9,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import remote_turn, transports
 from tests.benchmarks.__main__ import main, measure
 from tests.benchmarks.report import as_markdown, as_text, number
 from tests.benchmarks.row import Measure, Row, Scale, Value
 from tests.benchmarks.table import ROWS, rows_named
+from tests.transports.ssh.sshd import requires_sshd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="CPU clocks of others are Linux's")
 
 MEASURES = {row.measure: row.name.partition(".")[0] for row in reversed(ROWS)}
 
 
-@pytest.mark.parametrize("one", MEASURES, ids=MEASURES.__getitem__)
+REMOTE = (remote_turn.remote_turns, transports.transports)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, id=name, marks=requires_sshd if one in REMOTE else ())
+        for one, name in MEASURES.items()
+    ],
+)
 def test_a_measure_measures_its_rows(one: Measure) -> None:
     """Each row of the table gets a number and a baseline from the same run; what is spent is more
     than nothing, and only a difference of memory may be less."""

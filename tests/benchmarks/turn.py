@@ -36,14 +36,15 @@ def turns(scale: Scale) -> Mapping[str, Value]:
             place.marks.wait("over", skipped + count)
             used = (daemon.spent() - before) / count
             daemon.wait("run.finished", status="succeeded")
-        gap = _gap(place, skipped)
     return {
         "turn.cpu": Value(
             ours=used.own * 1e3,
             baseline=bare.cpu,
             also={"trio.run_process": bare_trio.cpu, "the agent itself": used.children * 1e3},
         ),
-        "turn.gap": Value(ours=gap, baseline=bare.gap, also={"trio.run_process": bare_trio.gap}),
+        "turn.gap": Value(
+            ours=gap(place, skipped), baseline=bare.gap, also={"trio.run_process": bare_trio.gap}
+        ),
     }
 
 
@@ -55,7 +56,8 @@ class _Bare:
         self.gap = gap
 
 
-def _gap(place: BenchmarkPlace, skipped: int = 0) -> float:
+def gap(place: BenchmarkPlace, skipped: int = 0) -> float:
+    """Return the milliseconds from the end of an agent to the beginning of the next."""
     begun, over = place.marks.seen("begun"), place.marks.seen("over")
     return middle([(b - o) * 1e3 for o, b in list(zip(over, begun[1:], strict=False))[skipped:]])
 
@@ -70,7 +72,7 @@ def _bare(place: BenchmarkPlace, count: int) -> _Bare:
             os.waitpid(os.posix_spawn(place.agent, argv, environ, file_actions=onto), 0)
             spent.append((time.thread_time() - before) * 1e3)
     place.marks.wait("over", count)
-    return _Bare(middle(spent), _gap(place))
+    return _Bare(middle(spent), gap(place))
 
 
 async def _bare_trio(place: BenchmarkPlace, count: int) -> _Bare:
@@ -86,4 +88,4 @@ async def _bare_trio(place: BenchmarkPlace, count: int) -> _Bare:
             capture_stderr=True,
         )
         spent.append(time.process_time())
-    return _Bare(middle([(b - a) * 1e3 for a, b in pairwise(spent)]), _gap(place))
+    return _Bare(middle([(b - a) * 1e3 for a, b in pairwise(spent)]), gap(place))

@@ -77,9 +77,12 @@ async def open_ways(target: Target) -> AsyncIterator[list[Way]]:
             yield [
                 _turns("turn", remote, target, settle),
                 Way(name="channel", once=floor, settle=settle),
-                Way(name="ssh", once=partial(_run, _ssh(target))),
-                Way(name="ssh-master", once=partial(_run, _ssh(target, path)), helpers=(pid,)),
+                Way(name="ssh", once=partial(_run, ssh_command(target))),
+                Way(
+                    name="ssh-master", once=partial(_run, ssh_command(target, path)), helpers=(pid,)
+                ),
                 _turns("local", local, target, trio.lowlevel.checkpoint),
+                Way(name="bare", once=partial(_run, [])),
             ]
         finally:
             await connections.aclose()
@@ -106,7 +109,7 @@ def _turns(
     return Way(name=name, once=once, settle=settle, phases=phases)
 
 
-def _ssh(target: Target, master: str | None = None) -> list[str]:
+def ssh_command(target: Target, master: str | None = None) -> list[str]:
     """Return the arguments of OpenSSH for the host, with the keys that we use ourselves."""
     options = {
         "BatchMode": "yes",
@@ -135,7 +138,7 @@ async def _master(target: Target) -> AsyncIterator[tuple[str, int]]:
     In the foreground: with ControlPersist it would leave the process that we know.
     """
     path = f"{target.place}/master"
-    argv = _ssh(target, path)
+    argv = ssh_command(target, path)
     process = await trio.lowlevel.open_process(
         [*argv[:-1], "-o", "ControlMaster=yes", "-N", argv[-1]],
         stdin=subprocess.DEVNULL,

@@ -224,6 +224,10 @@ class Sshd:
             return 0
         return len(psutil.Process(listener.pid).children())
 
+    def processes(self) -> set[psutil.Process]:
+        """Return the sshd processes of this host."""
+        return self._sshds()
+
     def running(self) -> list[str]:
         """Return what runs on this host because of a login, without sshd itself."""
         found = []
