@@ -4,6 +4,7 @@ python -m tests.benchmarks [NAME ...] [--json FILE] [--short]
 
 NAME is a row, or a group of rows before a dot such as ``poll``; all rows without one. CPU is the
 processor time of the daemon's process with all its threads; what agents spend is not in it.
+``python -m tests.benchmarks.page FILE`` writes the results into the documentation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.benchmarks.report import as_json, as_markdown, as_text, machine
+from tests.benchmarks.report import as_json, as_text, machine
 from tests.benchmarks.row import Measure, Row, Scale, Value
 from tests.benchmarks.table import ROWS, rows_named
 
@@ -25,7 +26,6 @@ def main(arguments: list[str]) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("names", nargs="*", metavar="NAME", help="which rows; default: all")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
-    parser.add_argument("--markdown", action="store_true", help="print a table for a page")
     parser.add_argument("--short", action="store_true", help="see that it works, in seconds")
     parser.add_argument("--list", action="store_true", help="show the rows")
     given = parser.parse_args(arguments)
@@ -38,8 +38,7 @@ def main(arguments: list[str]) -> int:
         return 0
     where = machine()
     values, failed = measure(rows, Scale(short=given.short))
-    show = as_markdown if given.markdown else as_text
-    sys.stdout.write(f"{show(rows, values)}\n\n")
+    sys.stdout.write(f"{as_text(rows, values)}\n\n")
     sys.stdout.write(", ".join(f"{name} {value}" for name, value in where.items()) + "\n")
     if given.json is not None:
         results = as_json(rows, values, where) | {"short": given.short}

@@ -68,13 +68,6 @@ def as_text(rows: Sequence[Row], values: Mapping[str, Value]) -> str:
     return "\n".join([*lines, *([""] if also else []), *also])
 
 
-def as_markdown(rows: Sequence[Row], values: Mapping[str, Value]) -> str:
-    """Return the table for a page of the documentation."""
-    cells = [_cells(row, values[row.name]) for row in rows if row.name in values]
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *cells]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def number(amount: float) -> str:
     """Write a number with three digits that count."""
     if amount >= 100:
