@@ -4,11 +4,11 @@ Nothing in this package performs I/O, reads a clock, draws a random number or im
 """
 
 from sortie.scheduler.backlog import Backlog
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
 from sortie.scheduler.explanation import Explanation
-from sortie.scheduler.gates import Verdict
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record
 from sortie.scheduler.snapshot import Snapshot

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from sortie.model import Issue, IssueId
-from sortie.scheduler.dispatch import queue
-from sortie.scheduler.gates import FITNESS, ROOM, Gate, Load, View, closed
+from sortie.scheduler.gates import FITNESS, ROOM, Gate, View, closed, view_of
 from sortie.scheduler.state import SchedulerState
 
 SOON = "it starts with the next dispatch, once the tracker confirms that it may"
@@ -39,19 +39,20 @@ def backlog(state: SchedulerState, now: float, shown: int, unfit: Collection[Iss
 
     ``unfit`` are those of a snapshot: with thousands of issues their gates are not asked twice.
     """
-    view = View(state, Load(state), now)
-    queued: list[Issue] = []
-    blocked: list[Issue] = []
-    for _, issue, waited in queue(state):
-        if waited is None:
-            (blocked if issue.id in unfit else queued).append(issue)
+    view = view_of(state, now)
+    candidates, claims = state.candidates, state.claims
+    unclaimed = [c.issue for c in candidates.in_order() if c.issue.id not in claims]
+    queued = [issue for issue in unclaimed if issue.id not in unfit]
+    blocked = (issue for issue in unclaimed if issue.id in unfit)
     return Backlog(
         queued=len(queued),
-        blocked=len(blocked),
+        blocked=len(unclaimed) - len(queued),
         first_queued=_kept(queued[:shown], ROOM, view),
-        first_blocked=_kept(blocked[:shown], FITNESS, view),
+        first_blocked=_kept(islice(blocked, shown), FITNESS, view),
     )
 
 
-def _kept(issues: list[Issue], gates: tuple[tuple[str, Gate], ...], view: View) -> tuple[Kept, ...]:
+def _kept(
+    issues: Iterable[Issue], gates: tuple[tuple[str, Gate], ...], view: View
+) -> tuple[Kept, ...]:
     return tuple(Kept(issue, closed(gates, issue, view) or SOON) for issue in issues)

@@ -21,7 +21,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
-from sortie.scheduler.gates import FITNESS, ROOM, SPENT, Load, View, closed
+from sortie.scheduler.gates import FITNESS, ROOM, SPENT, closed, view_of
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import STOPPED
@@ -45,9 +45,11 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     """Obey other settings from now on, also for what runs: states may mean something else."""
     old, state.policy = state.policy, policy
     state.unsettled = True
-    for claim in list(state.claims.values()):
+    state.claims.count_by(policy.in_progress_state)
+    state.candidates.reopen()
+    for claim in list(state.claims.held.values()):
         state.in_hand = claim.issue
-        if isinstance(claim, Held) and ended_by_reload(claim, old, policy):
+        if ended_by_reload(claim, old, policy):
             end_hold(state, claim, "the settings changed")
     state.hosts.forget(policy.hosts, settings_changed=True)
     poll_now(state, now)
@@ -101,9 +103,9 @@ def stop(state: SchedulerState, name: str, now: float) -> Reply:
     if issue is None:
         return Reply("unknown", unknown(state, name))
     state.in_hand = issue
-    if isinstance(state.claims.get(issue.id), Rechecking):
+    if isinstance(state.claims.find(issue.id), Rechecking):
         put_back(state, issue.id)
-    match state.claims.get(issue.id):
+    match state.claims.find(issue.id):
         case Starting() | Running() | Stopping() as claim:
             return _stop_run(state, claim)
         case HandingOff(token=int()) as claim:
@@ -163,7 +165,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
     if issue is None:
         return Reply("unknown", unknown(state, name))
     state.in_hand = issue
-    claim = state.claims.get(issue.id)
+    claim = state.claims.find(issue.id)
     if reason := _not_retried(state, issue, claim, now):
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     match claim:
@@ -209,7 +211,7 @@ def _not_retried(
 
 def _but(state: SchedulerState, issue: Issue, now: float) -> str:
     """Say what still keeps an issue from running, by the gates that a claim does not close."""
-    view = View(state, Load(state), now)
+    view = view_of(state, now)
     spent = SPENT if state.over_budget(issue.id) else None
     reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
     return f", but {reason}" if reason else ""

@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 from sortie.model import Issue, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.commands import (
     answer,
@@ -25,7 +26,7 @@ from sortie.scheduler.decisions import CleanWorkspace, Decision, HostAbandoned, 
 from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.exits import cleaned, exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
-from sortie.scheduler.gates import Verdict, explain
+from sortie.scheduler.gates import explain
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, progressed, rest_host
@@ -77,13 +78,14 @@ class Scheduler:
             poll_at=now,
             reconcile_at=now,
             check_workspaces_at=now,
-            claims={claim.issue.id: claim for claim in memory.claims},
             sessions=dict(memory.sessions),
             agent_sessions=dict(memory.agent_sessions),
             workspaces=WorkspaceIndex(memory.workspaces),
             crashed=set(memory.crashed),
             paused=memory.paused,
         )
+        for claim in memory.claims:
+            self._state.claims[claim.issue.id] = claim
 
     @property
     def drained(self) -> bool:
@@ -108,19 +110,13 @@ class Scheduler:
         deadline = state.reconcile_at if state.polling else min(state.poll_at, state.reconcile_at)
         if state.unsettled:
             deadline = min(deadline, state.silent_until)
-        for claim in state.claims.values():
-            match claim:
-                case Waiting(due=False):
-                    deadline = min(deadline, max(claim.due_at, claim.again_at))
-                case HandingOff(token=None):
-                    deadline = min(deadline, max(claim.due_at, state.rests_until))
-                case Cleaning(busy=False):
-                    deadline = min(deadline, claim.due_at)
-                case Running(departure=Departure(stop_at=stop_at)):
-                    deadline = min(deadline, stop_at)
-                case _:
-                    pass
-        return min(deadline, confirm_missing_at(state), state.hosts.wakeup_at())
+        return min(
+            deadline,
+            state.claims.deadlines.earliest(),
+            max(state.claims.handoffs.earliest(), state.rests_until),
+            confirm_missing_at(state),
+            state.hosts.wakeup_at(),
+        )
 
     def snapshot(self, now: float) -> Snapshot:
         """Return an immutable picture of all that is claimed, waiting and held."""
@@ -212,6 +208,14 @@ class Scheduler:
             case _:
                 assert_never(event)
 
+    def _drop_reopened(self) -> None:
+        """Clean up no more what is not terminal any longer, by the settings of now."""
+        state = self._state
+        for claim in list(state.claims.cleaning.values()):
+            state.in_hand = claim.issue
+            if not claim.busy and not state.policy.is_terminal(claim.issue):
+                state.release(claim.issue.id)
+
     def _clean_again(self, claim: Cleaning) -> None:
         state = self._state
         workspaces = state.workspaces.of(claim.issue.id)
@@ -238,22 +242,25 @@ class Scheduler:
         state = self._state
         if state.draining:
             return
-        for claim in list(state.claims.values()):
+        self._drop_reopened()
+        passed = state.claims.deadlines.passed(now)
+        if state.rests_until <= now:
+            passed += state.claims.handoffs.passed(now)
+        for issue_id in state.claims.in_order(passed):
+            claim = state.claims[issue_id]
             state.in_hand = claim.issue
             match claim:
-                case Waiting(due=False) if max(claim.due_at, claim.again_at) <= now:
-                    state.claims[claim.issue.id] = replace(claim, due=True)
+                case Waiting():
+                    state.claims[issue_id] = replace(claim, due=True)
                     state.unsettled = True
-                case HandingOff(token=None) if max(claim.due_at, state.rests_until) <= now:
+                case HandingOff():
                     state.try_handoff(claim)
-                case Cleaning(busy=False) if not state.policy.is_terminal(claim.issue):
-                    state.release(claim.issue.id)
-                case Cleaning(busy=False, due_at=due_at) if due_at <= now:
+                case Cleaning():
                     self._clean_again(claim)
-                case Running(departure=Departure() as departure) if departure.stop_at <= now:
+                case Running(departure=Departure() as departure):
                     state.stop_departed(claim, departure)
                 case _:
-                    pass
+                    raise AssertionError(claim)
         state.in_hand = None
         changed, given_up = state.hosts.pass_time(now)
         state.unsettled |= changed

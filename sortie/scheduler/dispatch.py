@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from operator import itemgetter
 
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, WaitKind, same_state
 from sortie.scheduler import records as rec
+from sortie.scheduler.candidates import Candidate, Place, Verdict
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
-from sortie.scheduler.gates import FITNESS, ROOM, Load, View, closed, free_host
+from sortie.scheduler.gates import FITNESS, ROOM, View, closed, first_closed, free_host, view_of
 from sortie.scheduler.holds import hold_for_budget
-from sortie.scheduler.rules import UNANSWERED_PAUSE, OrderKey, order_key
-from sortie.scheduler.state import Candidate, SchedulerState
+from sortie.scheduler.load import share_of
+from sortie.scheduler.rules import UNANSWERED_PAUSE, order_key
+from sortie.scheduler.state import SchedulerState
 
 
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     """Take the issues of a poll as the queue, in order."""
-    queue = []
-    for issue in issues:
-        if _broke_us(state, issue):
-            continue
-        state.in_hand = issue
-        queue.append(Candidate(order_key(issue), issue))
-    state.in_hand = None
-    queue.sort(key=lambda c: c.key)
-    state.candidates = {c.issue.id: c for c in queue}
-    state.out_of_order = False
+    left_out = {i for i, claim in state.claims.held.items() if _broke_us(state, claim)}
+    if not state.candidates.are(issues, left_out):
+        state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
+        state.in_hand = None
     state.unsettled = True
 
 
-def _broke_us(state: SchedulerState, issue: Issue) -> bool:
+def _candidate(state: SchedulerState, issue: Issue) -> Candidate:
+    state.in_hand = issue
+    return Candidate((order_key(issue), issue.id), issue)
+
+
+def _broke_us(state: SchedulerState, claim: Held) -> bool:
     """Tell whether a held issue made the daemon crash, whatever it is held for since; it is not
     touched then."""
-    claim = state.claims.get(issue.id)
-    return isinstance(claim, Held) and (
-        claim.reason is HoldReason.INTERNAL_ERROR or issue.id in state.crashed
-    )
+    return claim.reason is HoldReason.INTERNAL_ERROR or claim.issue.id in state.crashed
 
 
 def dispatch(state: SchedulerState, now: float) -> None:
@@ -44,34 +46,58 @@ def dispatch(state: SchedulerState, now: float) -> None:
     if state.draining or not state.unsettled or now < state.silent_until:
         return
     state.in_hand = None
-    view = View(state, Load(state), now)
+    view = view_of(state, now)
     chosen: list[tuple[Issue, Waiting | None, str]] = []
-    for _, issue, waited in queue(state):
-        if waited is None and _is_full(state, view):
-            continue
+    spent: list[tuple[Issue, Waiting | None]] = []
+    unfit: dict[IssueId, Verdict] = {}
+    for issue, waited in _served(state, view):
         state.in_hand = issue
-        if reason := closed(FITNESS, issue, view):
-            if waited is not None:
-                state.set_reason(waited, reason)
+        if verdict := first_closed(FITNESS, issue, view):
+            if waited is None:
+                unfit[issue.id] = verdict
+            else:
+                state.set_reason(waited, verdict.reason or "")
             continue
         if state.over_budget(issue.id):
-            if waited is not None:
-                state.out.append(rec.ForgetRetry(issue_id=issue.id))
-            hold_for_budget(state, issue, now)
+            spent.append((issue, waited))
             continue
         host = free_host(issue, view)
         reason = closed(ROOM, issue, view)
         if reason is None and host is not None:
-            view.load.add(issue, host, state.policy.in_progress_state)
+            view.load.add(share_of(issue, host, state.policy.in_progress_state))
             chosen.append((issue, waited, host))
         elif waited is not None:
             state.set_reason(waited, reason or "")
+    state.candidates.set_aside(unfit)
+    for issue, waited in spent:
+        _hold_spent(state, issue, waited, now)
     state.unsettled = False  # a hold for the budget makes no room for others
     if chosen:
         token = state.next_token()
         for issue, waited, host in chosen:
             state.claims[issue.id] = Rechecking(issue=issue, token=token, host=host, waited=waited)
         state.out.append(Refresh(token, frozenset(issue.id for issue, _, _ in chosen)))
+
+
+def _hold_spent(state: SchedulerState, issue: Issue, waited: Waiting | None, now: float) -> None:
+    state.in_hand = issue
+    if waited is not None:
+        state.out.append(rec.ForgetRetry(issue_id=issue.id))
+    hold_for_budget(state, issue, now)
+
+
+def _served(state: SchedulerState, view: View) -> Iterator[tuple[Issue, Waiting | None]]:
+    """Yield due waits and open candidates in the order in which they are served; once no fresh
+    candidate needs a look, the due waits alone."""
+    due = deque(_due(state))
+    for candidate in state.candidates.open:
+        while due and due[0][0] < candidate.place:
+            yield due[0][1].issue, due.popleft()[1]
+        if _is_full(state, view):
+            break
+        yield candidate.issue, None
+    for _, claim in due:
+        yield claim.issue, claim
 
 
 def _is_full(state: SchedulerState, view: View) -> bool:
@@ -84,31 +110,38 @@ def _is_full(state: SchedulerState, view: View) -> bool:
     )
 
 
-def queue(state: SchedulerState) -> list[tuple[OrderKey, Issue, Waiting | None]]:
-    """Return due waits and unclaimed candidates in the order in which they are served."""
+def queue(state: SchedulerState) -> list[Issue]:
+    """Return due waits and all unclaimed candidates in the order in which they are served."""
+    served = [(place, claim.issue) for place, claim in _due(state)]
+    served += [(c.place, c.issue) for i, c in state.candidates.items() if i not in state.claims]
+    return [issue for _, issue in sorted(served, key=itemgetter(0))]
+
+
+def _due(state: SchedulerState) -> list[tuple[Place, Waiting]]:
     due = []
-    for claim in state.claims.values():
-        if isinstance(claim, Waiting) and claim.due:
-            state.in_hand = claim.issue
-            due.append((order_key(claim.issue, _age(state, claim)), claim.issue, claim))
-    served: list[tuple[OrderKey, Issue, Waiting | None]] = [
-        (c.key, c.issue, None) for i, c in state.candidates.items() if i not in state.claims
-    ]
-    if due or state.out_of_order:
-        served += due
-        served.sort(key=lambda entry: (entry[0], entry[1].id))
-    return served
+    for claim in state.claims.due.values():
+        issue = state.in_hand = claim.issue
+        due.append(((order_key(issue, _age(state, claim)), issue.id), claim))
+    return sorted(due, key=itemgetter(0))
 
 
 def _age(state: SchedulerState, claim: Waiting) -> float | None:
     return state.epoch + claim.due_at if claim.kind is WaitKind.CONTINUATION else None
 
 
-def rechecked(state: SchedulerState, claim: Rechecking, event: IssuesRefreshed, now: float) -> None:
-    """Start the chosen issue, or drop it, now that it was re-read (or could not be)."""
+def rechecked(
+    state: SchedulerState,
+    claim: Rechecking,
+    issue: Issue | None,
+    event: IssuesRefreshed,
+    now: float,
+) -> None:
+    """Start the chosen issue, or drop it, now that it was re-read (or could not be).
+
+    ``issue`` is what the event says of it, None where that is nothing.
+    """
     issue_id = claim.issue.id
-    state.claims.pop(issue_id)
-    issue = next((i for i in event.issues if i.id == issue_id), None)
+    del state.claims[issue_id]
     if issue is not None:
         _judge(state, claim, issue, now)
     elif issue_id in event.failed:
@@ -121,7 +154,7 @@ def rechecked(state: SchedulerState, claim: Rechecking, event: IssuesRefreshed, 
 
 
 def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -> None:
-    view = View(state, Load(state), now)
+    view = view_of(state, now)
     unfit = closed(FITNESS, issue, view)
     active = state.policy.is_active(issue)
     if unfit and (claim.waited is None or not active):
@@ -145,7 +178,7 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
 
 
 def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -> None:
-    state.candidates.pop(issue.id, None)
+    state.candidates.discard(issue.id)
     state.unsettled = True
     if claim.waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
@@ -155,7 +188,7 @@ def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -
 def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: float) -> None:
     """A due wait stays due, and is re-read at the pace of the polls; a candidate comes again."""
     state.unsettled = True
-    state.candidates.pop(claim.issue.id, None)
+    state.candidates.discard(claim.issue.id)
     reason = f"it could not be re-read: {error}"
     if claim.waited is None or claim.waited.reason != reason:
         state.out.append(Dropped(claim.issue, "error", reason))
@@ -181,7 +214,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
         bound_for=in_progress if moves else None,
         asof=claim.token,
     )
-    state.candidates.pop(issue.id, None)
+    state.candidates.discard(issue.id)
     if waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
     state.out.append(

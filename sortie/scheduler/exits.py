@@ -47,7 +47,7 @@ _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERM
 
 def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     """Record how the run ended and decide what its issue does next."""
-    claim = state.worked_by(event.run_id)
+    claim = state.claims.worked_by(event.run_id)
     if claim is None:
         return  # news of a run whose claim is over
     reason = claim.reason if isinstance(claim, Stopping) else None
@@ -68,7 +68,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     elif reason is StopReason.OPERATOR:
         _keep_promise(state, issue, now)
     elif _is_over(claim, event.report) or not policy.is_active(issue):
-        state.candidates.pop(issue.id, None)
+        state.candidates.discard(issue.id)
     else:
         _follow(state, claim, event.report, now)
 
@@ -194,7 +194,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
 
 def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: float) -> None:
     """Release a handed-off issue, or plan the next try, or park it."""
-    claim = state.claims.get(event.issue_id)
+    claim = state.claims.find(event.issue_id)
     if not isinstance(claim, HandingOff) or claim.token != event.token:
         return  # the answer to a question that nobody waits for any more
     issue, tries = claim.issue, claim.tries + 1
@@ -206,11 +206,11 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         if event.error_kind is not None:
             _keep_promise(state, issue, now)
             return
-        state.candidates.pop(issue.id, None)
+        state.candidates.discard(issue.id)
         _drop_promise(state, issue, f"it was moved to {state.policy.handoff_state}")
     elif event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
         state.release(issue.id)
-        state.candidates.pop(issue.id, None)
+        state.candidates.discard(issue.id)
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
         if event.error_kind is not None:
             state.out.append(WaitOver(issue, event.error))
@@ -238,8 +238,9 @@ def _hold_unmoved(state: SchedulerState, issue: Issue, error: str, now: float) -
 
 def _reopened(state: SchedulerState, now: float) -> None:
     """Try at once what waits only for the tracker to take changes again."""
-    for claim in list(state.claims.values()):
-        if isinstance(claim, HandingOff) and claim.token is None and claim.refusals:
+    for issue_id in list(state.claims.handoffs):
+        claim = state.claims[issue_id]
+        if isinstance(claim, HandingOff) and claim.refusals:
             state.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
 
 
@@ -248,7 +249,7 @@ def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
     for workspace in event.removed:
         state.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
         state.workspaces.forget(workspace)
-    claim = state.claims.get(event.issue_id)
+    claim = state.claims.find(event.issue_id)
     if not isinstance(claim, Cleaning):
         return
     state.in_hand = claim.issue

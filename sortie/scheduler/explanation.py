@@ -8,6 +8,7 @@ from typing import assert_never
 
 from sortie.model import HoldReason, Issue, RunId, Trigger
 from sortie.scheduler.backlog import SOON
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -21,7 +22,7 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.dispatch import queue
-from sortie.scheduler.gates import FITNESS, Verdict, eligible_hosts, explain
+from sortie.scheduler.gates import FITNESS, eligible_hosts, explain
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.state import SchedulerState
@@ -67,7 +68,7 @@ def explain_issue(state: SchedulerState, name: str, now: float) -> Explanation |
     issue = state.find(name)
     if issue is None:
         return unknown(state, name)
-    claim = state.claims.get(issue.id)
+    claim = state.claims.find(issue.id)
     gates = explain(issue, state, now)
     next_at, next_step = _next(state, issue, claim, gates)
     worked = claim if isinstance(claim, WORKED) else None
@@ -226,7 +227,7 @@ def _due(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> str
         return SOON
     if closed.gate in {name for name, _ in FITNESS}:
         return f"a poll must find that this has changed: {closed.reason}"
-    ahead = [entry[1].id for entry in queue(state)]
+    ahead = [queued.id for queued in queue(state)]
     place = ahead.index(issue.id) if issue.id in ahead else 0
     where = "it is the first" if place == 0 else f"{place} come before it"
     return f"{closed.reason}; {where} of {len(ahead)} in the queue"

@@ -5,72 +5,52 @@ A gate answers None where it is open, else a sentence that says why it is closed
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sortie.model import HoldReason, Issue, IssueId, state_key
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import (
-    WORKED,
     Claim,
     Cleaning,
     HandingOff,
     Held,
     Rechecking,
-    Starting,
     Stopping,
     Waiting,
 )
 from sortie.scheduler.hosts import PATIENCE
+from sortie.scheduler.load import Load
 from sortie.scheduler.rules import NO_SLOT
 from sortie.scheduler.state import SchedulerState
 
 SPENT = "it had all its sessions"
 
 
-class Load:
-    """How much is running: everything that a worker stands behind or is about to.
-
-    ``besides`` is an issue that does not count. ``lacks_agent`` tells that an issue is held for
-    want of the agent's program.
-    """
-
-    __slots__ = ("by_host", "by_state", "lacks_agent", "total")
-
-    def __init__(self, state: SchedulerState, besides: IssueId | None = None) -> None:
-        self.total = 0
-        self.by_state: Counter[str] = Counter()
-        self.by_host: Counter[str] = Counter()
-        self.lacks_agent = False
-        for issue_id, claim in state.claims.items():
-            if issue_id == besides:
-                continue
-            if isinstance(claim, Rechecking):
-                self.add(claim.issue, claim.host, state.policy.in_progress_state)
-            elif isinstance(claim, WORKED):
-                bound_for = claim.bound_for if isinstance(claim, Starting) else None
-                self.add(claim.issue, claim.host, bound_for)
-            elif isinstance(claim, Held) and claim.reason is HoldReason.AGENT_NOT_FOUND:
-                self.lacks_agent = True
-
-    def add(self, issue: Issue, host: str, bound_for: str | None) -> None:
-        """Count one more; ``bound_for`` is a second state in which it needs a slot."""
-        self.total += 1
-        self.by_host[host] += 1
-        states = {state_key(issue.state)}
-        if bound_for is not None:
-            states.add(state_key(bound_for))
-        for state in states:
-            self.by_state[state] += 1
-
-
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the gates look at, at ``now`` in monotonic seconds."""
+    """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
+    is held for want of the agent's program, where none could be launched now."""
 
     state: SchedulerState
     load: Load
     now: float
+    lacks_agent: bool
+
+
+def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
+    """Return what the gates look at; ``besides`` is an issue whose claim does not count.
+
+    The view's load may be added to.
+    """
+    load = state.claims.load.copy()
+    if besides is not None and (share := state.claims.share_of(besides)) is not None:
+        load.remove(share)
+    lacks_agent = state.hindrance is not None and any(
+        claim.reason is HoldReason.AGENT_NOT_FOUND and issue_id != besides
+        for issue_id, claim in state.claims.held.items()
+    )
+    return View(state, load, now, lacks_agent)
 
 
 def _complete(issue: Issue, _view: View) -> str | None:
@@ -128,19 +108,19 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
 
 def _agent(_issue: Issue, view: View) -> str | None:
     state = view.state
-    if state.hindrance is not None and not _may_probe(view.load):
+    if state.hindrance is not None and not _may_probe(view):
         return state.hindrance
     if state.shortage is not None and view.load.total:
         return state.shortage  # one run at a time may have enough
     return None
 
 
-def _may_probe(load: Load) -> bool:
+def _may_probe(view: View) -> bool:
     """Tell whether one issue may be tried although no agent can be launched.
 
     It puts the fault on record, with a hold that names it; the other issues wait meanwhile.
     """
-    return not load.total and not load.lacks_agent
+    return not view.load.total and not view.lacks_agent
 
 
 def _slot(_issue: Issue, view: View) -> str | None:
@@ -156,7 +136,7 @@ def _state_slot(issue: Issue, view: View) -> str | None:
         states.add(state_key(policy.in_progress_state))
     for state in sorted(states):
         limit = policy.max_by_state.get(state)
-        if limit is not None and view.load.by_state[state] >= limit:
+        if limit is not None and view.load.by_state.get(state, 0) >= limit:
             return f"{NO_SLOT} for state {state}"
     return None
 
@@ -176,7 +156,7 @@ def _host_slot(issue: Issue, view: View) -> str | None:
 def free_host(issue: Issue, view: View) -> str | None:
     """Return the least loaded host that may run one more agent for an issue, None if none may."""
     free = [h for h in eligible_hosts(issue, view.state) if _host_closed(h, view) is None]
-    return min(free, key=lambda host: view.load.by_host[host], default=None)
+    return min(free, key=lambda host: view.load.by_host.get(host, 0), default=None)
 
 
 def eligible_hosts(issue: Issue, state: SchedulerState) -> tuple[str, ...]:
@@ -199,7 +179,7 @@ def _is_awaited(host: str, issue: Issue, state: SchedulerState) -> bool:
 
 
 def _host_closed(host: str, view: View) -> str | None:
-    limit, load = view.state.policy.max_per_host, view.load.by_host[host]
+    limit, load = view.state.policy.max_per_host, view.load.by_host.get(host, 0)
     if (trouble := view.state.hosts.of(host)) is not None:
         if trouble.resting:
             return "rests after trouble"
@@ -237,14 +217,6 @@ ROOM: tuple[tuple[str, Gate], ...] = (
 """Gates that Sortie opens as time goes by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one gate says of an issue; ``reason`` is None where it is open."""
-
-    gate: str
-    reason: str | None
-
-
 def first_closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> Verdict | None:
     """Return the verdict of the first closed gate, or None where all are open."""
     for name, gate in gates:
@@ -260,15 +232,22 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
     return None if verdict is None else verdict.reason
 
 
+def judge_candidates(state: SchedulerState, now: float) -> None:
+    """Set aside every candidate that only a change of its issue can start."""
+    view = view_of(state, now)
+    verdicts = ((c.issue.id, first_closed(FITNESS, c.issue, view)) for c in state.candidates.open)
+    state.candidates.set_aside({i: verdict for i, verdict in verdicts if verdict is not None})
+
+
 def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[Verdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
     A run of its own takes no slot away from it. What troubles its hosts is told only here: it would
     stand with every issue that waits for them.
     """
-    view = View(state, Load(state, besides=issue.id), now)
+    view = view_of(state, now, besides=issue.id)
     verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
-    verdicts.append(Verdict("claim", _claimed(state.claims.get(issue.id))))
+    verdicts.append(Verdict("claim", _claimed(state.claims.find(issue.id))))
     budget = SPENT if state.over_budget(issue.id) else None
     verdicts.append(Verdict("budget", budget))
     verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]

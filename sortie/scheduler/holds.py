@@ -97,8 +97,8 @@ def ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
 
 def program_appeared(state: SchedulerState) -> None:
     """Let go what was held because the agent's program was missing."""
-    for claim in list(state.claims.values()):
-        if isinstance(claim, Held) and claim.reason is HoldReason.AGENT_NOT_FOUND:
+    for claim in list(state.claims.held.values()):
+        if claim.reason is HoldReason.AGENT_NOT_FOUND:
             end_hold(state, claim, _FOUND)
 
 

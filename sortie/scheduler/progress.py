@@ -22,7 +22,7 @@ def progressed(
     | ev.AgentSessionKnown,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
-    claim = state.worked_by(event.run_id)
+    claim = state.claims.worked_by(event.run_id)
     if claim is None:
         return
     state.in_hand = claim.issue

@@ -49,7 +49,7 @@ def reconcile(state: SchedulerState, now: float) -> None:
 def confirm_missing(state: SchedulerState, now: float) -> None:
     """Ask again for issues that a first read did not find."""
     if state.reconciling is None and now >= state.rests_until:
-        missed = {i for i, c in state.claims.items() if _confirm_at(c) <= now}
+        missed = {i for i, c in state.claims.missing.items() if _confirm_at(c) <= now}
         _ask(state, missed)
 
 
@@ -57,7 +57,8 @@ def confirm_missing_at(state: SchedulerState) -> float:
     """Return when ``confirm_missing`` next has something to do."""
     if state.reconciling is not None:
         return math.inf
-    return max(min(map(_confirm_at, state.claims.values()), default=math.inf), state.rests_until)
+    missing = state.claims.missing.values()
+    return max(min(map(_confirm_at, missing), default=math.inf), state.rests_until)
 
 
 def _confirm_at(claim: Claim) -> float:
@@ -95,15 +96,15 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
         state.check_workspaces_at = now  # they were not looked at: again with the next tick
     found = {issue.id: issue for issue in event.issues}
     # Claims stand in the order in which issues were chosen, and start in that order.
-    claimed = [i for i in state.claims if i in event.asked]
+    claimed = state.claims.in_order(event.asked)
     for issue_id in claimed + sorted(event.asked.difference(claimed)):
-        claim = state.claims.get(issue_id)
+        claim = state.claims.find(issue_id)
         issue = found.get(issue_id)
         state.in_hand = issue if issue is not None or claim is None else claim.issue
         match claim:
             case Rechecking(token=token):
                 if token == event.token:
-                    rechecked(state, claim, event, now)
+                    rechecked(state, claim, issue, event, now)
             case None:
                 if issue is not None and state.policy.is_terminal(issue):
                     state.finish(issue)
@@ -115,9 +116,7 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
             case _ if issue is None:
                 _missed(state, replace(claim, asof=event.token), now)
             case _:
-                claim = replace(claim, missing_since=None, asof=event.token)
-                state.claims[issue_id] = claim
-                _update(state, claim, issue, now)
+                _update(state, replace(claim, missing_since=None, asof=event.token), issue, now)
 
 
 def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
@@ -146,6 +145,7 @@ def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
 
 
 def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> None:
+    """Put a claim in its place that was read anew, with what follows from that."""
     match claim:
         case Starting() | Running():
             _update_run(state, claim, issue, now)
@@ -153,6 +153,13 @@ def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> No
             state.claims[issue.id] = replace(claim, issue=issue)
         case Waiting():
             _update_wait(state, claim, issue)
+        case _:
+            state.claims[issue.id] = claim
+            _update_parked(state, claim, issue)
+
+
+def _update_parked(state: SchedulerState, claim: Claim, issue: Issue) -> None:
+    match claim:
         case HandingOff(token=None):
             if not same_state(claim.issue.state, issue.state):
                 state.end_wait(claim, f"it was moved to {issue.state}")
@@ -168,7 +175,7 @@ def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> No
 
 
 def _update_run(state: SchedulerState, claim: Starting | Running, issue: Issue, now: float) -> None:
-    fresh = replace(claim, issue=issue)
+    fresh = claim if claim.issue is issue else replace(claim, issue=issue)
     if state.policy.is_active(issue):
         state.claims[issue.id] = _stays(fresh)
         state.out.append(Reconciled("keep", issue))
@@ -180,7 +187,9 @@ def _update_run(state: SchedulerState, claim: Starting | Running, issue: Issue, 
 
 def _stays(claim: Starting | Running) -> Starting | Running:
     """Return the claim of an issue that is active, or active again."""
-    return replace(claim, departure=None) if isinstance(claim, Running) else claim
+    if isinstance(claim, Starting) or claim.departure is None:
+        return claim
+    return replace(claim, departure=None)
 
 
 def _depart(
@@ -249,4 +258,4 @@ def _settle(state: SchedulerState, issue: Issue) -> None:
     elif state.policy.is_active(issue):
         state.queue_up(issue)
     else:
-        state.candidates.pop(issue.id, None)
+        state.candidates.discard(issue.id)

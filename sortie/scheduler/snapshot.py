@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from sortie.model import Issue, IssueId
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -17,7 +18,7 @@ from sortie.scheduler.claims import (
     Waiting,
     Worked,
 )
-from sortie.scheduler.gates import FITNESS, Load, Verdict, View, first_closed
+from sortie.scheduler.gates import judge_candidates
 from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
@@ -100,20 +101,14 @@ class Snapshot:
 
 def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
     """Return the scheduler as it stands."""
-    load = Load(state)
-    view = View(state, load, now)
-    unfit = {
-        issue_id: verdict
-        for issue_id, candidate in state.candidates.items()
-        if issue_id not in state.claims
-        and (verdict := first_closed(FITNESS, candidate.issue, view)) is not None
-    }
+    judge_candidates(state, now)
+    load = state.claims.load
     return Snapshot(
         now=now,
         policy=state.policy,
-        claims=dict(state.claims),
-        candidates=tuple(c.issue for c in state.candidates.values()),
-        unfit=unfit,
+        claims=state.claims.copy(),
+        candidates=state.candidates.issues(),
+        unfit=dict(state.candidates.unfit),
         paused=state.paused,
         draining=state.draining,
         poll_error=state.poll_error,

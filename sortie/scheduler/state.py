@@ -1,6 +1,7 @@
 """All that the scheduler remembers, and the few ways in which it may change.
 
-Rule 1: counts (slots, load, sessions running) are derived from the claims, never kept.
+Rule 1: counts (slots, load, sessions running) are derived from the claims, by the table that holds
+them, in the step that changes a claim.
 Rule 2: what must survive a restart changes together with the record that says so.
 """
 
@@ -21,9 +22,9 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.scheduler import records as rec
+from sortie.scheduler.candidates import Candidate, Candidates
+from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
-    WORKED,
-    Claim,
     Cleaning,
     Departure,
     HandingOff,
@@ -44,7 +45,7 @@ from sortie.scheduler.decisions import (
 )
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import NO_SLOT, OrderKey, order_key
+from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -64,14 +65,6 @@ class Memory:
     crashed: frozenset[IssueId] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An issue of the last poll with its place in the queue."""
-
-    key: OrderKey
-    issue: Issue
-
-
 NOT_LOOKED = "no preflight has been made yet"
 
 
@@ -84,8 +77,7 @@ class SchedulerState:
     ``sessions`` count an issue's runs in which a turn started; ``agent_sessions`` are those that
     its next run may go on with. ``crashed`` are issues with a recorded crash. Before
     ``silent_until`` nobody is chosen: the tracker gave no answer about those that were, or wants to
-    be left alone until ``rests_until``. ``out_of_order`` tells that a candidate does not stand in
-    its place.
+    be left alone until ``rests_until``.
     """
 
     policy: Policy
@@ -94,8 +86,8 @@ class SchedulerState:
     poll_at: float
     reconcile_at: float
     check_workspaces_at: float
-    claims: dict[IssueId, Claim] = field(default_factory=dict)
-    candidates: dict[IssueId, Candidate] = field(default_factory=dict)
+    candidates: Candidates = field(default_factory=Candidates)
+    claims: ClaimTable = field(init=False)
     sessions: dict[IssueId, int] = field(default_factory=dict)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
@@ -116,9 +108,11 @@ class SchedulerState:
     silent_until: float = 0.0
     rests_until: float = 0.0
     idle_polls: int = 0
-    out_of_order: bool = False
     unsettled: bool = False
     out: list[Decision] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.claims = ClaimTable(self.candidates, self.policy.in_progress_state)
 
     @property
     def polling(self) -> bool:
@@ -143,11 +137,7 @@ class SchedulerState:
 
     def worked(self) -> Iterator[Worked]:
         """Iterate over the claims that a worker stands behind."""
-        return (c for c in self.claims.values() if isinstance(c, WORKED))
-
-    def worked_by(self, run_id: RunId) -> Worked | None:
-        """Return the claim of a run, or None for a run of an earlier claim."""
-        return next((c for c in self.worked() if c.run_id == run_id), None)
+        return self.claims.worked()
 
     def find(self, name: str) -> Issue | None:
         """Return the claimed issue or candidate with this id, else with this identifier."""
@@ -158,8 +148,7 @@ class SchedulerState:
 
     def queue_up(self, issue: Issue) -> None:
         """Make a candidate of an issue, or note how it is now."""
-        self.candidates[issue.id] = Candidate(order_key(issue), issue)
-        self.out_of_order = True
+        self.candidates.put(Candidate((order_key(issue), issue.id), issue))
 
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""
@@ -267,7 +256,7 @@ class SchedulerState:
 
     def finish(self, issue: Issue) -> None:
         """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
-        self.candidates.pop(issue.id, None)
+        self.candidates.discard(issue.id)
         self.agent_sessions.pop(issue.id, None)
         self.reset_sessions(issue.id)
         workspaces = self.workspaces.of(issue.id)

@@ -158,10 +158,10 @@ def test_a_blame_does_not_outlast_what_it_was_for(monkeypatch: pytest.MonkeyPatc
     running(driver)
     leave = ev.WorkerExited(run_of(driver, "b"), RunReport(end=BROKEN))
 
-    def broken(_state: object) -> object:
+    def broken(_state: object, _now: float) -> object:
         raise Bug
 
-    monkeypatch.setattr(dispatch, "Load", broken)
+    monkeypatch.setattr(dispatch, "view_of", broken)
 
     with pytest.raises(Bug):
         driver.tell(leave)

@@ -22,8 +22,8 @@ from sortie.model import (
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import Held, Waiting
-from sortie.scheduler.gates import Verdict
 from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only, starts
 
 

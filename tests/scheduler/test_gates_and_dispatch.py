@@ -21,8 +21,7 @@ from sortie.scheduler import Policy
 from sortie.scheduler.claims import Claim, Held, Rechecking, Running, Starting, Waiting
 from sortie.scheduler.dispatch import dispatch, queue
 from sortie.scheduler.explanation import Explanation, explain_issue
-from sortie.scheduler.rules import order_key
-from sortie.scheduler.state import Candidate, SchedulerState
+from sortie.scheduler.state import SchedulerState
 
 NOW = 100.0
 NAMES = "abcdef"
@@ -129,13 +128,12 @@ def states(draw: st.DrawFn) -> SchedulerState:
     )
     for name in NAMES[: draw(st.integers(3, len(NAMES)))]:
         issue = draw(issues(name))
-        if (claim := draw(claims(issue))) is not None:
-            state.claims[issue.id] = claim
+        claim = draw(claims(issue))
         if claim is None or draw(st.booleans()):
-            state.candidates[issue.id] = Candidate(order_key(issue), issue)
+            state.queue_up(issue)
+        if claim is not None:
+            state.claims[issue.id] = claim
         state.sessions[issue.id] = draw(st.sampled_from([0, 1, 1, 2, 3]))
-    ordered = sorted(state.candidates.values(), key=lambda c: c.key)
-    state.candidates = {c.issue.id: c for c in ordered}
     return state
 
 
@@ -155,7 +153,7 @@ def test_what_is_explained_is_what_is_decided(state: SchedulerState) -> None:
     """Of the issues in the queue whose gates are all open the first is chosen by the next dispatch;
     none is chosen that has a closed gate; and what has no budget is held exactly where its gate
     says so."""
-    order = [issue for _, issue, _ in queue(state)]
+    order = queue(state)
     before = {issue.id: told(state, issue) for issue in order}
     known = dict(state.claims)
 
@@ -183,7 +181,7 @@ def test_what_is_explained_is_what_is_decided(state: SchedulerState) -> None:
 def test_the_next_step_never_promises_what_the_gates_deny(state: SchedulerState) -> None:
     """An issue that is told to start next has all gates open, and one with a closed gate is told
     the first of them."""
-    for _, issue, _ in queue(state):
+    for issue in queue(state):
         explanation = told(state, issue)
         closed = [v.reason for v in explanation.gates if v.reason is not None]
         promised = explanation.next_step.startswith("it starts with the next dispatch")

@@ -7,7 +7,7 @@ Rule 2: a claim with a question of its own under way waits for the answer to tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sortie.model import HoldReason, IssueId
@@ -16,7 +16,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import WORKED, Claim, Cleaning, HandingOff, Held, Rechecking, Waiting
 
-Claims = dict[IssueId, Claim]
+Claims = Mapping[IssueId, Claim]
 
 
 class Freshness:

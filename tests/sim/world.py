@@ -48,6 +48,7 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.rules import backoff
+from tests.scheduler.derivation import assert_derived
 from tests.sim.disk import Disk
 from tests.sim.freshness import Freshness
 from tests.sim.rests import Rests
@@ -535,6 +536,7 @@ class World:
             return
         self._checked = news
         state = self.scheduler._state
+        assert_derived(state)
         held, waits, runs = set(), set(), set()
         asked = {q.decision.token for q in self.questions if isinstance(q.decision, do.Refresh)}
         for issue_id, claim in state.claims.items():

@@ -23,6 +23,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Waiting
+from tests.scheduler.derivation import assert_derived
 from tests.sim.freshness import Freshness
 from tests.sim.serving import Serving
 from tests.sim.system.account import Account, OpenRun, may_end, unfit
@@ -76,6 +77,7 @@ class WatchedScheduler(Scheduler):
         before = dict(self._state.claims)
         self._hear(event, now)
         decisions = super().handle(event, now)
+        assert_derived(self._state)
         if self.in_hand is not None and self.in_hand.id == self.bug():
             self._trace.note("world", f"the core crashes over {self.in_hand.identifier}")
             self.crashed = True

@@ -1,0 +1,158 @@
+"""The issues of the last poll, in the order in which they are served.
+
+Rule 1: a candidate that is not claimed is either open or unfit; one that is claimed is neither.
+Rule 2: unfit are candidates whose own gates were found closed; it is known until the issue or the
+settings change. An open one may turn out to be unfit when it is looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, is_
+
+from sortie.model import Issue, IssueId
+from sortie.scheduler.rules import OrderKey
+
+Place = tuple[OrderKey, IssueId]
+"""Where an issue stands among those to be served: smaller is served first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An issue of the last poll with its place in the queue."""
+
+    place: Place
+    issue: Issue
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one gate says of an issue; ``reason`` is None where it is open."""
+
+    gate: str
+    reason: str | None
+
+
+_place = attrgetter("place")
+_issue = attrgetter("issue")
+
+
+class Candidates(Mapping[IssueId, Candidate]):
+    """Candidates by issue id. ``open`` stands in the order of service; do not change it."""
+
+    def __init__(self) -> None:
+        self._all: dict[IssueId, Candidate] = {}
+        self._unfit: dict[IssueId, Verdict] = {}
+        self._polled: tuple[Issue, ...] | None = None
+        self._left_out: Collection[IssueId] = ()
+        self._is_sorted = True
+        self.open: list[Candidate] = []
+
+    def __getitem__(self, issue_id: IssueId) -> Candidate:
+        return self._all[issue_id]
+
+    def __iter__(self) -> Iterator[IssueId]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def unfit(self) -> Mapping[IssueId, Verdict]:
+        """The closed gate of each candidate that is known to be unfit."""
+        return self._unfit
+
+    def issues(self) -> tuple[Issue, ...]:
+        """Return the issues, in the order of service."""
+        self._sort()
+        return tuple(map(_issue, self._all.values()))
+
+    def in_order(self) -> Iterable[Candidate]:
+        """Return all candidates, in the order of service."""
+        self._sort()
+        return self._all.values()
+
+    def are(self, issues: tuple[Issue, ...], left_out: Collection[IssueId]) -> bool:
+        """Tell whether ``take`` would change nothing: a poll brought the very same objects."""
+        polled = self._polled
+        return (
+            polled is not None
+            and len(polled) == len(issues)
+            and left_out == self._left_out
+            and all(map(is_, polled, issues))
+        )
+
+    def take(
+        self,
+        issues: tuple[Issue, ...],
+        left_out: Collection[IssueId],
+        claimed: Collection[IssueId],
+        candidate: Callable[[Issue], Candidate],
+    ) -> None:
+        """Take the issues of a poll but for those left out; ``candidate`` finds the place of one
+        that is not the same object as before."""
+        known, found = self._all, list[Candidate]()
+        for issue in issues:
+            if issue.id in left_out:
+                continue
+            before = known.get(issue.id)
+            found.append(
+                before if before is not None and before.issue is issue else candidate(issue)
+            )
+        found.sort(key=_place)
+        self._all = {c.issue.id: c for c in found}
+        self._unfit = {
+            i: verdict for i, verdict in self._unfit.items() if self._all.get(i) is known[i]
+        }
+        self.open = [c for i, c in self._all.items() if i not in claimed and i not in self._unfit]
+        self._polled, self._left_out, self._is_sorted = issues, left_out, True
+
+    def put(self, candidate: Candidate) -> None:
+        """Add a candidate that is not claimed, or note how it is now."""
+        issue_id = candidate.issue.id
+        self.discard(issue_id)
+        self._all[issue_id] = candidate
+        self._polled, self._is_sorted = None, False
+        self.show(issue_id)
+
+    def discard(self, issue_id: IssueId) -> None:
+        """Forget a candidate, if it is one."""
+        if issue_id in self._all:
+            self.hide(issue_id)
+            del self._all[issue_id]
+            self._polled = None
+
+    def hide(self, issue_id: IssueId) -> None:
+        """Keep an issue out of the queue that is claimed now."""
+        candidate = self._all.get(issue_id)
+        if candidate is None or self._unfit.pop(issue_id, None) is not None:
+            return
+        at = bisect_left(self.open, candidate.place, key=_place)
+        if at < len(self.open) and self.open[at] is candidate:
+            del self.open[at]
+
+    def show(self, issue_id: IssueId) -> None:
+        """Let an issue into the queue again that is claimed no more, if it is a candidate."""
+        candidate = self._all.get(issue_id)
+        if candidate is not None:
+            insort(self.open, candidate, key=_place)
+
+    def set_aside(self, unfit: Mapping[IssueId, Verdict]) -> None:
+        """Look at these open candidates no more before they change."""
+        if unfit:
+            self._unfit.update(unfit)
+            self.open = [c for c in self.open if c.issue.id not in unfit]
+
+    def reopen(self) -> None:
+        """Let all that was set aside be looked at again: the settings have changed."""
+        again = [self._all[i] for i in self._unfit]
+        self._unfit = {}
+        self.open = sorted((*self.open, *again), key=_place)
+
+    def _sort(self) -> None:
+        if not self._is_sorted:
+            ordered: Sequence[Candidate] = sorted(self._all.values(), key=_place)
+            self._all = {c.issue.id: c for c in ordered}
+            self._is_sorted = True
