@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sortie.cli.discovery import DaemonPlace
     from sortie.model import SortieError
     from sortie.store import HistoryRow
-    from sortie.web import ExplanationView
+    from sortie.web.controls import ExplanationView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "its workspace is being removed"}
 _RUNS = 5
@@ -38,7 +38,7 @@ def explain(
     """
     from sortie.cli.client import Refused, accepted, ask, understood
     from sortie.cli.discovery import NoDaemon, locate
-    from sortie.web import ExplanationView
+    from sortie.web.controls import ExplanationView
 
     place = locate(source)
     path = f"/api/v1/{issue_path(issue)}/explain"

@@ -168,7 +168,7 @@ def _read_status(place: DaemonPlace) -> _Status:
 def _screen(status_read: _Status) -> str:
     from sortie.cli.client import understood
     from sortie.cli.status_view import DaemonStatus, screen
-    from sortie.web import StateView
+    from sortie.web.state import StateView
 
     view = DaemonStatus(
         endpoint=status_read.endpoint,

@@ -16,7 +16,7 @@ from sortie.cli.tables import Row, table
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint
-    from sortie.web import (
+    from sortie.web.state import (
         CandidateView,
         FailureView,
         HeldView,

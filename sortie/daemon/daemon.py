@@ -13,12 +13,11 @@ from contextlib import suppress
 from uuid import uuid4
 
 import trio
-from prometheus_client import CollectorRegistry
 
 from sortie import __version__
 from sortie.daemon.guards import Guards, expected_failures, published_shortages
 from sortie.daemon.history_limit import prune_history
-from sortie.daemon.http_service import start_http_server, write_endpoint_file
+from sortie.daemon.http_service import HttpService, write_endpoint_file
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.locks import RootLock, database_lock
 from sortie.daemon.operator import controls_of
@@ -49,11 +48,7 @@ from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink, configure
-from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.exposition import expose
-from sortie.telemetry.metrics.gauges import GaugeCollector
 from sortie.transports.local import UNMARKED, become_subreaper, carry, mark_of_database
-from sortie.web import Sources
 from sortie.workflow import Workflow
 
 
@@ -116,10 +111,10 @@ class Daemon:
         self._store = store
         self._root_lock = root_lock
         self._token = token
-        self._registry = CollectorRegistry()
         self._live_runs = LiveRuns(utc_now)
         log = LogSink(workflow.settings.logging.level)
-        self._sinks: list[Publish] = [log, MetricsSink(self._registry), self._live_runs]
+        self._http = HttpService(self._publish)
+        self._sinks: list[Publish] = [log, self._http, self._live_runs]
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)
@@ -198,15 +193,9 @@ class Daemon:
             workflow=reloader.view,
             shortages=self._shortages,
         )
-        self._registry.register(GaugeCollector(view.gauges))
-        sources = Sources(
-            state=view.state,
-            health=view.health,
-            metrics=lambda accept: expose(self._registry, accept),
-        )
-        answers = (sources, controls_of(orchestrator, tracker, failures))
+        controls = controls_of(orchestrator, tracker, failures)
         settings = self._workflow.settings
-        url = await start_http_server(services, settings, self._token, answers, self._publish)
+        url = await self._http.start(services, settings, self._token, view, controls)
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
         try:
             await self._announce(contexts)

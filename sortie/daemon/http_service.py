@@ -2,39 +2,98 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import trio
 
 from sortie.config import Settings
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
+from sortie.daemon.views import DaemonView
 from sortie.resources import Shortage, run_in_thread
 from sortie.telemetry import Publish, facts
-from sortie.web import Access, Controls, Endpoint, Sources, create_app, listen, serve
+from sortie.telemetry.facts import Fact
+from sortie.web.access import Access
+from sortie.web.controls import Controls
+from sortie.web.listener import Endpoint, Listener, listen
 from sortie.workflow import Workflow
 
+FIRST_POLL = 1.0
+"""Seconds for which the first poll goes before the loading of the server."""
 
-async def start_http_server(
-    services: trio.Nursery,
-    settings: Settings,
-    token: str,
-    answers: tuple[Sources, Controls],
-    publish: Publish,
-) -> str | None:
-    """Serve, and return the address for commands on this machine; None: no server is wanted."""
-    server = settings.server
-    if server.port == 0:
-        return None
-    listener = await listen(
-        Endpoint(
-            host=server.host,
-            port=server.port,
-            asked=server.port_given,
-            token_given=server.auth_token is not None,
+_SERVER = "sortie.daemon.http_server"
+
+
+class HttpService:
+    """Takes the port at once, and answers when the first poll is over.
+
+    To load what answers takes longer than all that leads to that poll; who connects meanwhile
+    waits in the listener's queue. As a sink it keeps what was published before, and counts it
+    then. Without a port nobody can ask for metrics, and nothing is counted.
+    """
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+        self._kept: list[Fact] = []
+        self._polled = trio.Event()
+        self._take: Publish = self._keep
+
+    def __call__(self, fact: Fact) -> None:
+        """Count a fact, now or later."""
+        self._take(fact)
+
+    def _keep(self, fact: Fact) -> None:
+        self._kept.append(fact)
+        if isinstance(fact, facts.PollCompleted):
+            self._polled.set()
+
+    async def start(
+        self,
+        services: trio.Nursery,
+        settings: Settings,
+        token: str,
+        view: DaemonView,
+        controls: Controls,
+    ) -> str | None:
+        """Take the port and return the address for commands on this machine; None: no server."""
+        server = settings.server
+        if server.port == 0:
+            self._take = _forget
+            self._kept.clear()
+            return None
+        listener = await listen(
+            Endpoint(
+                host=server.host,
+                port=server.port,
+                asked=server.port_given,
+                token_given=server.auth_token is not None,
+            )
         )
-    )
-    access = Access(host=server.host, loopback=listener.loopback, token=token)
-    app = create_app(*answers, access, publish)
-    await services.start(serve, app, listener, publish)
-    return listener.local_url
+        access = Access(host=server.host, loopback=listener.loopback, token=token)
+        services.start_soon(self._serve, listener, access, view, controls)
+        return listener.local_url
+
+    async def _serve(
+        self, listener: Listener, access: Access, view: DaemonView, controls: Controls
+    ) -> None:
+        try:
+            with trio.move_on_after(FIRST_POLL):
+                await self._polled.wait()
+            await run_in_thread(import_module, _SERVER)
+            from sortie.daemon.http_server import Metrics, application, serve
+
+            metrics = Metrics(view.gauges)
+            for fact in self._kept:
+                metrics.count(fact)
+            self._kept.clear()
+            self._take = metrics.count
+            app = application(view, controls, metrics, access, self._publish)
+            await serve(app, listener, self._publish)
+        finally:
+            listener.close()
+
+
+def _forget(_: Fact) -> None:
+    pass
 
 
 async def write_endpoint_file(

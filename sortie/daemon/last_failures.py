@@ -12,7 +12,7 @@ from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.store import Store
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web import FailureView
+from sortie.web.state import FailureView
 
 KEPT = 10_000
 """Issues that are remembered; beyond them the one that failed longest ago is forgotten."""

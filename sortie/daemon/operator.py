@@ -10,8 +10,8 @@ from sortie.daemon.wall_time import wall_time
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
-from sortie.web import CommandAnswer, Controls, ExplanationView, FailureView, GateView
-from sortie.web.controls import CommandStatus
+from sortie.web.controls import CommandAnswer, CommandStatus, Controls, ExplanationView, GateView
+from sortie.web.state import FailureView
 
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 

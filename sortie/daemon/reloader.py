@@ -13,7 +13,7 @@ from sortie.model import SortieError, WorkflowError
 from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import WorkflowReloaded
-from sortie.web import WorkflowView
+from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow, keep_restart_only, needs_restart
 from sortie.workflow.watcher import watch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web import TotalsView
+from sortie.web.state import TotalsView
 
 
 class RunTotals:

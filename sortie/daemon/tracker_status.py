@@ -11,7 +11,7 @@ from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.web import TrackerView, UnnamedStateView
+from sortie.web.state import TrackerView, UnnamedStateView
 
 SHOWN = 20
 """Issues of one kind that are shown; all are counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import trio
 
@@ -19,12 +19,11 @@ from sortie.scheduler import Snapshot
 from sortie.scheduler.backlog import Kept
 from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
-from sortie.telemetry.metrics.gauges import Gauges
-from sortie.web import (
+from sortie.web.health import Health
+from sortie.web.state import (
     CandidateView,
     Counts,
     FailureView,
-    Health,
     HeldView,
     HostView,
     RunningView,
@@ -33,6 +32,9 @@ from sortie.web import (
     WaitingView,
     WorkflowView,
 )
+
+if TYPE_CHECKING:
+    from sortie.telemetry.metrics.gauges import Gauges
 
 POLL_LIMIT = 120.0
 """Seconds after which a poll that does not wait for the tracker is taken to hang."""
@@ -84,6 +86,8 @@ class DaemonView:
 
     def gauges(self) -> Gauges:
         """Return what is read when metrics are asked for."""
+        from sortie.telemetry.metrics.gauges import Gauges  # who asks has it already
+
         snapshot = self.orchestrator.snapshot()
         remote = [host for host in snapshot.policy.hosts if host != LOCAL]
         return Gauges(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from starlette.applications import Starlette
@@ -14,25 +13,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from sortie.telemetry import Publish
-from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.access import Access
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
-from sortie.web.health import Health, ProbeAnswer, liveness, readiness
+from sortie.web.health import ProbeAnswer, liveness, readiness
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.responses import error_response, json_response
-from sortie.web.state import StateView, to_json
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
-    """Where answers come from; each returns at once, from what is known already.
-
-    ``metrics`` takes the value of the Accept header.
-    """
-
-    state: Callable[[], StateView]
-    health: Callable[[], Health]
-    metrics: Callable[[str], Exposition]
+from sortie.web.sources import Sources
+from sortie.web.state import to_json
 
 
 def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from pydantic import TypeAdapter
 
-from sortie.web.responses import json_bytes
+from sortie.web.json_bytes import json_bytes
 from sortie.web.state import FailureView, Time
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
@@ -78,12 +79,14 @@ class Controls:
     explain: Callable[[str], Awaitable[ExplanationView | str]]
 
 
-_ADAPTER = TypeAdapter(ExplanationView)
+@cache
+def _adapter() -> TypeAdapter[ExplanationView]:
+    return TypeAdapter(ExplanationView)
 
 
 def explanation_to_json(explanation: ExplanationView) -> bytes:
     """Write the view as JSON in UTF-8, each gate with a truth value besides its reason."""
-    document = _ADAPTER.dump_python(explanation, mode="json")
+    document = _adapter().dump_python(explanation, mode="json")
     document["gates"] = [
         {"gate": gate.gate, "open": gate.reason is None, "reason": gate.reason}
         for gate in explanation.gates

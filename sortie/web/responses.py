@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from starlette.responses import Response
+
+from sortie.web.json_bytes import json_bytes
 
 _CODES = {
     400: "bad_request",
@@ -18,12 +19,6 @@ _CODES = {
     500: "internal_error",
     503: "unavailable",
 }
-
-
-def json_bytes(value: object) -> bytes:
-    """Write plain data as JSON in UTF-8; a lone surrogate, as file names may hold, is escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="backslashreplace")
 
 
 def json_response(status: int, value: object, headers: Mapping[str, str] | None = None) -> Response:

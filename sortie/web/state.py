@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, TypeAdapter
 
 from sortie.model.times import rfc3339
-from sortie.web.responses import json_bytes
+from sortie.web.json_bytes import json_bytes
 
 Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
 
@@ -192,9 +193,11 @@ class StateView:
     tracker: TrackerView = TrackerView()
 
 
-_ADAPTER = TypeAdapter(StateView)
+@cache
+def _adapter() -> TypeAdapter[StateView]:
+    return TypeAdapter(StateView)
 
 
 def to_json(state: StateView) -> bytes:
     """Write the view as JSON in UTF-8."""
-    return json_bytes(_ADAPTER.dump_python(state, mode="json"))
+    return json_bytes(_adapter().dump_python(state, mode="json"))

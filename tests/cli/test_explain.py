@@ -11,7 +11,8 @@ import pytest
 from sortie.cli.explain import explanation
 from sortie.cli.output import UNLIMITED
 from sortie.model import ErrorKind, RunStatus, Streak
-from sortie.web import ExplanationView, FailureView, GateView
+from sortie.web.controls import ExplanationView, GateView
+from sortie.web.state import FailureView
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
 from tests.cli.test_history import record

@@ -80,6 +80,17 @@ def test_validating_loads_no_daemon(here: Path) -> None:
     assert loaded & {*SERVING, *RUNNING, *PRINTING, "watchfiles", "ruamel", "ssl"} == set()
 
 
+def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
+    """What SSH, HTTP and metrics need is loaded where they are wanted."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    (here / "issues").mkdir()
+
+    loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
+
+    assert {"sortie.orchestrator.loop", "sortie.trackers.file.tracker"} <= loaded
+    assert loaded & {*SERVING, "asyncssh", "cryptography", "watchfiles"} == set()
+
+
 @pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("arguments", [["version"], ["--help"], ["validate", "W.md"]])
 def test_a_reader_that_leaves_early_hears_nothing(

@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from sortie.model import IssueId, TrackerErrorKind
 from sortie.telemetry import facts
-from sortie.web import CommandAnswer, ExplanationView
+from sortie.web.controls import CommandAnswer, ExplanationView
 from tests.agents.fake import Fails, Silent
 from tests.orchestrator.daemon_view import controls_on
 from tests.orchestrator.world import World

@@ -14,7 +14,7 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.workflow_file import load_workflow
 from sortie.telemetry.facts import Fact, WorkflowReloaded
-from sortie.web import WorkflowView
+from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow
 
 LIMIT = 30

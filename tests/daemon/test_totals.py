@@ -7,7 +7,7 @@ from sortie.model import LOCAL, RunId, RunStatus, TurnOutcome
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web import TotalsView
+from sortie.web.state import TotalsView
 from tests.worker.rig import issue
 
 RUN = RunId("run-1")

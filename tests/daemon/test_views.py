@@ -13,10 +13,10 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.gauges import Gauges
-from sortie.web import (
+from sortie.web.health import Health
+from sortie.web.state import (
     CandidateView,
     Counts,
-    Health,
     HostView,
     SlotsView,
     TotalsView,

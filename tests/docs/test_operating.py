@@ -21,7 +21,7 @@ from sortie.store import HistoryRow
 from sortie.telemetry.facts import DaemonStarted, HttpAnswered
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
-from sortie.web import StateView
+from sortie.web.state import StateView
 from tests.docs.pages import ROOT, page, section, table, word, words
 
 TEXT = page("operating.md")

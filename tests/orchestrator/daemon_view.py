@@ -13,7 +13,8 @@ from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.store import Totals
 from sortie.telemetry.live_runs import LiveRuns
-from sortie.web import Controls, WorkflowView
+from sortie.web.controls import Controls
+from sortie.web.state import WorkflowView
 from tests.orchestrator.world import World
 from tests.trackers.fake import FakeTracker
 

@@ -9,20 +9,17 @@ import pytest
 
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
-from sortie.web import (
+from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
+from sortie.web.health import Health
+from sortie.web.sources import Sources
+from sortie.web.state import (
     CandidateView,
-    CommandAnswer,
-    Controls,
     Counts,
-    ExplanationView,
     FailureView,
-    GateView,
-    Health,
     HeldView,
     HostView,
     RunningView,
     SlotsView,
-    Sources,
     StateView,
     TotalsView,
     TrackerView,

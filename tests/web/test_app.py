@@ -10,7 +10,10 @@ import httpx
 import pytest
 
 from sortie.telemetry.facts import HttpAnswered
-from sortie.web import Access, Health, create_app, to_json
+from sortie.web.access import Access
+from sortie.web.app import create_app
+from sortie.web.health import Health
+from sortie.web.state import to_json
 from tests.web.conftest import STATE, World
 
 URL = "http://localhost:7678"

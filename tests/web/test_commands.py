@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from sortie.telemetry.facts import HttpAnswered
-from sortie.web import Access, CommandAnswer, create_app
-from sortie.web.controls import CommandStatus
+from sortie.web.access import Access
+from sortie.web.app import create_app
+from sortie.web.controls import CommandAnswer, CommandStatus
 from tests.web.conftest import World
 
 URL = "http://localhost:7678"

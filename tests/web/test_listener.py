@@ -11,8 +11,7 @@ from contextlib import ExitStack, closing
 import pytest
 import trio
 
-from sortie.web import Endpoint, ListenError, listen
-from sortie.web.listener import PORTS_TO_TRY
+from sortie.web.listener import PORTS_TO_TRY, Endpoint, ListenError, listen
 
 
 def occupy(port: int) -> socket.socket:

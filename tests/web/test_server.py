@@ -18,8 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sortie.resources import Shortages, keep_account
 from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
-from sortie.web import Access, Endpoint, Listener, create_app, listen, serve
-from sortie.web.server import MAX_CONNECTIONS, connection_limit
+from sortie.web.access import Access
+from sortie.web.app import create_app
+from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.server import MAX_CONNECTIONS, connection_limit, serve
 from tests.resources.scarcity import descriptors_left
 from tests.web.conftest import World
 

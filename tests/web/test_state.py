@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.web import to_json
+from sortie.web.state import to_json
 from tests.web.conftest import STATE
 
 NOON = "2026-01-01T12:00:00.000000Z"

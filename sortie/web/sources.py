@@ -1,0 +1,25 @@
+"""Where answers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sortie.web.health import Health
+from sortie.web.state import StateView
+
+if TYPE_CHECKING:
+    from sortie.telemetry.metrics.exposition import Exposition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where answers come from; each returns at once, from what is known already.
+
+    ``metrics`` takes the value of the Accept header.
+    """
+
+    state: Callable[[], StateView]
+    health: Callable[[], Health]
+    metrics: Callable[[str], Exposition]
