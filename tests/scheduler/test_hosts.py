@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace
+from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace, ProcessIdentity
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -332,6 +332,23 @@ def test_reaching_a_host_does_not_mean_that_it_has_the_agent() -> None:
 
     assert reached == []
     assert driver.scheduler.snapshot(driver.now).troubled[first.host].lacks_agent
+
+
+def test_an_agent_that_starts_on_a_host_that_lacked_it_frees_who_was_held_for_it() -> None:
+    """Somebody has installed it there: what no host could run is tried again."""
+    driver = Driver(replace(POLICY, hosts=("east", "west")))
+    (first,) = driver.start(issue("a"))
+    driver.end(first.run_id, NO_AGENT)
+    (second,) = starts(driver.pass_time())
+    driver.end(second.run_id, NO_AGENT)
+    held = claim_of(driver)
+
+    driver.pass_time(60)
+    (other,) = driver.start(issue("b"))
+    driver.tell(ev.ProcessLaunched(other.run_id, ProcessIdentity(pid=7, started_at=1.0)))
+
+    assert isinstance(held, Held)
+    assert not isinstance(claim_of(driver), Held)
 
 
 def test_a_lost_link_is_waited_out() -> None:
