@@ -225,11 +225,27 @@ class BenchmarkPlace(Place):
         try:
             yield daemon
         except BaseException:
-            daemon.process.kill()
-            self.kill_processes()
+            self._kill(daemon)
             raise
         daemon.stop()
         self.require_no_process()
+
+    @contextmanager
+    def crowded_daemon(self) -> Iterator[Daemon]:
+        """Run a daemon that is killed with all its runs at the end.
+
+        A thousand of them may take longer to be ended in good order than it gives itself.
+        """
+        daemon = Daemon(self)
+        try:
+            yield daemon
+        finally:
+            self._kill(daemon)
+
+    def _kill(self, daemon: Daemon) -> None:
+        daemon.process.kill()
+        daemon.process.wait()
+        self.kill_processes()
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def as_text(rows: Sequence[Row], values: Mapping[str, Value]) -> str:
         for line in cells
     ]
     also = [
-        f"{row.name}: {what} {number(amount)} {row.unit}"
+        f"{row.name}: {what} {number(amount)}{'' if '[' in what else f' {row.unit}'}"
         for row in rows
         if row.name in values
         for what, amount in values[row.name].also.items()

@@ -25,6 +25,7 @@ class Scale:
 class Value:
     """What was measured for one row, in its unit; ``also`` are further numbers, by what they are.
 
+    The names of further numbers end with a unit in brackets where it is not the row's.
     ``baseline`` is None where nothing bare does the like.
     """
 

@@ -58,7 +58,7 @@ def files(scale: Scale) -> Mapping[str, Value]:
     return {
         "runs.files": Value(
             ours=ratios[len(ratios) // 2],
-            also={"CPU with 50 files, ms:": alone.cpu, "CPU with 500 files, ms:": with_many.cpu},
+            also={"CPU with 50 files [ms]": alone.cpu, "CPU with 500 files [ms]": with_many.cpu},
         )
     }
 

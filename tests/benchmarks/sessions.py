@@ -89,7 +89,7 @@ def _ours(
 ) -> Crowded:
     count = len(names)
     place.configure(agent={"max_concurrent_agents": count, "stop_grace_ms": 5000})
-    with place.daemon() as daemon:
+    with place.crowded_daemon() as daemon:
         daemon.wait("http.listening")
         time.sleep(scale.of(2.0, 0.2))
         before = daemon.memory()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -14,6 +15,8 @@ from tests.benchmarks.spending import of_child
 from tests.e2e.place import SORTIE
 
 BARE = (sys.executable, "-I", "-c", "pass")
+_IMPORT = re.compile(r"^import time: +(\d+) \|", re.MULTILINE)
+
 COMMANDS = {
     "version": (SORTIE, "--version"),
     "validate": (SORTIE, "validate"),
@@ -34,14 +37,35 @@ def commands(scale: Scale) -> Mapping[str, Value]:
                 if number:  # the first one fills caches
                     walls[name].append(wall * 1e3)
                     spent[name].append(processor * 1e3)
+        imports = {name: _imports(place, argv) for name, argv in COMMANDS.items()}
     return {
         name: Value(
             ours=middle(walls[name]),
             baseline=middle(walls["bare"]),
-            also={"CPU": middle(spent[name]), "CPU of the baseline": middle(spent["bare"])},
+            also={
+                "CPU": middle(spent[name]),
+                "CPU of the baseline": middle(spent["bare"]),
+                "importing, as -X importtime tells": imports[name][0],
+                "modules imported [count]": imports[name][1],
+            },
         )
         for name in COMMANDS
     }
+
+
+def _imports(place: BenchmarkPlace, argv: Sequence[str]) -> tuple[float, int]:
+    """Return the milliseconds that a command spends on imports, and how many modules it imports."""
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", *argv],
+        cwd=place.root,
+        env=place.environ({}),
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr
+    own = [int(found) for found in _IMPORT.findall(told)]
+    assert own, "nothing was imported"
+    return sum(own) / 1e3, len(own)
 
 
 def _run(place: BenchmarkPlace, argv: Sequence[str]) -> tuple[float, float]:
