@@ -12,7 +12,7 @@ import selectors
 import subprocess
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import trio
 import trio.abc
@@ -22,28 +22,31 @@ from sortie.transports import Command
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
 
+IN_A_ROW = 8
+"""Chunks that are read from one pipe before the other one has its turn."""
+
 Chunk = tuple[int, bytes]
 
 
 class Output:
     """The output of one process, chunks of bytes with the number of the pipe they came from.
 
-    One task reads all pipes, through a selector that it waits for. ``pipes`` are descriptors by
-    their numbers; they belong to the output.
+    One task reads all pipes, and waits for a selector that has them all. ``pipes`` are descriptors
+    by their numbers; they belong to the output.
     """
 
     def __init__(self, pipes: dict[int, int], selector: selectors.DefaultSelector) -> None:
         self._fds = pipes
         self._selector = selector
-        self._open = set(pipes)
-        self._ready: deque[int] = deque()
+        self._fd = selector.fileno()
+        self._open = deque(pipes)  # the first one is tried first
+        self._in_a_row = 0
         self._left: dict[int, int] | None = None  # bytes to read of each pipe, once it ends
-        self._waiting: trio.CancelScope | None = None
         self._is_read = False
         self._closed = False
-        for number, fd in pipes.items():
+        for fd in pipes.values():
             os.set_blocking(fd, False)
-            selector.register(fd, selectors.EVENT_READ, number)
+            selector.register(fd, selectors.EVENT_READ)
 
     def read(self) -> AsyncIterator[Chunk]:
         """Return the iterator of the chunks. Raises RuntimeError the second time."""
@@ -57,50 +60,63 @@ class Output:
 
     async def __anext__(self) -> Chunk:
         while self._open:
-            await (trio.lowlevel.checkpoint() if self._ready else self._look())
+            if not self._closed:
+                await self._readable()
             if self._closed:
                 raise trio.ClosedResourceError
-            if self._ready and (chunk := self._take(self._ready.popleft())):
+            if (chunk := self._take()) is not None:
                 return chunk
         raise StopAsyncIteration
 
-    async def _look(self) -> None:
-        """Wait until there is something to read, or ``end`` is called."""
+    async def _readable(self) -> None:
+        """Wait until there is something to read, or ``end`` or ``close`` is called."""
         if self._left is not None:
             await trio.lowlevel.checkpoint()
-            self._ready.extend(self._open)
             return
-        with trio.CancelScope() as self._waiting:
-            await trio.lowlevel.wait_readable(self._selector.fileno())
-            self._ready.extend(key.data for key, _ in self._selector.select(0))
+        with suppress(trio.ClosedResourceError):  # how a task is told that waits
+            await trio.lowlevel.wait_readable(self._fd)
 
-    def _take(self, number: int) -> Chunk | None:
-        """Read from a pipe; None where there is nothing now, or nothing will be any more."""
+    def _take(self) -> Chunk | None:
+        """Return what there is to read.
+
+        It is not asked which pipe has something: most often it is the one that had something last.
+        """
+        for _ in range(len(self._open)):
+            number = self._open[0]
+            chunk = self._read(number)
+            self._in_a_row += 1
+            if not chunk or self._in_a_row == IN_A_ROW:
+                self._open.rotate(-1)
+                self._in_a_row = 0
+            if chunk:
+                return number, chunk
+        return None
+
+    def _read(self, number: int) -> bytes:
+        """Read from a pipe; empty where there is nothing now, or nothing will be any more."""
         fd, chunk = self._fds[number], b""
         try:
             chunk = os.read(fd, CHUNK)
         except BlockingIOError:
             if self._left is None:
-                return None
+                return b""
         if self._left is not None:
             self._left[number] -= len(chunk)
         if not chunk or (self._left is not None and self._left[number] <= 0):
             self._open.remove(number)
             self._selector.unregister(fd)
-        return (number, chunk) if chunk else None
+        return chunk
 
     def end(self) -> None:
         """Let the output end after what the pipes hold now, though somebody holds them open."""
         if self._left is None:
             self._left = {number: _capacity(self._fds[number]) for number in self._open}
-            if self._waiting is not None:
-                self._waiting.cancel()
+            trio.lowlevel.notify_closing(self._fd)
 
     def close(self) -> None:
         """Read no more."""
         self._closed = True
-        self._ready.clear()
-        trio.lowlevel.notify_closing(self._selector.fileno())
+        trio.lowlevel.notify_closing(self._fd)
         self._selector.close()
         for fd in self._fds.values():
             os.close(fd)
