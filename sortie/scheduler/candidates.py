@@ -21,10 +21,11 @@ Place = tuple[OrderKey, IssueId]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An issue of the last poll with its place in the queue."""
+    """An issue of the last poll with its place in the queue; ``group`` is its state, as a key."""
 
     place: Place
     issue: Issue
+    group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ _issue = attrgetter("issue")
 
 
 class Candidates(Mapping[IssueId, Candidate]):
-    """Candidates by issue id. ``open`` stands in the order of service; do not change it."""
+    """Candidates by issue id. ``open`` are the open ones by their state, each in the order of
+    service; do not change it."""
 
     def __init__(self) -> None:
         self._all: dict[IssueId, Candidate] = {}
@@ -48,7 +50,7 @@ class Candidates(Mapping[IssueId, Candidate]):
         self._polled: tuple[Issue, ...] | None = None
         self._left_out: Collection[IssueId] = ()
         self._is_sorted = True
-        self.open: list[Candidate] = []
+        self.open: dict[str, list[Candidate]] = {}
 
     def __getitem__(self, issue_id: IssueId) -> Candidate:
         return self._all[issue_id]
@@ -106,7 +108,10 @@ class Candidates(Mapping[IssueId, Candidate]):
         self._unfit = {
             i: verdict for i, verdict in self._unfit.items() if self._all.get(i) is known[i]
         }
-        self.open = [c for i, c in self._all.items() if i not in claimed and i not in self._unfit]
+        self.open = {}
+        for issue_id, one in self._all.items():
+            if issue_id not in claimed and issue_id not in self._unfit:
+                self.open.setdefault(one.group, []).append(one)
         self._polled, self._left_out, self._is_sorted = issues, left_out, True
 
     def put(self, candidate: Candidate) -> None:
@@ -129,27 +134,30 @@ class Candidates(Mapping[IssueId, Candidate]):
         candidate = self._all.get(issue_id)
         if candidate is None or self._unfit.pop(issue_id, None) is not None:
             return
-        at = bisect_left(self.open, candidate.place, key=_place)
-        if at < len(self.open) and self.open[at] is candidate:
-            del self.open[at]
+        group = self.open.get(candidate.group, [])
+        at = bisect_left(group, candidate.place, key=_place)
+        if at < len(group) and group[at] is candidate:
+            del group[at]
 
     def show(self, issue_id: IssueId) -> None:
         """Let an issue into the queue again that is claimed no more, if it is a candidate."""
         candidate = self._all.get(issue_id)
         if candidate is not None:
-            insort(self.open, candidate, key=_place)
+            insort(self.open.setdefault(candidate.group, []), candidate, key=_place)
 
     def set_aside(self, unfit: Mapping[IssueId, Verdict]) -> None:
         """Look at these open candidates no more before they change."""
-        if unfit:
-            self._unfit.update(unfit)
-            self.open = [c for c in self.open if c.issue.id not in unfit]
+        self._unfit.update(unfit)
+        for group in {self._all[i].group for i in unfit}:
+            self.open[group] = [c for c in self.open[group] if c.issue.id not in unfit]
 
     def reopen(self) -> None:
         """Let all that was set aside be looked at again: the settings have changed."""
-        again = [self._all[i] for i in self._unfit]
-        self._unfit = {}
-        self.open = sorted((*self.open, *again), key=_place)
+        unfit, self._unfit = self._unfit, {}
+        for candidate in map(self._all.__getitem__, unfit):
+            self.open.setdefault(candidate.group, []).append(candidate)
+        for group in self.open.values():
+            group.sort(key=_place)
 
     def _sort(self) -> None:
         if not self._is_sorted:

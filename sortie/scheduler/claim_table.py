@@ -25,6 +25,7 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.deadlines import Deadlines
+from sortie.scheduler.due_waits import DueWaits
 from sortie.scheduler.load import Load, Share, share_of_claim
 
 
@@ -38,7 +39,7 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     open candidate.
     """
 
-    def __init__(self, candidates: Candidates, in_progress_state: str | None) -> None:
+    def __init__(self, candidates: Candidates, in_progress_state: str | None, epoch: float) -> None:
         self._claims: dict[IssueId, Claim] = {}
         self._candidates = candidates
         self._in_progress_state = in_progress_state
@@ -47,7 +48,7 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
         self._shares: dict[IssueId, Share] = {}
         self._runs: dict[RunId, IssueId] = {}
         self.load = Load()
-        self.due: dict[IssueId, Waiting] = {}
+        self.due = DueWaits(epoch)
         self.held: dict[IssueId, Held] = {}
         self.cleaning: dict[IssueId, Cleaning] = {}
         self.missing: dict[IssueId, Claim] = {}
@@ -112,12 +113,14 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
             self._next_place += 1
         else:
             self._leave(issue_id, before)
+        if not (isinstance(claim, Waiting) and claim.due):
+            self.due.discard(issue_id)
         self._claims[issue_id] = claim
         self._set_share(issue_id, claim)
         self._set_deadlines(issue_id, claim)
         match claim:
             case Waiting(due=True):
-                self.due[issue_id] = claim
+                self.due.put(claim)
             case Held():
                 self.held[issue_id] = claim
             case Cleaning():
@@ -132,6 +135,7 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     def __delitem__(self, issue_id: IssueId) -> None:
         self._leave(issue_id, self._claims.pop(issue_id))
         del self._places[issue_id]
+        self.due.discard(issue_id)
         self._set_share(issue_id, None)
         self._set_deadlines(issue_id, None)
         self._candidates.show(issue_id)
@@ -139,8 +143,6 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     def _leave(self, issue_id: IssueId, claim: Claim) -> None:
         """Take a claim that is over out of the indexes by kind."""
         match claim:
-            case Waiting():
-                self.due.pop(issue_id, None)
             case Held():
                 del self.held[issue_id]
             case Cleaning():

@@ -47,6 +47,8 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     state.unsettled = True
     state.claims.count_by(policy.in_progress_state)
     state.candidates.reopen()
+    for _, waiting in list(state.claims.due):
+        state.set_reason(waiting, "")
     for claim in list(state.claims.held.values()):
         state.in_hand = claim.issue
         if ended_by_reload(claim, old, policy):

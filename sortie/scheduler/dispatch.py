@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from heapq import heapify, heappop, heapreplace
 from operator import itemgetter
 
-from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, WaitKind, same_state
+from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
 from sortie.scheduler import records as rec
-from sortie.scheduler.candidates import Candidate, Place, Verdict
+from sortie.scheduler.candidates import Candidate, Verdict
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
-from sortie.scheduler.gates import FITNESS, ROOM, View, closed, first_closed, free_host, view_of
+from sortie.scheduler.gates import (
+    FITNESS,
+    ROOM,
+    SHARED,
+    View,
+    closed,
+    first_closed,
+    free_host,
+    view_of,
+)
 from sortie.scheduler.holds import hold_for_budget
 from sortie.scheduler.load import share_of
 from sortie.scheduler.rules import UNANSWERED_PAUSE, order_key
@@ -32,7 +42,7 @@ def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
 
 def _candidate(state: SchedulerState, issue: Issue) -> Candidate:
     state.in_hand = issue
-    return Candidate((order_key(issue), issue.id), issue)
+    return Candidate((order_key(issue), issue.id), issue, state_key(issue.state))
 
 
 def _broke_us(state: SchedulerState, claim: Held) -> bool:
@@ -50,7 +60,8 @@ def dispatch(state: SchedulerState, now: float) -> None:
     chosen: list[tuple[Issue, Waiting | None, str]] = []
     spent: list[tuple[Issue, Waiting | None]] = []
     unfit: dict[IssueId, Verdict] = {}
-    for issue, waited in _served(state, view):
+    shut: dict[str, str] = {}
+    for issue, waited in _served(state, view, shut):
         state.in_hand = issue
         if verdict := first_closed(FITNESS, issue, view):
             if waited is None:
@@ -61,13 +72,16 @@ def dispatch(state: SchedulerState, now: float) -> None:
         if state.over_budget(issue.id):
             spent.append((issue, waited))
             continue
-        host = free_host(issue, view)
-        reason = closed(ROOM, issue, view)
-        if reason is None and host is not None:
+        host, room = free_host(issue, view), first_closed(ROOM, issue, view)
+        if room is None and host is not None:
             view.load.add(share_of(issue, host, state.policy.in_progress_state))
             chosen.append((issue, waited, host))
-        elif waited is not None:
-            state.set_reason(waited, reason or "")
+            continue
+        reason = (room and room.reason) or ""
+        if room is not None and room.gate in SHARED:
+            shut[state_key(issue.state)] = reason
+        if waited is not None:
+            state.set_reason(waited, reason)
     state.candidates.set_aside(unfit)
     for issue, waited in spent:
         _hold_spent(state, issue, waited, now)
@@ -86,18 +100,44 @@ def _hold_spent(state: SchedulerState, issue: Issue, waited: Waiting | None, now
     hold_for_budget(state, issue, now)
 
 
-def _served(state: SchedulerState, view: View) -> Iterator[tuple[Issue, Waiting | None]]:
-    """Yield due waits and open candidates in the order in which they are served; once no fresh
-    candidate needs a look, the due waits alone."""
-    due = deque(_due(state))
-    for candidate in state.candidates.open:
-        while due and due[0][0] < candidate.place:
-            yield due[0][1].issue, due.popleft()[1]
+def _served(
+    state: SchedulerState, view: View, shut: Mapping[str, str]
+) -> Iterator[tuple[Issue, Waiting | None]]:
+    """Yield due waits and open candidates in the order in which they are served, but for those
+    that need no look: fresh ones once there is no room for any, and all in a state for which
+    ``shut`` says why there is none."""
+    due = deque(state.claims.due)
+    groups = [(group[0].place, name, 0) for name, group in state.candidates.open.items() if group]
+    heapify(groups)
+    while groups:
+        place, name, at = groups[0]
+        if due and due[0][0] < place:
+            claim = due.popleft()[1]
+            if not _is_told(claim, shut):
+                yield claim.issue, claim
+            continue
         if _is_full(state, view):
             break
-        yield candidate.issue, None
+        group = state.candidates.open[name]
+        if name in shut or at + 1 == len(group):
+            heappop(groups)
+        else:
+            heapreplace(groups, (group[at + 1].place, name, at + 1))
+        if name not in shut:
+            yield group[at].issue, None
     for _, claim in due:
-        yield claim.issue, claim
+        if not _is_told(claim, shut):
+            yield claim.issue, claim
+
+
+def _is_told(claim: Waiting, shut: Mapping[str, str]) -> bool:
+    """Tell whether a due wait has the reason that it would be given.
+
+    It was found fit when it was given that, and loses it when its issue or the settings change.
+    """
+    if not claim.reason or claim.issue.formerly:
+        return False
+    return claim.reason == shut.get(state_key(claim.issue.state))
 
 
 def _is_full(state: SchedulerState, view: View) -> bool:
@@ -112,21 +152,9 @@ def _is_full(state: SchedulerState, view: View) -> bool:
 
 def queue(state: SchedulerState) -> list[Issue]:
     """Return due waits and all unclaimed candidates in the order in which they are served."""
-    served = [(place, claim.issue) for place, claim in _due(state)]
+    served = [(place, claim.issue) for place, claim in state.claims.due]
     served += [(c.place, c.issue) for i, c in state.candidates.items() if i not in state.claims]
     return [issue for _, issue in sorted(served, key=itemgetter(0))]
-
-
-def _due(state: SchedulerState) -> list[tuple[Place, Waiting]]:
-    due = []
-    for claim in state.claims.due.values():
-        issue = state.in_hand = claim.issue
-        due.append(((order_key(issue, _age(state, claim)), issue.id), claim))
-    return sorted(due, key=itemgetter(0))
-
-
-def _age(state: SchedulerState, claim: Waiting) -> float | None:
-    return state.epoch + claim.due_at if claim.kind is WaitKind.CONTINUATION else None
 
 
 def rechecked(

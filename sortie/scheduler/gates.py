@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 from sortie.model import HoldReason, Issue, IssueId, state_key
 from sortie.scheduler.candidates import Verdict
@@ -216,6 +217,10 @@ ROOM: tuple[tuple[str, Gate], ...] = (
 )
 """Gates that Sortie opens as time goes by."""
 
+SHARED = frozenset({"dispatch", "agent", "slot", "state slot"})
+"""Gates of ROOM that say the same of all issues in one state. One that is closed stays closed
+while issues are only chosen."""
+
 
 def first_closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> Verdict | None:
     """Return the verdict of the first closed gate, or None where all are open."""
@@ -235,7 +240,8 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
 def judge_candidates(state: SchedulerState, now: float) -> None:
     """Set aside every candidate that only a change of its issue can start."""
     view = view_of(state, now)
-    verdicts = ((c.issue.id, first_closed(FITNESS, c.issue, view)) for c in state.candidates.open)
+    open_ones = chain.from_iterable(state.candidates.open.values())
+    verdicts = ((c.issue.id, first_closed(FITNESS, c.issue, view)) for c in open_ones)
     state.candidates.set_aside({i: verdict for i, verdict in verdicts if verdict is not None})
 
 

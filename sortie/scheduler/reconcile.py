@@ -222,9 +222,10 @@ def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
     streak = claim.streak
     if not same_state(claim.issue.state, issue.state):
         streak = Streak(failures=streak.failures, interruptions=streak.interruptions)
+    reason = claim.reason
     if claim.due and issue != claim.issue:
-        state.unsettled = True  # a gate may have opened
-    state.claims[issue.id] = replace(claim, issue=issue, streak=streak)
+        state.unsettled, reason = True, ""  # a gate may have opened, or closed
+    state.claims[issue.id] = replace(claim, issue=issue, streak=streak, reason=reason)
 
 
 def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:

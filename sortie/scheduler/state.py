@@ -20,6 +20,7 @@ from sortie.model import (
     Streak,
     Trigger,
     WaitKind,
+    state_key,
 )
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, Candidates
@@ -112,7 +113,7 @@ class SchedulerState:
     out: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.claims = ClaimTable(self.candidates, self.policy.in_progress_state)
+        self.claims = ClaimTable(self.candidates, self.policy.in_progress_state, self.epoch)
 
     @property
     def polling(self) -> bool:
@@ -148,7 +149,7 @@ class SchedulerState:
 
     def queue_up(self, issue: Issue) -> None:
         """Make a candidate of an issue, or note how it is now."""
-        self.candidates.put(Candidate((order_key(issue), issue.id), issue))
+        self.candidates.put(Candidate((order_key(issue), issue.id), issue, state_key(issue.state)))
 
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""

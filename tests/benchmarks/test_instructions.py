@@ -32,7 +32,7 @@ from tests.worker.rig import issue as run_issue
 
 SLACK = 1.33
 
-TICK, CHUNK, SNAPSHOT = 1061.0, 4693.0, 487.0
+TICK, CHUNK, SNAPSHOT = 30.0, 4693.0, 487.0
 """Steps of a poll's answer with the tick after it, of 64 KiB of output, and of a state as JSON."""
 
 CHUNK_SIZE = 64 * 1024

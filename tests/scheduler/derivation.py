@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
-from sortie.model import Issue, IssueId, state_key
+from sortie.model import Issue, IssueId, WaitKind, state_key
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -22,7 +22,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.gates import FITNESS, first_closed, view_of
 from sortie.scheduler.load import Load
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.rules import order_key
+from sortie.scheduler.rules import OrderKey, order_key
 from sortie.scheduler.state import SchedulerState
 
 
@@ -72,6 +72,11 @@ def in_order_of_service(issues: list[Issue]) -> list[IssueId]:
     return [i.id for i in sorted(issues, key=lambda issue: (order_key(issue), issue.id))]
 
 
+def _place_of(claim: Waiting, epoch: float) -> tuple[OrderKey, IssueId]:
+    age = epoch + claim.due_at if claim.kind is WaitKind.CONTINUATION else None
+    return order_key(claim.issue, age), claim.issue.id
+
+
 def assert_derived(state: SchedulerState) -> None:
     """See that every index says what the claims and candidates say themselves."""
     table, claims = state.claims, dict(state.claims)
@@ -79,7 +84,12 @@ def assert_derived(state: SchedulerState) -> None:
     assert table.load == load_of(claims, state.policy)
     assert table.held == {i: c for i, c in claims.items() if isinstance(c, Held)}
     assert table.cleaning == {i: c for i, c in claims.items() if isinstance(c, Cleaning)}
-    assert table.due == {i: c for i, c in claims.items() if isinstance(c, Waiting) and c.due}
+    due = [c for c in claims.values() if isinstance(c, Waiting) and c.due]
+    places = {claim.issue.id: _place_of(claim, state.epoch) for claim in due}
+    assert [(place, claim.issue.id) for place, claim in table.due] == [
+        (places[i], i) for i in sorted(places, key=places.__getitem__)
+    ]
+    assert all(claim is claims[claim.issue.id] for _, claim in table.due)
     assert table.missing == {i: c for i, c in claims.items() if c.missing_since is not None}
     worked = {c.run_id: c for c in claims.values() if isinstance(c, WORKED)}
     assert {claim.run_id: claim for claim in table.worked()} == worked
@@ -93,8 +103,12 @@ def assert_derived(state: SchedulerState) -> None:
 def _assert_queued(state: SchedulerState) -> None:
     candidates, view = state.candidates, view_of(state, 0.0)
     unclaimed = [c.issue for i, c in candidates.items() if i not in state.claims]
-    open_ones = [candidate.issue for candidate in candidates.open]
-    assert [i.id for i in open_ones] == in_order_of_service(open_ones)
+    groups = candidates.open
+    for name, group in groups.items():
+        assert all(state_key(candidate.issue.state) == name for candidate in group)
+        ids = [candidate.issue.id for candidate in group]
+        assert ids == in_order_of_service([candidate.issue for candidate in group])
+    open_ones = [candidate.issue for group in groups.values() for candidate in group]
     assert {i.id for i in unclaimed} == {i.id for i in open_ones} | candidates.unfit.keys()
     assert len(unclaimed) == len(open_ones) + len(candidates.unfit)
     for issue_id, verdict in candidates.unfit.items():

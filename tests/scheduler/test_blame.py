@@ -18,7 +18,7 @@ from sortie.model import (
     Stopped,
     TrackerErrorKind,
 )
-from sortie.scheduler import Event, commands, dispatch, exits, reconcile, state
+from sortie.scheduler import Event, commands, dispatch, due_waits, exits, reconcile, state
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from tests.scheduler.driver import POLICY, issue, only
@@ -98,19 +98,26 @@ def asked(event: Event) -> Callable[[Lives], Event]:
     return ask
 
 
-def due(driver: Lives) -> Event:
-    """An event about another issue while the poisoned one waits for a slot."""
+def falling_due(driver: Lives) -> Event:
+    """The end of the poisoned one's wait."""
     running(driver)
     driver.end(run_of(driver, "a"), BROKEN)
     driver.tell(ev.PauseAsked(True))
-    driver.pass_time(60)
+    driver.now += 60
+    return ev.TimePassed()
+
+
+def due(driver: Lives) -> Event:
+    """An event about another issue while the poisoned one waits for a slot."""
+    driver.tell(falling_due(driver))
     return ev.WorkerExited(run_of(driver, "b"), RunReport(end=BROKEN))
 
 
 HANDLERS: list[tuple[object, str, Callable[[Lives], Event]]] = [
     (dispatch, "order_key", polled),
-    (dispatch, "order_key", due),
-    (dispatch, "closed", polled),
+    (due_waits, "order_key", falling_due),
+    (dispatch, "first_closed", due),
+    (dispatch, "first_closed", polled),
     (dispatch, "closed", chosen),
     (reconcile, "_update_run", reread),
     (exits, "_follow", exit_of(Finished(finish=Finish.BLOCKED))),

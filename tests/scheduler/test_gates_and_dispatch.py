@@ -12,6 +12,7 @@ from sortie.model import (
     HoldReason,
     Issue,
     IssueId,
+    KnownWorkspace,
     RunId,
     Streak,
     Trigger,
@@ -21,7 +22,10 @@ from sortie.scheduler import Policy
 from sortie.scheduler.claims import Claim, Held, Rechecking, Running, Starting, Waiting
 from sortie.scheduler.dispatch import dispatch, queue
 from sortie.scheduler.explanation import Explanation, explain_issue
+from sortie.scheduler.gates import FITNESS, ROOM, closed, free_host, view_of
+from sortie.scheduler.load import share_of
 from sortie.scheduler.state import SchedulerState
+from tests.scheduler.derivation import assert_derived
 
 NOW = 100.0
 NAMES = "abcdef"
@@ -33,6 +37,7 @@ FLAWS: list[dict[str, object]] = [
     {"labels": ()},
     {"blocked_by": (Blocker(identifier="B"),)},
     {"blocked_by": (Blocker(identifier="B", state="done"),)},
+    {"formerly": (IssueId("a"), IssueId("b"))},
 ]
 
 
@@ -133,6 +138,11 @@ def states(draw: st.DrawFn) -> SchedulerState:
             state.queue_up(issue)
         if claim is not None:
             state.claims[issue.id] = claim
+        if (home := draw(st.sampled_from([None, None, "local", "north", "south"]))) is not None:
+            path = f"/w/{name}"
+            state.workspaces.keep(
+                KnownWorkspace(issue_id=issue.id, identifier=name, host=home, path=path)
+            )
         state.sessions[issue.id] = draw(st.sampled_from([0, 1, 1, 2, 3]))
     return state
 
@@ -174,6 +184,60 @@ def test_what_is_explained_is_what_is_decided(state: SchedulerState) -> None:
             assert [gates[g] for g in ("complete", "state", "labels", "blockers")] == [None] * 4
         if issue.id not in chosen:
             assert not is_open(told(state, issue))
+
+
+def decided_simply(state: SchedulerState) -> tuple[list[IssueId], dict[IssueId, str]]:
+    """Return who is chosen, and why each due wait that is not goes on waiting: each issue is looked
+    at in its turn, whatever is known of others."""
+    view, policy = view_of(state, NOW), state.policy
+    chosen, reasons = list[IssueId](), dict[IssueId, str]()
+    for issue in queue(state):
+        stands_still = state.paused or state.store_error or state.skipped
+        full = view.load.total >= policy.max_concurrent_agents
+        if issue.id not in state.claims and (stands_still or full):
+            continue
+        unfit = closed(FITNESS, issue, view)
+        if unfit is None and state.over_budget(issue.id):
+            continue
+        reason, host = unfit or closed(ROOM, issue, view), free_host(issue, view)
+        if reason is None and host is not None:
+            view.load.add(share_of(issue, host, policy.in_progress_state))
+            chosen.append(issue.id)
+        elif issue.id in state.claims:
+            reasons[issue.id] = reason or ""
+    return chosen, reasons
+
+
+@settings(max_examples=300, derandomize=True)
+@given(states(), st.lists(st.sampled_from([None, *TROUBLES]), min_size=2, max_size=2))
+def test_what_is_passed_over_unseen_would_not_have_been_chosen(
+    state: SchedulerState, troubles: list[str | None]
+) -> None:
+    """Those are chosen, and due waits are given those reasons, that looking at each issue in its
+    turn would give; also when others have come up since the dispatch before, which is remembered.
+    """
+    for trouble in (None, *troubles):
+        if trouble is not None:
+            state.paused = trouble == "paused"
+            state.shortage = "no more threads" if trouble == "shortage" else None
+        if state.draining:
+            return
+        known = dict(state.claims)
+        chosen, reasons = decided_simply(state)
+        state.unsettled = True
+
+        dispatch(state, NOW)
+
+        asked = [
+            i
+            for i, c in state.claims.items()
+            if isinstance(c, Rechecking) and c is not known.get(i)
+        ]
+        due = {c.issue.id: c.reason for _, c in state.claims.due}
+        event(f"{min(len(chosen), 3)} chosen, {min(len(due), 3)} wait")
+        assert sorted(asked) == sorted(chosen)
+        assert due == reasons
+        assert_derived(state)
 
 
 @settings(max_examples=100, derandomize=True)
