@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 import trio
@@ -32,28 +33,44 @@ from tests.worker.rig import issue as run_issue
 
 SLACK = 1.33
 
-TICK, CHUNK, SNAPSHOT = 30.0, 4693.0, 487.0
-"""Steps of a poll's answer with the tick after it, of 64 KiB of output, and of a state as JSON."""
+TICK, QUIET_TICK = 999.0, 30.0
+"""Steps of a poll's answer with the tick after it, where one issue changed, and where none did."""
+
+CHUNK = 483.0
+"""Steps of 64 KiB of output up to events."""
+
+SNAPSHOT = 731.0
+"""Steps of a state as JSON."""
 
 CHUNK_SIZE = 64 * 1024
 LINE = b"It reads a file of the project and says what it has found in there, and then goes on\n"
 
 
-def tick(claims: int, candidates: int) -> Callable[[], None]:
-    """Return what a scheduler does each poll: the answer with claims and others, and a tick."""
+def tick(claims: int, candidates: int, *, changed: bool) -> Callable[[], None]:
+    """Return what a scheduler does each poll: the answer with claims and others, and a tick.
+
+    Where nothing has changed, the answer holds the very issues of the one before; otherwise new
+    ones that are equal to them, as a tracker over the network has them, and one that is not.
+    """
     driver = Driver(replace(POLICY, max_concurrent_agents=claims))
     running = [candidate(f"r{number}") for number in range(claims)]
     driver.start(*running)
     blocked = Blocker(identifier="ELSEWHERE-1")
     others = [candidate(f"b{n}", blocked_by=(blocked,)) for n in range(candidates // 2)]
     others += [candidate(f"q{n}") for n in range(candidates - candidates // 2)]
-    event = ev.CandidatesFetched(issues=(*running, *others))
+    issues = (*running, *others)
+    answers = [issues]
+    for number in range(2 if changed else 0):
+        edited = replace(others[number], title=f"Edited {number}")
+        answers.append((*map(replace, issues[:-1]), edited))
+    events = cycle(ev.CandidatesFetched(issues=answer) for answer in answers)
     scheduler = driver.scheduler
+    scheduler.handle(next(events), driver.now)
     assert len(scheduler.snapshot(0.0).worked) == claims
 
     def act() -> None:
         driver.now += 1.0
-        scheduler.handle(event, driver.now)
+        scheduler.handle(next(events), driver.now)
         scheduler.handle(ev.TimePassed(), driver.now)
         scheduler.wakeup_at()
 
@@ -87,12 +104,22 @@ async def snapshot(runs: int) -> float:
 
 def test_a_tick_costs_no_more_than_it_did() -> None:
     """A poll's answer and a tick, with 20 claims and 200 candidates, keep within their number."""
-    assert steps(tick(20, 200)) < TICK * SLACK
+    assert steps(tick(20, 200, changed=True)) < TICK * SLACK
 
 
 def test_a_tick_grows_with_what_there_is() -> None:
     """Twice the claims and candidates cost about twice as much, not four times."""
-    assert steps(tick(40, 400)) < 2.4 * steps(tick(20, 200))
+    few, many = tick(20, 200, changed=True), tick(40, 400, changed=True)
+
+    assert steps(many) < 2.4 * steps(few)
+
+
+def test_a_tick_where_nothing_changed_does_not_grow() -> None:
+    """What the last poll has found already is not looked at again, however much it is."""
+    few, many = tick(20, 200, changed=False), tick(40, 400, changed=False)
+
+    assert steps(few) < QUIET_TICK * SLACK
+    assert steps(many) < 1.2 * steps(few)
 
 
 def test_a_chunk_costs_no_more_than_it_did() -> None:
