@@ -36,6 +36,7 @@ from sortie.model import LOCAL, SortieError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.orchestrator.preflight import Preflight
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
 from sortie.resources.clock import PauseClock
@@ -282,8 +283,9 @@ class Daemon:
             tracker=self._tracker,
             publish=self._publish,
             run_context_for=contexts.for_host,
-            preflight=lambda: preflight(
-                contexts.local, self._store, self._root_lock, self._shortages
+            preflight=Preflight(
+                lambda: preflight(contexts.local, self._store, self._root_lock, self._shortages),
+                lambda: (contexts.local, self._shortages.shortages),
             ),
             wall=time.time,
         )

@@ -19,7 +19,7 @@ from sortie.model import (
     StoreError,
     WorkspaceError,
 )
-from sortie.orchestrator.context import Readiness
+from sortie.orchestrator.preflight import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker

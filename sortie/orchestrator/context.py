@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from sortie.orchestrator.preflight import Preflight
 from sortie.store import Store
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
 from sortie.worker import RunContext
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readiness:
-    """What a preflight found: ``fault`` forbids any dispatch and any poll; ``hindrance`` says
-    why no agent can be launched, and ``shortage`` what this machine is short of. None: all is
-    well."""
-
-    fault: str | None = None
-    hindrance: str | None = None
-    shortage: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,5 +21,5 @@ class OrchestratorContext:
     tracker: Tracker
     publish: Publish
     run_context_for: Callable[[str], RunContext]
-    preflight: Callable[[], Awaitable[Readiness]]
+    preflight: Preflight
     wall: Callable[[], float]

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
-from sortie.orchestrator.context import Readiness
+from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
