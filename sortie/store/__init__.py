@@ -189,7 +189,10 @@ class Store(Protocol):
         ...
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
-        """Note each issue's present digest, and return when it was first seen and last changed."""
+        """Note each issue's present digest, and return when it was first seen and last changed.
+
+        A crash of the machine, not of the daemon, may lose what was noted last.
+        """
         ...
 
     async def check(self) -> None:

@@ -47,6 +47,20 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Write everything inside, durably, or nothing."""
+        with self._transaction("FULL"):
+            yield
+
+    @contextmanager
+    def forgettable_transaction(self) -> Iterator[None]:
+        """Write everything inside, or nothing; a crash of the machine may undo it, as long as
+        nothing was written durably after it."""
+        with self._transaction("NORMAL"):
+            yield
+
+    @contextmanager
+    def _transaction(self, synchronous: str) -> Iterator[None]:
+        # Each says how it is to be synchronized, so that none depends on how another has ended.
+        self._connection.execute(f"PRAGMA synchronous = {synchronous}")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield

@@ -105,7 +105,7 @@ def _inherit(database: Database) -> tuple[int, Recovered]:
 
 def _sight(database: Database, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
     seen = {}
-    with database.transaction():
+    with database.forgettable_transaction():
         for issue_id, digest in digests.items():
             database.change("note_sighting", issue_id=issue_id, digest=digest, at=at)
             seen[issue_id] = sighting(database.row("sighting", issue_id=issue_id))

@@ -575,3 +575,24 @@ async def test_an_unchanged_tracker_costs_no_write(place: Path) -> None:
         await store.sight(digests, T0 + 30)
 
         assert place.with_name("sortie.db-wal").read_bytes() == before
+
+
+def test_records_are_synchronized_whatever_was_written_before(place: Path) -> None:
+    """A commit of records waits for the disk, also after a sighting, which does not, and after one
+    that has failed."""
+    database = open_database(str(place), 5.0)
+    modes: list[int] = []
+
+    def note_mode() -> None:
+        row = database._connection.execute("PRAGMA synchronous").fetchone()
+        modes.append(row["synchronous"])
+
+    with database.forgettable_transaction():
+        note_mode()
+    with pytest.raises(RuntimeError), database.forgettable_transaction():
+        raise RuntimeError
+    with database.transaction():
+        note_mode()
+    database.close()
+
+    assert modes == [1, 2]
