@@ -13,6 +13,7 @@ from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, TypeAdapter
+from pydantic_core import PydanticSerializationError
 
 from sortie.model.times import rfc3339
 from sortie.web.json_bytes import json_bytes
@@ -200,4 +201,7 @@ def _adapter() -> TypeAdapter[StateView]:
 
 def to_json(state: StateView) -> bytes:
     """Write the view as JSON in UTF-8."""
-    return json_bytes(_adapter().dump_python(state, mode="json"))
+    try:
+        return _adapter().dump_json(state)
+    except PydanticSerializationError:  # a lone surrogate, as file names may hold
+        return json_bytes(_adapter().dump_python(state, mode="json"))
