@@ -17,10 +17,9 @@ import trio
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.orchestrator.tracker_answers import (
     Complain,
+    SoundAnswers,
     sound_issue,
-    sound_issues,
     sound_move,
-    sound_read,
 )
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
@@ -70,6 +69,7 @@ class GuardedTracker:
     def __init__(self, tracker: Tracker, publish: Publish) -> None:
         self._tracker = tracker
         self._publish = publish
+        self._answers = SoundAnswers()
         self._told: set[str] = set()
         self._rest = Rest(until=float("-inf"), error="")
         self._lists_under_way = 0
@@ -89,7 +89,7 @@ class GuardedTracker:
 
         async def request() -> Sequence[Issue]:
             answer = await self._tracker.fetch_candidates(states)
-            return sound_issues(answer, self._complaining("fetch_candidates"))
+            return self._answers.listed(answer, self._complaining("fetch_candidates"))
 
         self._lists_under_way += 1
         try:
@@ -102,7 +102,7 @@ class GuardedTracker:
 
         async def request() -> IssuesRead:
             answer = await self._tracker.fetch_by_ids(ids)
-            return sound_read(answer, ids, self._complaining("fetch_by_ids"))
+            return self._answers.reread(answer, ids, self._complaining("fetch_by_ids"))
 
         answer = await self._ask("fetch_by_ids", request)
         for error in answer.failed.values():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
+from typing import cast
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import IssuesRead
@@ -15,41 +16,68 @@ Complain = Callable[[str], object]
 """Is told, in a sentence, of each thing that an adapter got wrong."""
 
 
-def sound_issues(answer: Iterable[object], complain: Complain) -> tuple[Issue, ...]:
-    """Return the issues of a list that are what they are declared to be, each once.
+class SoundAnswers:
+    """Looks at a tracker's answers, and not again at an issue that the last list held already.
 
-    Of two with one id the first counts; two with one identifier would share a workspace, so
-    neither does.
+    Rule: an issue that was sound is sound for as long as it is the same object, as none can change.
     """
-    issues = _sound(answer, complain)
-    holders: dict[str, list[IssueId]] = {}
-    for issue in issues.values():
-        holders.setdefault(issue.identifier, []).append(issue.id)
-    for identifier, ids in holders.items():
-        if len(ids) > 1:
-            names = ", ".join(sorted(ids))
-            complain(f"the issues {names} have one identifier, {identifier!r}; none is started")
-            for issue_id in ids:
-                del issues[issue_id]
-    return tuple(issues.values())
 
+    def __init__(self) -> None:
+        self._answer: object = None
+        self._issues: tuple[Issue, ...] = ()
+        self._known: dict[int, Issue] = {}  # by ``id``, which is theirs while they are held here
 
-def sound_read(answer: IssuesRead, ids: Collection[IssueId], complain: Complain) -> IssuesRead:
-    """Return what a re-read says of the issues that were asked for.
+    def listed(self, answer: Iterable[object], complain: Complain) -> tuple[Issue, ...]:
+        """Return the issues of a list that are what they are declared to be, each once.
 
-    An issue is missing only where everything that came could be understood: it might be what
-    could not.
-    """
-    faults: list[str] = []
-    sound = _sound(answer.issues, faults.append)
-    found = {i: issue for i, issue in sound.items() if i in ids}
-    failed = {i: _as_error(error) for i, error in answer.failed.items() if i in ids}
-    for fault in faults:
-        complain(fault)
-    if faults:
-        error = TrackerError(TrackerErrorKind.UNAVAILABLE, f"the answer is no good: {faults[0]}")
-        failed |= {i: error for i in ids if i not in found and i not in failed}
-    return IssuesRead(issues=tuple(found.values()), failed=failed)
+        Of two with one id the first counts; two with one identifier would share a workspace, so
+        neither does. For the same tuple as last time it is the same tuple as then.
+        """
+        if isinstance(answer, tuple) and answer is self._answer:
+            return self._issues
+        items = tuple(answer)
+        issues = _without_namesakes(self._sound(items, complain), complain)
+        self._answer = items
+        self._issues = tuple(issues.values())
+        if len(issues) == len(items):  # then it is the answer itself, for others to know again
+            self._issues = cast("tuple[Issue, ...]", items)
+        self._known = {id(issue): issue for issue in self._issues}
+        return self._issues
+
+    def reread(
+        self, answer: IssuesRead, ids: Collection[IssueId], complain: Complain
+    ) -> IssuesRead:
+        """Return what a re-read says of the issues that were asked for.
+
+        An issue is missing only where everything that came could be understood: it might be what
+        could not.
+        """
+        faults: list[str] = []
+        sound = self._sound(answer.issues, faults.append)
+        found = {i: issue for i, issue in sound.items() if i in ids}
+        failed = {i: _as_error(error) for i, error in answer.failed.items() if i in ids}
+        for fault in faults:
+            complain(fault)
+        if faults:
+            error = TrackerError(
+                TrackerErrorKind.UNAVAILABLE, f"the answer is no good: {faults[0]}"
+            )
+            failed |= {i: error for i in ids if i not in found and i not in failed}
+        return IssuesRead(issues=tuple(found.values()), failed=failed)
+
+    def _sound(self, answer: Iterable[object], complain: Complain) -> dict[IssueId, Issue]:
+        known = self._known
+        issues: dict[IssueId, Issue] = {}
+        for item in answer:
+            issue = known.get(id(item))
+            if issue is None:
+                if (flaw := flaw_of(item)) is not None:
+                    complain(flaw)
+                    continue
+                assert isinstance(item, Issue)
+                issue = item
+            issues.setdefault(issue.id, issue)
+        return issues
 
 
 def sound_issue(answer: object) -> Issue:
@@ -78,13 +106,18 @@ def flaw_of(item: object) -> str | None:
     return None
 
 
-def _sound(answer: Iterable[object], complain: Complain) -> dict[IssueId, Issue]:
-    issues: dict[IssueId, Issue] = {}
-    for item in answer:
-        if (flaw := flaw_of(item)) is not None:
-            complain(flaw)
-        elif isinstance(item, Issue):
-            issues.setdefault(item.id, item)
+def _without_namesakes(issues: dict[IssueId, Issue], complain: Complain) -> Mapping[IssueId, Issue]:
+    if len({issue.identifier for issue in issues.values()}) == len(issues):
+        return issues
+    holders: dict[str, list[IssueId]] = {}
+    for issue in issues.values():
+        holders.setdefault(issue.identifier, []).append(issue.id)
+    for identifier, ids in holders.items():
+        if len(ids) > 1:
+            names = ", ".join(sorted(ids))
+            complain(f"the issues {names} have one identifier, {identifier!r}; none is started")
+            for issue_id in ids:
+                del issues[issue_id]
     return issues
 
 

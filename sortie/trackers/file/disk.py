@@ -24,6 +24,8 @@ LOCK_NAME = ".sortie-tracker-lock"
 
 _TEMPORARY_PREFIX, _TEMPORARY_SUFFIX = ".sortie-tracker-", ".tmp"
 
+_CHUNK = 2**16
+
 _PERMISSION = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
@@ -46,10 +48,17 @@ class Syscalls:
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
     """Return what changes whenever a file does, as far as its file system's clock can tell."""
-    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
+    return (
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_size,
+        status.st_ino,
+        status.st_dev,
+        status.st_mode,
+    )
 
 
-def read(path: Path, limit: int) -> tuple[bytes, os.stat_result]:
+def read(path: str | Path, limit: int) -> tuple[bytes, os.stat_result]:
     """Return a regular file's content, and its status from before it was read.
 
     Never follows a link and never waits for a FIFO. Raises OSError and NotAFile.
@@ -66,8 +75,9 @@ def read(path: Path, limit: int) -> tuple[bytes, os.stat_result]:
             raise NotAFile("not a regular file; links are not followed")
         if status.st_size > limit:
             raise NotAFile(f"larger than {limit} bytes, which is the limit")
-        with open(fd, "rb", closefd=False) as file:
-            raw = file.read(limit + 1)
+        raw = os.read(fd, status.st_size + 1)
+        while len(raw) <= limit and (more := os.read(fd, _CHUNK)):
+            raw += more
     finally:
         os.close(fd)
     if len(raw) > limit:
@@ -119,10 +129,15 @@ def replace_if_same(path: Path, old: bytes, new: bytes, calls: Syscalls) -> bool
     return True
 
 
+def is_leftover(name: str) -> bool:
+    """Tell whether a file is what a writer left that was killed, unless it is at work now."""
+    return name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX)
+
+
 def remove_leftovers(directory: Path) -> None:
     """Remove what a writer that was killed left; under the lock."""
     for name in os.listdir(directory):
-        if name.startswith(_TEMPORARY_PREFIX) and name.endswith(_TEMPORARY_SUFFIX):
+        if is_leftover(name):
             with suppress(FileNotFoundError):
                 os.unlink(directory / name)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,10 +22,10 @@ from sortie.trackers.file.entries import (
     SetState,
 )
 from sortie.trackers.file.fields import one_line
-from sortie.trackers.file.issue_index import IssueFile, Reading, index
+from sortie.trackers.file.issue_index import IssueFile, IssueIndex
 from sortie.trackers.file.json_list import IssueList
 from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
-from sortie.trackers.file.renames import traced
+from sortie.trackers.file.reading import Reading
 
 TRIES = 3
 """How often a change is tried anew after somebody else changed the file meanwhile."""
@@ -34,32 +34,59 @@ _SETTLED_AFTER = 2_000_000_000
 """Nanoseconds after which a change of a file is sure to change its times, on any file system."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the issues are now; ``only`` is the whole path of the file that holds a list."""
+
+    folder: Path
+    file_format: FileFormat
+    only: str | None = None
+
+
 class IssueFiles:
     """A directory of Markdown issues, or one JSON file: whichever the path is at the time.
 
-    Holds nothing of what it read: the caller hands over what it knows and gets what is new.
+    The caller hands over what it knows and gets what is known then. Kept here is only what spares
+    work that was done before; calls may be made from several threads at once.
     """
 
     def __init__(self, path: Path, calls: disk.Syscalls | None = None) -> None:
         self._path = path
         self._calls = calls or disk.Syscalls()
+        self._markdown, self._list = Markdown(), IssueList()
+        self._has_leftovers = True  # as far as is known
+        self._written: dict[str, tuple[str, Content]] = {}  # by name: digest, and what it holds
 
     def look(self, known: Reading, at: float) -> Reading:
-        """Read what changed since, ``at`` is Unix seconds. Raises TrackerError."""
+        """Look at all files and read what changed; ``at`` is Unix seconds. Raises TrackerError."""
         with self._translated("read issues from"):
-            folder, file_format, names = self._listing()
-            documents: dict[str, IssueFile] = {}
-            for name, status in names:
-                old = known.documents.get(name)
-                if old is not None and status is not None and old.stamp == disk.stamp(status):
-                    documents[name] = old
-                    continue
-                read = _document(folder / name, file_format, old, at)
-                if read is not None:
-                    documents[name] = read
-        if _are_same(documents, known.documents):
-            return known
-        return index(*traced(documents, known.documents, known.gone))
+            place = self._place()
+            if place.only is None:
+                suspects, gone = self._suspects(place.folder, known.documents)
+            else:
+                suspects, gone = [place.only], known.documents.keys() - {place.only}
+            changes = self._changes(place, known, suspects, at)
+        return known.changed({**dict.fromkeys(gone), **changes})
+
+    def reread(self, known: Reading, ids: Collection[IssueId], at: float) -> Reading:
+        """Look at the files of these issues, and at those of what blocks them.
+
+        That is all files where one of these is not known, or has left its file. Another file that
+        has begun to claim the name of one of them is found by ``look``. Raises TrackerError.
+        """
+        with self._translated("read issues from"):
+            place = self._place()
+            looked_at: set[str] = set()
+            while place.only is None:
+                names = known.index.files_of(ids)
+                if names is None:
+                    break
+                names -= looked_at
+                if not names:
+                    return known
+                looked_at |= names
+                known = known.changed(self._changes(place, known, names, at))
+        return self.look(known, at)
 
     def change(
         self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
@@ -69,11 +96,13 @@ class IssueFiles:
         With ``expected``, the issue must be in that state. Raises TrackerError and LockTaken.
         """
         with self._translated("change an issue in"):
-            folder, _, _ = self._listing()
+            folder = self._place().folder
             with disk.locked(folder):
-                disk.remove_leftovers(folder)
+                if self._has_leftovers:
+                    self._has_leftovers = False
+                    disk.remove_leftovers(folder)
                 for _ in range(TRIES):
-                    known = self.look(known, 0.0)
+                    known = self.reread(known, {issue_id}, 0.0)
                     changed = self._try(known, issue_id, expected, change)
                     if changed is not None:
                         return known, changed
@@ -86,16 +115,19 @@ class IssueFiles:
         self, reading: Reading, issue_id: IssueId, expected: str | None, change: Change
     ) -> IssueEntry | None:
         """Make a change once; None where the file is no longer what was read."""
-        _raise_unless_found(reading, issue_id, self._path)
-        folder, file_format, _ = self._listing()
-        name = reading.files[issue_id]
+        _raise_unless_found(reading.index, issue_id, self._path)
+        place = self._place()
+        name = reading.index.files[issue_id]
+        path, limit = place.folder / name, place.file_format.limit
         try:
-            raw, _ = disk.read(folder / name, file_format.limit)
+            raw, _ = disk.read(path, limit)
         except (FileNotFoundError, disk.NotAFile):
             return None
         except OSError as exc:
             raise disk.translated(exc, f"cannot change issue {issue_id!r}") from exc
-        present = _pick(file_format.read(name, raw, issue_id), issue_id)
+        present: IssueEntry | None = reading.index.found[issue_id]
+        if reading.documents[name].digest != _digest(raw):
+            present = _pick(place.file_format.read(path.name, raw, issue_id), issue_id)
         if present is None:
             return None
         if expected is not None and not same_state(present.issue.state, expected):
@@ -106,26 +138,103 @@ class IssueFiles:
             )
         if isinstance(change, SetState) and change.state == present.issue.state:
             return present
-        new = file_format.rewrite(name, raw, present.issue, change)
-        if len(new) > file_format.limit:
+        new = place.file_format.rewrite(path.name, raw, present.issue, change)
+        if len(new) > limit:
             raise TrackerError(
                 TrackerErrorKind.INVALID,
-                f"{present.where}: would become larger than {file_format.limit} bytes",
+                f"{present.where}: would become larger than {limit} bytes",
             )
-        if not disk.replace_if_same(folder / name, raw, new, self._calls):
+        if not disk.replace_if_same(path, raw, new, self._calls):
             return None
-        return _pick(file_format.read(name, new, issue_id), issue_id)
+        written = place.file_format.read(path.name, new, issue_id)
+        self._written[name] = _digest(new), written
+        return _pick(written, issue_id)
 
-    def _listing(self) -> tuple[Path, FileFormat, Iterator[tuple[str, os.stat_result | None]]]:
+    def _place(self) -> _Place:
         status = os.stat(self._path)
         if stat.S_ISDIR(status.st_mode):
-            return self._path, Markdown(), _names(self._path)
+            return _Place(folder=self._path, file_format=self._markdown)
         if stat.S_ISREG(status.st_mode):
             real = self._path.resolve()
-            return real.parent, IssueList(), iter([(real.name, status)])
+            return _Place(folder=real.parent, file_format=self._list, only=str(real))
         raise TrackerError(
             TrackerErrorKind.UNAVAILABLE, f"{self._path}: neither a directory nor a file"
         )
+
+    def _suspects(
+        self, folder: Path, known: Mapping[str, IssueFile]
+    ) -> tuple[list[str], Collection[str]]:
+        """Return the files of a directory that may have changed, and those known that are gone.
+
+        Where no file changes this is nearly all that a look costs, so the loop is a bare one.
+        """
+        unchanged: list[str] = []
+        suspects: list[str] = []
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in os.listdir(fd):
+                old = known.get(name)
+                if old is None and not is_issue_name(name):
+                    self._has_leftovers |= disk.is_leftover(name)
+                    continue
+                try:
+                    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError as exc:
+                    if shortage_behind(exc) is not None:
+                        raise
+                    suspects.append(name)
+                    continue
+                if old is not None and old.stamp == disk.stamp(status):
+                    unchanged.append(name)
+                elif not stat.S_ISDIR(status.st_mode):
+                    suspects.append(name)
+        finally:
+            os.close(fd)
+        if len(unchanged) == len(known):
+            return suspects, ()
+        return suspects, known.keys() - set(unchanged) - set(suspects)
+
+    def _changes(
+        self, place: _Place, known: Reading, names: Iterable[str], at: float
+    ) -> dict[str, IssueFile | None]:
+        """Read those files that have changed; None is one that is gone."""
+        changes: dict[str, IssueFile | None] = {}
+        for name in names:
+            old = known.documents.get(name)
+            path = f"{place.folder}/{name}" if place.only is None else name
+            with suppress(OSError):  # what stands in the way is told by reading the file
+                if old is not None and old.stamp == disk.stamp(os.lstat(path)):
+                    continue
+            document = self._document(place, name, old, at)
+            if document is not old:
+                changes[name] = document
+        return changes
+
+    def _document(
+        self, place: _Place, name: str, old: IssueFile | None, at: float
+    ) -> IssueFile | None:
+        """Read a file, None where it is gone; what is unsettled at ``at`` will be read again."""
+        path, known = place.folder / name, old.known_id() if old else None
+        try:
+            raw, status = disk.read(path, place.file_format.limit)
+        except FileNotFoundError:
+            return None
+        except (OSError, disk.NotAFile) as exc:
+            if shortage_behind(exc) is not None:
+                raise  # nothing is wrong with this file
+            unreadable = _unreadable(path, place.file_format, exc, known)
+            return old if old == unreadable else unreadable
+        digest = _digest(raw)
+        changed = max(status.st_mtime_ns, status.st_ctime_ns)
+        stamp = disk.stamp(status) if changed < at * 1e9 - _SETTLED_AFTER else None
+        file = (status.st_dev, status.st_ino)
+        if old is not None and old.digest == digest:
+            same = old.stamp == stamp and old.file == file
+            return old if same else replace(old, stamp=stamp, file=file)
+        written, entries = self._written.pop(name, ("", ()))
+        if written != digest:
+            entries = place.file_format.read(path.name, raw, known)
+        return IssueFile(name=name, stamp=stamp, digest=digest, entries=entries, file=file)
 
     @contextmanager
     def _translated(self, attempt: str) -> Iterator[None]:
@@ -139,55 +248,6 @@ class IssueFiles:
         except OSError as exc:
             translated = disk.translated if disk.forbids_one(exc) else disk.closed
             raise translated(exc, f"cannot {attempt} {self._path}") from exc
-
-
-def _names(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
-    """Yield the names of issue files."""
-    with os.scandir(folder) as entries:
-        listed = sorted(
-            (e for e in entries if is_issue_name(e.name)),
-            key=lambda entry: entry.name,
-        )
-    for entry in listed:
-        try:
-            if not entry.is_dir(follow_symlinks=False):
-                yield entry.name, entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue
-        except OSError as exc:
-            if shortage_behind(exc) is not None:
-                raise
-            yield entry.name, None
-
-
-def _document(
-    path: Path, file_format: FileFormat, old: IssueFile | None, at: float
-) -> IssueFile | None:
-    """Read a file, None where it is gone; what is unsettled at ``at`` will be read again."""
-    known = old.known_id() if old else None
-    try:
-        raw, status = disk.read(path, file_format.limit)
-    except FileNotFoundError:
-        return None
-    except (OSError, disk.NotAFile) as exc:
-        if shortage_behind(exc) is not None:
-            raise  # nothing is wrong with this file
-        return _unreadable(path, file_format, exc, known)
-    digest = sha256(raw).hexdigest()
-    changed = max(status.st_mtime_ns, status.st_ctime_ns)
-    mark = disk.stamp(status) if changed < at * 1e9 - _SETTLED_AFTER else None
-    if old is not None and old.digest == digest:
-        file = (status.st_dev, status.st_ino)
-        same = old.stamp == mark and old.file == file
-        return old if same else replace(old, stamp=mark, file=file)
-    entries = file_format.read(path.name, raw, known)
-    return IssueFile(
-        name=path.name,
-        stamp=mark,
-        digest=digest,
-        entries=entries,
-        file=(status.st_dev, status.st_ino),
-    )
 
 
 def _unreadable(
@@ -209,20 +269,18 @@ def _unreadable(
     return IssueFile(name=path.name, stamp=None, digest=message, entries=(malformed,))
 
 
-def _raise_unless_found(reading: Reading, issue_id: IssueId, path: Path) -> None:
-    trouble = reading.troubles.get(issue_id)
+def _digest(raw: bytes) -> str:
+    return sha256(raw).hexdigest()
+
+
+def _raise_unless_found(known: IssueIndex, issue_id: IssueId, path: Path) -> None:
+    trouble = known.troubles.get(issue_id)
     if trouble is not None:
         raise trouble.error()
-    if issue_id not in reading.found:
+    if issue_id not in known.found:
         raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{path}: no issue has the id {issue_id!r}")
 
 
 def _pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:
     found = (e for e in entries if isinstance(e, IssueEntry) and e.issue.id == issue_id)
     return next(found, None)
-
-
-def _are_same(documents: Mapping[str, IssueFile], known: Mapping[str, IssueFile]) -> bool:
-    return documents.keys() == known.keys() and all(
-        document is known[name] for name, document in documents.items()
-    )

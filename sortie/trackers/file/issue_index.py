@@ -1,13 +1,19 @@
-"""All the issues of one look at the files, by id and by identifier, and what is wrong."""
+"""All the issues of some files, by id and by identifier, and what is wrong with others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
-from sortie.trackers.file.entries import Content, IgnoredFile, IssueEntry, MalformedEntry
+from sortie.trackers.file.entries import (
+    Content,
+    Entry,
+    IgnoredFile,
+    IssueEntry,
+    MalformedEntry,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,13 @@ class IssueFile:
                 return guess
             case _:
                 return None
+
+
+Held = tuple[str, Entry | IgnoredFile]
+"""Something that a file holds, after the file's name."""
+
+Changes = Mapping[str, IssueFile | None]
+"""Files that are new or not what they were, by name; None is one that is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,33 +85,75 @@ class ReadFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What one look found: issues that can be given by id, and those that cannot.
+class IssueIndex:
+    """The issues that can be given, by id, and those that cannot; never changed, only replaced.
 
     An issue is in one of ``found`` and ``troubles``, never in both.
     """
 
-    documents: Mapping[str, IssueFile] = field(default_factory=dict)
     found: Mapping[IssueId, IssueEntry] = field(default_factory=dict)
     files: Mapping[IssueId, str] = field(default_factory=dict)  # names of those found
     identifiers: Mapping[str, IssueEntry] = field(default_factory=dict)
     troubles: Mapping[IssueId, ReadFailure] = field(default_factory=dict)
     complaints: tuple[Complaint, ...] = ()
     ignored: tuple[Complaint, ...] = ()
-    gone: tuple[GoneIssue, ...] = ()
+    has_clashes: bool = False
+    hinted: frozenset[IssueId] = frozenset()  # ids that malformed issues may have
+
+    def files_of(self, ids: Iterable[IssueId]) -> set[str] | None:
+        """Return the files that say how these issues stand, and how what blocks them does.
+
+        None where that cannot be told because one of all these is not known.
+        """
+        names: set[str] = set()
+        for issue_id in ids:
+            if issue_id not in self.found:
+                return None
+            names.add(self.files[issue_id])
+            for blocker in self.found[issue_id].issue.blocked_by:
+                if blocker.identifier not in self.identifiers:
+                    return None
+                names.add(self.files[self.identifiers[blocker.identifier].issue.id])
+        return names
+
+    def exchanged(self, old: Iterable[Held], new: Iterable[Held]) -> IssueIndex | None:
+        """Return the index with some entries in the place of others.
+
+        None where what is malformed, or claimed twice, has a part in it: ``index`` tells then.
+        """
+        before, after = _by_id(old), _by_id(new)
+        if before is None or after is None or self.has_clashes:
+            return None
+        if not self.hinted.isdisjoint(before.keys() | after.keys()):
+            return None
+        found, files, identifiers = dict(self.found), dict(self.files), dict(self.identifiers)
+        for issue_id in before.keys() - after.keys():
+            del found[issue_id], files[issue_id]
+        kept = {entry.issue.identifier for _, entry in after.values()}
+        for _, entry in before.values():
+            if entry.issue.identifier not in kept:
+                del identifiers[entry.issue.identifier]
+        for issue_id, (name, entry) in after.items():
+            holder = identifiers.get(entry.issue.identifier)
+            if (holder is not None and holder.issue.id not in before) or (
+                issue_id in found and issue_id not in before
+            ):
+                return None
+            found[issue_id], files[issue_id] = entry, name
+            identifiers[entry.issue.identifier] = entry
+        return replace(self, found=found, files=files, identifiers=identifiers)
 
 
-def index(documents: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...] = ()) -> Reading:
+def index(documents: Iterable[IssueFile]) -> IssueIndex:
     """Put documents together: what two of them claim belongs to neither."""
-    holders = [
-        (doc, e) for doc in documents.values() for e in doc.entries if isinstance(e, IssueEntry)
-    ]
+    held = [(doc, entry) for doc in documents for entry in doc.entries]
+    holders = [(doc, entry) for doc, entry in held if isinstance(entry, IssueEntry)]
     found = {entry.issue.id: entry for _, entry in holders}
-    files = {entry.issue.id: doc.name for doc, entry in holders}
     identifiers = {entry.issue.identifier: entry for entry in found.values()}
     complaints: list[Complaint] = []
     troubles: dict[IssueId, ReadFailure] = {}
-    if len(found) < len(holders) or len(identifiers) < len(found):
+    has_clashes = len(found) < len(holders) or len(identifiers) < len(found)
+    if has_clashes:
         for complaint, ids in _clashes(entry for _, entry in holders):
             complaints.append(complaint)
             for issue_id in ids:
@@ -106,37 +161,45 @@ def index(documents: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...] = ()) 
                 troubles.setdefault(issue_id, trouble)
         found = {i: entry for i, entry in found.items() if i not in troubles}
         identifiers = {entry.issue.identifier: entry for entry in found.values()}
-    for doc in documents.values():
-        for entry in doc.entries:
-            if isinstance(entry, MalformedEntry):
-                names = _names_of(entry.where)
-                if entry.id is not None:
-                    names.add(entry.id)
-                complaints.append(
-                    Complaint(
-                        subject=entry.where,
-                        token=doc.digest,
-                        message=entry.message,
-                        names=frozenset(names),
-                    )
-                )
-                if entry.id is not None and entry.id not in found:
-                    trouble = ReadFailure(kind=entry.kind, message=entry.message)
-                    troubles.setdefault(entry.id, trouble)
-    return Reading(
-        documents=documents,
+    malformed = [(doc, entry) for doc, entry in held if isinstance(entry, MalformedEntry)]
+    for doc, bad in malformed:
+        complaints.append(_malformed(doc, bad))
+        if bad.id is not None and bad.id not in found:
+            troubles.setdefault(bad.id, ReadFailure(kind=bad.kind, message=bad.message))
+    return IssueIndex(
         found=found,
-        files=files,
+        files={e.issue.id: doc.name for doc, e in holders if e.issue.id in found},
         identifiers=identifiers,
         troubles=troubles,
         complaints=tuple(complaints),
         ignored=tuple(
             Complaint(subject=entry.where, token="", message=entry.message)
-            for doc in documents.values()
-            for entry in doc.entries
+            for _, entry in held
             if isinstance(entry, IgnoredFile)
         ),
-        gone=gone,
+        has_clashes=has_clashes,
+        hinted=frozenset(bad.id for _, bad in malformed if bad.id is not None),
+    )
+
+
+def _by_id(held: Iterable[Held]) -> dict[IssueId, tuple[str, IssueEntry]] | None:
+    """Return entries by id; None where not all are issues, or two of them have one name."""
+    by_id: dict[IssueId, tuple[str, IssueEntry]] = {}
+    identifiers: set[str] = set()
+    for name, entry in held:
+        if not isinstance(entry, IssueEntry) or entry.issue.id in by_id:
+            return None
+        by_id[entry.issue.id] = name, entry
+        identifiers.add(entry.issue.identifier)
+    return by_id if len(identifiers) == len(by_id) else None
+
+
+def _malformed(doc: IssueFile, entry: MalformedEntry) -> Complaint:
+    names = _names_of(entry.where)
+    if entry.id is not None:
+        names.add(entry.id)
+    return Complaint(
+        subject=entry.where, token=doc.digest, message=entry.message, names=frozenset(names)
     )
 
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sortie.model import IssueId
 from sortie.trackers.file.entries import IssueEntry
-from sortie.trackers.file.issue_index import GoneIssue, IssueFile
+from sortie.trackers.file.issue_index import Changes, GoneIssue, IssueFile
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""
@@ -26,28 +27,27 @@ has been all before it."""
 
 
 def traced(
-    documents: Mapping[str, IssueFile], known: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...]
-) -> tuple[Mapping[str, IssueFile], tuple[GoneIssue, ...]]:
-    """Give documents the ids that their issues had, and return what is gone by now."""
-    present = {document.known_id() for document in documents.values()}
+    changes: Changes, known: Mapping[str, IssueFile], gone: tuple[GoneIssue, ...]
+) -> tuple[Changes, tuple[GoneIssue, ...]]:
+    """Give changed documents the ids that their issues had, and return what is gone by now."""
+    lost = {known[name].known_id() for name in changes if name in known}
+    lost -= {document.known_id() for document in changes.values() if document is not None}
+    if lost:
+        lost -= {document.known_id() for name, document in known.items() if name not in changes}
     vanished = [
-        _gone(document)
-        for document in known.values()
-        if (issue_id := document.known_id()) is not None and issue_id not in present
+        _gone(issue_id, known[name])
+        for name in changes
+        if name in known and (issue_id := known[name].known_id()) in lost and issue_id is not None
     ]
     gone = (*gone, *vanished)[-GONE_LIMIT:]
     traced_ones = {
-        name: document
-        if document is known.get(name)
-        else _with_former(document, known.get(name), gone)
-        for name, document in documents.items()
+        name: None if document is None else _with_former(document, known.get(name), gone)
+        for name, document in changes.items()
     }
     return traced_ones, gone
 
 
-def _gone(document: IssueFile) -> GoneIssue:
-    issue_id = document.known_id()
-    assert issue_id is not None
+def _gone(issue_id: IssueId, document: IssueFile) -> GoneIssue:
     return GoneIssue(
         ids=(*document.formerly, issue_id),
         file=document.file,
@@ -60,7 +60,7 @@ def _with_former(
     document: IssueFile, old: IssueFile | None, gone: tuple[GoneIssue, ...]
 ) -> IssueFile:
     own = document.known_id()
-    if own is None:
+    if own is None or (old is not None and document.entries is old.entries):
         return document
     if old is not None and old.known_id() == own:
         former = old.formerly

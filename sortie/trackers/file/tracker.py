@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import structlog
@@ -25,16 +25,34 @@ from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.issue_index import IssueIndex
+from sortie.trackers.file.reading import Reading
 
 LOCK_PATIENCE = 10.0
 """Seconds that a change waits for another process to give up the lock."""
 
 _LOCK_INTERVAL = 0.05
 
-_ISSUES_AT_ONCE = 100  # some milliseconds of work, after which other tasks have their turn
+_ISSUES_AT_ONCE = 500  # some milliseconds of work, after which other tasks have their turn
 
 log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Look:
+    """One look at the files, for all who ask before it begins; ``ids`` is None for all issues."""
+
+    ids: set[IssueId] | None = field(default_factory=set)
+    reading: Reading | None = None  # None until it has ended well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Completed:
+    """An issue as it is given, and what it was made from."""
+
+    written: Issue
+    blocking: tuple[Issue | None, ...]
+    issue: Issue
 
 
 class FileTracker(Tracker):
@@ -42,6 +60,7 @@ class FileTracker(Tracker):
 
     Rule 1: every answer is from a look at the files that began after the question.
     Rule 2: looks and changes run in threads; a look may be abandoned, a change never is.
+    Rule 3: an issue is given as the same object as before while nothing in it has changed.
     """
 
     def __init__(
@@ -51,35 +70,43 @@ class FileTracker(Tracker):
         self._sightings = sightings
         self._now = now
         self._reading = Reading()
-        self._looks_begun = 0
-        self._last_good_look = 0
+        self._next_look = _Look()
         self._looking = trio.Lock()
         self._changing = trio.Lock()
         self._complaints: dict[str, str] = {}
+        self._told_of: IssueIndex | None = None
         self._sighted: dict[IssueId, tuple[str, Sighting]] = {}
+        self._completed: dict[IssueId, _Completed] = {}
+        self._list: tuple[IssueIndex, frozenset[str], tuple[Issue, ...]] | None = None
+        self._overview: tuple[IssueIndex, Overview] | None = None
 
-    async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return the issues in these states, with their blockers' states, in any order."""
-        wanted = {state_key(state) for state in states}
-        reading = await self._look()
-        chosen = [found for found in reading.found.values() if found.state_key in wanted]
-        return await self._issues(reading, chosen)
+    async def fetch_candidates(self, states: Collection[str]) -> tuple[Issue, ...]:
+        """Return the issues in these states; the same tuple as before where nothing changed."""
+        wanted = frozenset(state_key(state) for state in states)
+        known = (await self._look()).index
+        if self._list is not None and self._list[0] is known and self._list[1] == wanted:
+            return self._list[2]
+        chosen = [found for found in known.found.values() if found.state_key in wanted]
+        issues = await self._issues(known, chosen)
+        self._list = known, wanted, issues
+        self._forget_all_but(known)
+        return issues
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
-        """Read these issues again, whatever their states."""
-        reading = await self._look()
+        """Read these issues again, whatever their states; see ``IssueFiles.reread``."""
         wanted = dict.fromkeys(ids)
-        chosen = [reading.found[i] for i in wanted if i in reading.found]
-        failed = {i: reading.troubles[i].error() for i in wanted if i in reading.troubles}
-        return IssuesRead(issues=tuple(await self._issues(reading, chosen)), failed=failed)
+        known = (await self._look(wanted)).index
+        chosen = [known.found[i] for i in wanted if i in known.found]
+        failed = {i: known.troubles[i].error() for i in wanted if i in known.troubles}
+        return IssuesRead(issues=await self._issues(known, chosen), failed=failed)
 
     async def find(self, name: str) -> Issue | None:
         """Return the issue of that identifier, or else of that id."""
-        reading = await self._look()
-        found = reading.identifiers.get(name) or reading.found.get(IssueId(name))
+        known = (await self._look()).index
+        found = known.identifiers.get(name) or known.found.get(IssueId(name))
         if found is not None:
-            return (await self._issues(reading, [found]))[0]
-        for complaint in reading.complaints:
+            return (await self._issues(known, [found]))[0]
+        for complaint in known.complaints:
             if name in complaint.names:
                 raise TrackerError(TrackerErrorKind.INVALID, complaint.message)
         return None
@@ -93,8 +120,8 @@ class FileTracker(Tracker):
                 f"a state is one line of at most {NAME_LIMIT} characters",
             )
         change = SetState(state=state.strip(), at=self._now())
-        reading, found = await self._change(issue, issue.state, change)
-        return (await self._issues(reading, [found]))[0]
+        known, found = await self._change(issue, issue.state, change)
+        return (await self._issues(known, [found]))[0]
 
     async def comment(self, issue: Issue, body: str) -> None:
         """Append a comment to an issue's file, signed by Sortie."""
@@ -102,42 +129,55 @@ class FileTracker(Tracker):
         await self._change(issue, None, AddComment(body=text, at=self._now()))
 
     def overview(self) -> Overview:
-        """Return what the last look found."""
-        reading = self._reading
-        return Overview(
-            issues=tuple(found.issue for found in reading.found.values()),
-            unreadable=tuple(
-                UnreadableIssue(message=c.message, names=c.names) for c in reading.complaints
-            ),
-        )
-
-    async def _look(self) -> Reading:
-        """Look at the files; those who ask while a look is under way share the next one."""
-        asked_after = self._looks_begun
-        async with self._looking:
-            if self._last_good_look > asked_after:
-                return self._reading
-            self._looks_begun += 1
-            self._reading = await run_in_thread(
-                self._files.look,
-                self._reading,
-                self._now().timestamp(),
-                abandon_on_cancel=True,
+        """Return what the last look found; the same object as before where nothing changed."""
+        known = self._reading.index
+        if self._overview is None or self._overview[0] is not known:
+            overview = Overview(
+                issues=tuple(found.issue for found in known.found.values()),
+                unreadable=tuple(
+                    UnreadableIssue(message=c.message, names=c.names) for c in known.complaints
+                ),
             )
-            self._last_good_look = self._looks_begun
-        self._complain(self._reading)
-        return self._reading
+            self._overview = known, overview
+        return self._overview[1]
+
+    async def _look(self, ids: Collection[IssueId] | None = None) -> Reading:
+        """Look at the files; those who ask while a look is under way share the next one.
+
+        With ``ids``, only at what tells of these issues.
+        """
+        look = self._next_look
+        if ids is None or look.ids is None:
+            look.ids = None
+        else:
+            look.ids.update(ids)
+        async with self._looking:
+            if look.reading is None:
+                if look is self._next_look:
+                    self._next_look = _Look()
+                look.reading = self._reading = await self._looked(look.ids)
+                self._complain(look.reading.index)
+        return look.reading
+
+    async def _looked(self, ids: Collection[IssueId] | None) -> Reading:
+        at = self._now().timestamp()
+        if ids is None:
+            return await run_in_thread(self._files.look, self._reading, at, abandon_on_cancel=True)
+        return await run_in_thread(
+            self._files.reread, self._reading, ids, at, abandon_on_cancel=True
+        )
 
     async def _change(
         self, issue: Issue, expected: str | None, change: Change
-    ) -> tuple[Reading, IssueEntry]:
+    ) -> tuple[IssueIndex, IssueEntry]:
         async with self._changing:
             with trio.move_on_after(LOCK_PATIENCE):
                 while True:
                     try:
-                        return await run_in_thread(
+                        reading, changed = await run_in_thread(
                             self._files.change, self._reading, issue.id, expected, change
                         )
+                        return reading.index, changed
                     except LockTaken:
                         await trio.sleep(_LOCK_INTERVAL)
         raise TrackerError(
@@ -146,28 +186,30 @@ class FileTracker(Tracker):
             f"directory for {LOCK_PATIENCE:g} s",
         )
 
-    def _complain(self, reading: Reading) -> None:
+    def _complain(self, known: IssueIndex) -> None:
         """Log what is wrong in the files, each thing once until it changes."""
+        if known is self._told_of:
+            return
         present: dict[str, str] = {}
         for event, complaints in (
-            ("tracker.issue_malformed", reading.complaints),
-            ("tracker.file_ignored", reading.ignored),
+            ("tracker.issue_malformed", known.complaints),
+            ("tracker.file_ignored", known.ignored),
         ):
             for complaint in complaints:
                 present[complaint.subject] = complaint.token
                 if self._complaints.get(complaint.subject) != complaint.token:
                     log.warning(event, error=complaint.message)
-        self._complaints = present
+        self._complaints, self._told_of = present, known
 
-    async def _issues(self, reading: Reading, chosen: Sequence[IssueEntry]) -> Sequence[Issue]:
+    async def _issues(self, known: IssueIndex, chosen: Sequence[IssueEntry]) -> tuple[Issue, ...]:
         """Add what does not stand in the issues' own files: missing times, blockers' states."""
         await self._sight([found for found in chosen if _lacks_time(found.issue)])
-        issues: list[Issue] = []
+        sighted, issues = self._sighted, []
         for found in chosen:
+            issues.append(self._complete(known, sighted, found))
             if len(issues) % _ISSUES_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-            issues.append(self._completed(reading, found))
-        return issues
+        return tuple(issues)
 
     async def _sight(self, chosen: Iterable[IssueEntry]) -> None:
         unknown: dict[str, str] = {
@@ -186,27 +228,44 @@ class FileTracker(Tracker):
         for issue_id, digest in unknown.items():
             self._sighted[IssueId(issue_id)] = (digest, sightings[issue_id])
 
-    def _completed(self, reading: Reading, found: IssueEntry) -> Issue:
-        issue = found.issue
+    def _complete(
+        self,
+        known: IssueIndex,
+        sighted: Mapping[IssueId, tuple[str, Sighting]],
+        found: IssueEntry,
+    ) -> Issue:
+        written = found.issue
+        if not written.blocked_by and not _lacks_time(written):
+            return written
+        holders = [known.identifiers.get(blocker.identifier) for blocker in written.blocked_by]
+        blocking = tuple([None if holder is None else holder.issue for holder in holders])
+        before = self._completed.get(written.id)
+        if before is not None and before.written is written and before.blocking == blocking:
+            return before.issue
+        issue = replace(written, blocked_by=tuple(map(_resolved, written.blocked_by, blocking)))
         if _lacks_time(issue):
-            _, sighting = self._sighted[issue.id]
+            _, sighting = sighted[issue.id]
             issue = replace(
                 issue,
                 created_at=issue.created_at or sighting.first_seen,
                 updated_at=issue.updated_at or sighting.changed_at,
             )
-        if issue.blocked_by:
-            blockers = tuple(_resolved(reading, blocker) for blocker in issue.blocked_by)
-            issue = replace(issue, blocked_by=blockers)
+        self._completed[issue.id] = _Completed(written=written, blocking=blocking, issue=issue)
         return issue
+
+    def _forget_all_but(self, known: IssueIndex) -> None:
+        """Keep nothing about issues that are gone, once these could be many."""
+        if len(self._completed) > len(known.found):
+            self._completed = {i: c for i, c in self._completed.items() if i in known.found}
+        if len(self._sighted) > len(known.found):
+            self._sighted = {i: s for i, s in self._sighted.items() if i in known.found}
 
 
 def _lacks_time(issue: Issue) -> bool:
     return issue.created_at is None or issue.updated_at is None
 
 
-def _resolved(reading: Reading, blocker: Blocker) -> Blocker:
-    found = reading.identifiers.get(blocker.identifier)
-    if found is None:
+def _resolved(blocker: Blocker, holder: Issue | None) -> Blocker:
+    if holder is None:
         return blocker
-    return Blocker(identifier=blocker.identifier, id=found.issue.id, state=found.issue.state)
+    return Blocker(identifier=blocker.identifier, id=holder.id, state=holder.state)

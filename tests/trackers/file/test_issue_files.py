@@ -10,7 +10,7 @@ import pytest
 from sortie.model import IssueId
 from sortie.trackers.file import disk
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.reading import Reading
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def changed_at(file: Path) -> float:
 
 
 def titles(reading: Reading) -> list[str]:
-    return [found.issue.title for found in reading.found.values()]
+    return [found.issue.title for found in reading.index.found.values()]
 
 
 def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_trusted_file_is_not_read_again(file: Path) -> None:
 
     assert trusted is unread
     assert titles(read) == []
-    assert set(read.troubles) == {IssueId("A")}
+    assert set(read.index.troubles) == {IssueId("A")}
 
 
 def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
@@ -72,5 +72,5 @@ def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
     fourth = files.look(third, 0.0)
 
     assert second is first
-    assert set(third.found) == {"A", "B"}
-    assert set(fourth.found) == {"B"}
+    assert set(third.index.found) == {"A", "B"}
+    assert set(fourth.index.found) == {"B"}

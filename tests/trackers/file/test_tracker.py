@@ -19,7 +19,7 @@ from sortie.model import (
 )
 from sortie.trackers import IssuesRead
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.reading import Reading
 from sortie.trackers.file.tracker import FileTracker
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
 
