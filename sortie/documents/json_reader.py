@@ -9,7 +9,7 @@ from json import JSONDecodeError, JSONDecoder
 
 from sortie.documents.places import Duplicate, Fault, Text
 from sortie.documents.scalars import resolve_scalar
-from sortie.documents.tree import Node
+from sortie.documents.tree import Node, Scalar
 
 DEPTH_LIMIT = 64
 """Lists and mappings that may stand inside one another, the outermost included."""
@@ -34,17 +34,20 @@ class _Number(str):
 _DECODER = JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
 
-def read_items(text: Text) -> Iterator[Item]:
-    """Yield what stands in the list that a text is.
+def read_items(text: Text, after: int | None = None) -> Iterator[Item]:
+    """Yield what stands in the list that a text is; with ``after``, from that item's end on.
 
     Raises Fault where the text is not a JSON list, which may be after some items.
     """
     content = text.content
-    at = _skip(content, 1 if content.startswith("\ufeff") else 0)
-    if content[at : at + 1] != "[":
-        raise Fault(text.place(at), "not a JSON list of issues")
-    at = _skip(content, at + 1)
-    more = content[at : at + 1] != "]"
+    if after is None:
+        at = _skip(content, 1 if content.startswith("\ufeff") else 0)
+        if content[at : at + 1] != "[":
+            raise Fault(text.place(at), "not a JSON list of issues")
+        at = _skip(content, at + 1)
+        more = content[at : at + 1] != "]"
+    else:
+        more, at = _more(text, after, "]")
     while more:
         item, at = item_at(text, at)
         yield item
@@ -110,24 +113,26 @@ def _item(text: Text, start: int, key: Node | None) -> tuple[Item, int]:
 
 
 def _filled(node: Node, value: object, depth: int) -> Node:
+    """Return a node with a value, where another one stands that has none."""
     if depth > DEPTH_LIMIT:
         raise Fault(node.place, f"nested deeper than {DEPTH_LIMIT} levels")
+    read: Scalar | tuple[Node, ...] | dict[str, Node]
+    text = ""
     match value:
         case _Number():
-            return replace(node, value=resolve_scalar(value), text=str(value))
+            read, text = resolve_scalar(value), str(value)
         case str():
-            return replace(node, value=value, text=value)
+            read = text = value
         case list():
             inner = replace(node, key=None)
-            return replace(node, value=tuple(_filled(inner, item, depth + 1) for item in value))
+            read = tuple([_filled(inner, item, depth + 1) for item in value])
         case dict():
             inner = replace(node, key=None)
-            return replace(
-                node, value={name: _filled(inner, item, depth + 1) for name, item in value.items()}
-            )
+            read = {name: _filled(inner, item, depth + 1) for name, item in value.items()}
         case _:
             assert value is None or isinstance(value, bool)
-            return replace(node, value=value, text="null" if value is None else str(value).lower())
+            read, text = value, "null" if value is None else str(value).lower()
+    return Node(read, node.origin, node.start, node.end, text, flow=True, key=node.key)
 
 
 def _value(text: Text, at: int) -> tuple[object, int]:

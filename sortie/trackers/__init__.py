@@ -82,7 +82,10 @@ class Tracker(Protocol):
     """
 
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
-        """Return the issues in these states, with their blockers' states, in any order."""
+        """Return the issues in these states, with their blockers' states, in any order.
+
+        Where nothing has changed, the same tuple of the same issues saves others looking at them.
+        """
         ...
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:

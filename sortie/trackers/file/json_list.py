@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from sortie.documents import Fault, Node, Text
@@ -25,43 +27,151 @@ from sortie.trackers.file.entries import (
 from sortie.trackers.file.fields import id_of, issue_of, one_line
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A list as it was read: the items in their order, each from its start to its end."""
+
+    text: Text
+    starts: list[int]
+    ends: list[int]
+    entries: list[Entry]
+
+
 class IssueList:
-    """The format of a JSON file."""
+    """The format of a JSON file.
+
+    What was read last is kept: of a list that was changed only the items between the first change
+    and the last one are read again, which is no more than a shortcut.
+    """
 
     limit = 2**24
 
+    def __init__(self) -> None:
+        self._last: _Listed | None = None  # never changed, only replaced, by whatever thread
+
     def read(self, name: str, raw: bytes, _known: IssueId | None) -> tuple[Entry, ...]:
         """Return the issues in their order. A file that is not a JSON list is UNAVAILABLE."""
-        text, listed = _listed(one_line(name), raw)
-        return tuple(_entry(text, item) for item in listed)
+        return tuple(self._listed(name, raw).entries)
 
     def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
         """Change the characters of the issue's own values."""
-        where = one_line(name)
-        text, listed = _listed(where, raw)
-        roots = (item.node for item in listed if id_of(item.node, None) == issue.id)
-        root = next(roots, None)
-        if root is not None:
-            new = spliced(text.content, _splices(text.content, root, change))
-            if _is_as_meant(change, issue, root, text.content, new):
-                return new.encode()
+        listed = self._listed(name, raw)
+        for start, entry in zip(listed.starts, listed.entries, strict=True):
+            if isinstance(entry, IssueEntry) and entry.issue.id == issue.id:
+                root, text = item_at(listed.text, start)[0].node, listed.text.content
+                new = spliced(text, _splices(text, root, change))
+                if _is_as_meant(change, issue, root, text, new):
+                    return new.encode()
+                break
         raise TrackerError(
             TrackerErrorKind.INVALID,
-            f"{where}: issue {issue.identifier} cannot be changed without changing more",
+            f"{one_line(name)}: issue {issue.identifier} cannot be changed without changing more",
         )
 
+    def _listed(self, name: str, raw: bytes) -> _Listed:
+        last = self._last
+        try:
+            text = text_of(one_line(name), raw)
+            if last is None or last.text.source != text.source:
+                listed = _read(text, _Listed(text=Text("", ""), starts=[], ends=[], entries=[]))
+            elif last.text.content == text.content:
+                return last
+            else:
+                listed = _read(text, last)
+        except Fault as fault:
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, str(fault.problem)) from fault
+        self._last = listed
+        return listed
 
-def _listed(where: str, raw: bytes) -> tuple[Text, list[Item]]:
-    try:
-        text = text_of(where, raw)
-        return text, list(read_items(text))
-    except Fault as fault:
-        raise TrackerError(TrackerErrorKind.UNAVAILABLE, str(fault.problem)) from fault
+
+def _read(text: Text, last: _Listed) -> _Listed:
+    """Read a list, but for the items that stand where both texts are the same. Raises Fault.
+
+    How an item is read depends on nothing before its start, and on no more than one character
+    behind its end.
+    """
+    new, old = text.content, last.text.content
+    same_before = _same_before(new, old)
+    same_after = _same_after(new, old)
+    longer = len(new) - len(old)
+    kept = bisect_left(last.ends, same_before)
+    listed = _Listed(
+        text=text, starts=last.starts[:kept], ends=last.ends[:kept], entries=last.entries[:kept]
+    )
+    places = _Places(text)
+    for item in read_items(text, listed.ends[-1] if kept else None):
+        start = item.node.start
+        if start >= len(new) - same_after:
+            rest = bisect_left(last.starts, start - longer)
+            if rest < len(last.starts) and last.starts[rest] == start - longer:
+                _add_moved(listed, last, rest, places)
+                break
+        listed.starts.append(start)
+        listed.ends.append(item.node.end)
+        listed.entries.append(_entry(text, item, places.of(start)))
+    return listed
 
 
-def _entry(text: Text, item: Item) -> Entry:
-    place = item.node.place
-    where = f"{place.source}:{place.line}:{place.column}"
+def _add_moved(listed: _Listed, last: _Listed, first: int, places: _Places) -> None:
+    """Add the items from one on, which have only moved."""
+    longer = len(listed.text.content) - len(last.text.content)
+    starts = [start + longer for start in last.starts[first:]]
+    entries = last.entries[first:]
+    for number, (start, entry) in enumerate(zip(starts, entries, strict=True)):
+        where = places.of(start)
+        if entry.where == where:
+            break  # from here on each stands where it stood
+        if isinstance(entry, IssueEntry):
+            entries[number] = replace(entry, where=where)
+        else:
+            entries[number] = _entry(listed.text, item_at(listed.text, start)[0], where)
+    listed.starts.extend(starts)
+    listed.ends.extend(end + longer for end in last.ends[first:])
+    listed.entries.extend(entries)
+
+
+def _same_before(one: str, other: str) -> int:
+    """Return with how many same characters two texts begin."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _same_after(one: str, other: str) -> int:
+    """Return with how many same characters two texts end."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class _Places:
+    """Line and column of places in a text, asked for from its beginning to its end."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._at, self._line, self._begins = 0, 1, 0
+
+    def of(self, index: int) -> str:
+        """Return where the character at ``index`` stands, for people."""
+        content = self._text.content
+        if lines := content.count("\n", self._at, index):
+            self._line += lines
+            self._begins = content.rindex("\n", self._at, index) + 1
+        self._at = index
+        return f"{self._text.source}:{self._line}:{index - self._begins + 1}"
+
+
+def _entry(text: Text, item: Item, where: str) -> Entry:
     try:
         if item.fault is not None:
             raise item.fault
