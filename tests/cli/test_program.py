@@ -77,7 +77,7 @@ def test_validating_loads_no_daemon(here: Path) -> None:
     loaded = loaded_by("validate", "W.md")
 
     assert {"sortie.config", "jinja2", "sortie.trackers.file", "sortie.agents.kiro"} <= loaded
-    assert loaded & {*SERVING, *RUNNING, *PRINTING, "watchfiles", "ruamel", "ssl"} == set()
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, "ruamel", "ssl"} == set()
 
 
 def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
     loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
 
     assert {"sortie.orchestrator.loop", "sortie.trackers.file.tracker"} <= loaded
-    assert loaded & {*SERVING, "asyncssh", "cryptography", "watchfiles"} == set()
+    assert loaded & {*SERVING, "asyncssh", "cryptography"} == set()
 
 
 @pytest.mark.parametrize("buffered", [True, False])

@@ -73,16 +73,16 @@ def test_what_is_below_the_level_is_left_out(level: str, seen: list[str]) -> Non
 
 
 def test_libraries_warnings_come_through_and_their_chatter_does_not() -> None:
-    """hypercorn and watchfiles log through us from WARNING on, once, with their name."""
+    """hypercorn and asyncio log through us from WARNING on, once, with their name."""
     stream = io.StringIO()
     logging.getLogger().handlers.clear()  # pytest's own would choke on the bad format
     configure("debug", "text", stream)
     configure("debug", "text", stream)
     hypercorn = logging.getLogger("hypercorn.error")
-    watchfiles = logging.getLogger("watchfiles.main")
+    asyncio = logging.getLogger("asyncio")
 
     hypercorn.info("running")
-    watchfiles.debug("changes")
+    asyncio.debug("changes")
     hypercorn.warning("odd %s", "thing\n2026 forged")
     hypercorn.error("bad format %d", "word")
 
