@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -68,7 +67,7 @@ class AgentOutput:
         self._stdout = LineSplitter(line_limit)
         self._stderr = LineSplitter(_STDERR_LINE)
         self._stderr_tail = bytearray()
-        self._warnings: deque[str] = deque(maxlen=WARNING_COUNT)
+        self._warnings: list[str] = []
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -110,6 +109,7 @@ class AgentOutput:
         for line in self._without_secrets(lines):
             if line and self._reader.stderr(line):
                 self._warnings.append(line[:WARNING_LENGTH])
+                del self._warnings[:-WARNING_COUNT]
 
     def _without_secrets(self, lines: list[str]) -> list[str]:
         """Return the lines redacted; one look at all of them tells whether there is anything."""

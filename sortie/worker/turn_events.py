@@ -76,9 +76,15 @@ class TurnEvents:
                 case _:
                     launched = launched or isinstance(event, Launched)
                     self._pass_on(event)
-        if not launched:
-            self._answered()
-            self._publish(facts.AgentSpoke, agent=self._agent, lines=lines, message=message)
+        if launched:
+            return
+        if self._launched_at is not None:
+            self._answered(self._launched_at)
+        self._turn.reporter.publish(
+            facts.AgentSpoke(
+                run_id=self._turn.job.run_id, agent=self._agent, lines=lines, message=message
+            )
+        )
 
     def _pass_on(self, event: AgentEvent) -> None:
         match event:
@@ -116,10 +122,9 @@ class TurnEvents:
             facts.AgentLaunched, turn=turn.number, process=process, seconds_since_fetch=since
         )
 
-    def _answered(self) -> None:
-        if self._launched_at is None:
-            return
-        seconds, self._launched_at = trio.current_time() - self._launched_at, None
+    def _answered(self, launched_at: float) -> None:
+        self._launched_at = None
+        seconds = trio.current_time() - launched_at
         self._publish(facts.AgentAnswered, agent=self._agent, seconds=seconds)
 
     def _tool_started(self, event: ToolStarted) -> None:
@@ -178,9 +183,9 @@ def _places(locations: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(count: object) -> int:
-    if not 0 < _checked(count, int) < _LINES_LIMIT:
-        raise ValueError(f"{count!r:.100} cannot be a number of lines")
-    return _checked(count, int)
+    if isinstance(count, int) and 0 < count < _LINES_LIMIT:
+        return count
+    raise ValueError(f"{count!r:.100} cannot be a number of lines")
 
 
 def _text(value: object, limit: int) -> str:

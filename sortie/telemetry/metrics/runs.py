@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from prometheus_client import Counter
+
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger, TurnOutcome
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -34,6 +36,7 @@ class RunMetrics:
     def __init__(self, make: MetricFactory) -> None:
         self._define_turn_metrics(make)
         self._agents: set[str] = set()
+        self._output_lines: dict[str, Counter] = {}
         self.dispatches = make.counter(
             "dispatches", "Claims that led to a run.", outcome=("started", "dropped", "error")
         )
@@ -83,6 +86,12 @@ class RunMetrics:
             REQUEST_BUCKETS,
             agent=(),
         )
+
+    def output_lines_of(self, agent: str) -> Counter:
+        """Return the counter of an agent's lines; it is looked up once, being the busiest one."""
+        if agent not in self._output_lines:
+            self._output_lines[agent] = self.turn_output_lines.labels(agent)
+        return self._output_lines[agent]
 
     def know_agent(self, agent: str) -> None:
         """Begin all counters of an agent at 0, the first time it is named."""
@@ -166,7 +175,7 @@ def _(fact: facts.AgentAnswered, to: RunMetrics) -> None:
 
 @count.register
 def _(fact: facts.AgentSpoke, to: RunMetrics) -> None:
-    to.turn_output_lines.labels(fact.agent).inc(fact.lines)
+    to.output_lines_of(fact.agent).inc(fact.lines)
 
 
 @count.register

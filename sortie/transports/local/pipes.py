@@ -10,7 +10,6 @@ import fcntl
 import os
 import selectors
 import subprocess
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -39,7 +38,7 @@ class Output:
         self._fds = pipes
         self._selector = selector
         self._fd = selector.fileno()
-        self._open = deque(pipes)  # the first one is tried first
+        self._open = list(pipes)  # the first one is tried first
         self._in_a_row = 0
         self._left: dict[int, int] | None = None  # bytes to read of each pipe, once it ends
         self._is_read = False
@@ -86,7 +85,7 @@ class Output:
             chunk = self._read(number)
             self._in_a_row += 1
             if not chunk or self._in_a_row == IN_A_ROW:
-                self._open.rotate(-1)
+                self._open.reverse()
                 self._in_a_row = 0
             if chunk:
                 return number, chunk
