@@ -7,11 +7,23 @@ from sortie.resources.shortages import Resource, Shortage, shortage_behind
 
 if TYPE_CHECKING:
     from sortie.resources.register import Shortages, keep_account, note
-    from sortie.resources.threads import FIRST_PAUSE, LONGEST_PAUSE, patiently, run_in_thread
+    from sortie.resources.threads import (
+        FIRST_PAUSE,
+        LONGEST_PAUSE,
+        check_cancelled,
+        patiently,
+        run_in_thread,
+    )
 else:
     _HOMES = {
         "register": ("Shortages", "keep_account", "note"),
-        "threads": ("FIRST_PAUSE", "LONGEST_PAUSE", "patiently", "run_in_thread"),
+        "threads": (
+            "FIRST_PAUSE",
+            "LONGEST_PAUSE",
+            "check_cancelled",
+            "patiently",
+            "run_in_thread",
+        ),
     }
 
     def __getattr__(name: str) -> object:
@@ -28,6 +40,7 @@ __all__ = [
     "Resource",
     "Shortage",
     "Shortages",
+    "check_cancelled",
     "keep_account",
     "note",
     "patiently",

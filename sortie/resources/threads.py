@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, TypeVarTuple
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
 import trio
+from outcome import Error, Outcome, Value
 
 from sortie.resources.register import note
 from sortie.resources.shortages import shortage_behind
@@ -50,25 +54,89 @@ async def run_in_thread(
     """Do as ``trio.to_thread.run_sync``, and wait for a thread where there is none to be had.
 
     The work is done once at most: a shortage that it meets itself is noted, and raised as it is.
+    It sees no context variables, and asks ``check_cancelled`` instead of ``trio.from_thread``.
     Raises Shortage where there was no thread for PATIENCE seconds.
     """
-    raised: list[Exception] = []
-
-    def attempt() -> T | None:
-        try:
-            return work(*args)
-        except Exception as exc:
-            raised.append(exc)
-            return None
-
-    answer = await patiently(
-        lambda: trio.to_thread.run_sync(
-            attempt, limiter=limiter, abandon_on_cancel=abandon_on_cancel
-        )
-    )
-    if raised:
-        shortage = shortage_behind(raised[0])
+    limiter = limiter or trio.to_thread.current_default_thread_limiter()
+    call = _Call(partial(work, *args), limiter, abandon_on_cancel)
+    result = await patiently(call.run)
+    if isinstance(result, Error):
+        shortage = shortage_behind(result.error)
         if shortage is not None:
             note(shortage)
-        raise raised.pop()
-    return answer  # type: ignore[return-value]  # None only where work returned it
+    return result.unwrap()
+
+
+def check_cancelled() -> None:
+    """Raise trio.Cancelled where the task that waits for this thread's work was cancelled."""
+    raise_cancel = _here.call.raise_cancel
+    if raise_cancel is not None:
+        raise_cancel()
+
+
+class _Here(threading.local):
+    """The call that this thread works for."""
+
+    call: _Call[Any]
+
+
+_here = _Here()
+
+
+class _Call(Generic[T]):
+    """One piece of work for a thread of trio's cache.
+
+    ``trio.to_thread.run_sync`` goes through trio's loop once more for a place that is free, names
+    the thread anew, copies the context and lets the thread call back.
+    """
+
+    def __init__(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter, abandon_on_cancel: bool
+    ) -> None:
+        self.raise_cancel: Callable[[], NoReturn] | None = None
+        self._work = work
+        self._limiter = limiter
+        self._abandon = abandon_on_cancel
+        self._task: trio.lowlevel.Task | None = None
+
+    async def run(self) -> Outcome[T]:
+        """Return what came of the work. Raises RuntimeError where there is no thread."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            self._limiter.acquire_on_behalf_of_nowait(self)
+        except trio.WouldBlock:
+            await self._limiter.acquire_on_behalf_of(self)
+        self._task = trio.lowlevel.current_task()
+        deliver = partial(self._deliver, trio.lowlevel.current_trio_token())
+        started = False
+        try:
+            trio.lowlevel.start_thread_soon(self._in_thread, deliver)
+            started = True
+        finally:
+            if not started:
+                self._limiter.release_on_behalf_of(self)
+        result: Outcome[T] = await trio.lowlevel.wait_task_rescheduled(self._abort)
+        return result
+
+    def _in_thread(self) -> T:
+        _here.call = self
+        try:
+            return self._work()
+        finally:
+            del _here.call
+
+    def _deliver(self, token: trio.lowlevel.TrioToken, result: Outcome[T]) -> None:
+        with suppress(trio.RunFinishedError):  # nobody waits any more
+            token.run_sync_soon(self._return, result)
+
+    def _return(self, result: Outcome[T]) -> None:
+        self._limiter.release_on_behalf_of(self)
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task, Value(result))
+
+    def _abort(self, raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:
+        self.raise_cancel = raise_cancel
+        if not self._abandon:
+            return trio.lowlevel.Abort.FAILED
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

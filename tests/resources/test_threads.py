@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import trio
 import trio.testing
@@ -10,6 +12,7 @@ from sortie.resources import (
     Resource,
     Shortage,
     Shortages,
+    check_cancelled,
     keep_account,
     patiently,
     run_in_thread,
@@ -81,3 +84,81 @@ async def test_other_failures_are_not_waited_out(
         await patiently(fail)
 
     assert trio.current_time() == 0
+
+
+async def test_what_is_abandoned_holds_its_place_until_it_is_over() -> None:
+    """Who is cancelled goes on at once; the thread that hangs counts until it does not."""
+    limiter = trio.CapacityLimiter(1)
+    go_on = threading.Event()
+
+    with trio.move_on_after(0.05) as scope:
+        await run_in_thread(go_on.wait, 60, limiter=limiter, abandon_on_cancel=True)
+    held = limiter.borrowed_tokens
+    go_on.set()
+    await run_in_thread(print, limiter=limiter)
+
+    assert scope.cancelled_caught
+    assert held == 1
+    assert limiter.borrowed_tokens == 0
+
+
+async def test_work_can_ask_whether_anybody_waits_for_it() -> None:
+    """A cancellation waits for the work, which may end itself."""
+    working = threading.Lock()
+    asked: list[int] = []
+
+    def work() -> None:
+        with working:
+            while True:
+                asked.append(1)
+                check_cancelled()
+
+    with trio.move_on_after(0.05) as scope:
+        await run_in_thread(work)
+
+    assert scope.cancelled_caught
+    assert asked
+    assert not working.locked()
+
+
+async def test_a_cancellation_waits_for_work_that_does_not_ask() -> None:
+    """Its result is not lost."""
+    go_on = threading.Event()
+    answers: list[bool] = []
+
+    async def work() -> None:
+        with scope:
+            answers.append(await run_in_thread(go_on.wait, 60))
+
+    scope = trio.CancelScope()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(work)
+        await trio.testing.wait_all_tasks_blocked()
+        scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        before = list(answers)
+        go_on.set()
+
+    assert before == []
+    assert answers == [True]
+
+
+async def test_who_finds_no_place_waits_for_one() -> None:
+    """As many threads work at once as the limiter has places, and all work is done."""
+    limiter = trio.CapacityLimiter(2)
+    at_once: list[int] = []
+
+    def work() -> None:
+        at_once.append(1)
+        seen.append(len(at_once))
+        both.wait(30)
+        at_once.pop()
+
+    seen: list[int] = []
+    both = threading.Barrier(2)
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(lambda: run_in_thread(work, limiter=limiter))
+
+    assert len(seen) == 6
+    assert max(seen) == 2

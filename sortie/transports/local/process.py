@@ -61,9 +61,7 @@ class LocalProcess:
 
     async def end(self) -> Exit:
         """End the whole tree for certain; raise TransportError naming the pids that stay."""
-        async with self._lock:
-            if not self._over:
-                await self._end()
+        await self._end_once()
         if self._reaper.left:
             pids = ", ".join(str(pid) for pid in sorted(self._reaper.left))
             raise TransportError(
@@ -77,12 +75,16 @@ class LocalProcess:
         """End what the root leaves behind, as soon as it has exited."""
         await self._observer.until_exit(self._root)
         self._pipes.end_stdin()
-        async with self._lock:
-            if not self._over:
-                await self._end()
+        await self._end_once()
+
+    async def _end_once(self) -> None:
+        """End the tree, unless that was done; who is left is known by the reaper."""
+        if not self._over:
+            async with self._lock:
+                if not self._over:
+                    await self._end()
 
     async def _end(self) -> None:
-        """End the tree once; who is left is known by the reaper."""
         if self._root.exit() is None:
             self._by_us = True
         self._tree.ending = True

@@ -12,9 +12,8 @@ import os
 import stat
 from contextlib import suppress
 
-import trio
-
 from sortie.model import TransportError
+from sortie.resources import check_cancelled
 from sortie.transports.local.mounts import mount_of
 from sortie.transports.local.safe_open import DIRECTORY
 
@@ -56,7 +55,7 @@ class Removal:
             )
 
     def _empty(self, fd: int, top: int, level: int) -> None:
-        trio.from_thread.check_cancelled()
+        check_cancelled()
         for _ in range(_PASSES):
             with os.scandir(fd) as entries:
                 names = [entry.name for entry in entries]

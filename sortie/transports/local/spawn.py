@@ -152,8 +152,9 @@ def check_speakable(command: Command) -> None:
             f"could not start {command.argv[0]!r}: an argument or the directory holds a NUL"
             " character or text that is not valid Unicode"
         )
+    all_are = _speakable((*command.env, *command.env.values()))
     for name, value in command.env.items():
-        if not name or "=" in name or not _speakable((name, value)):
+        if not name or "=" in name or not (all_are or _speakable((name, value))):
             raise TransportError(
                 f"could not start {command.argv[0]!r}: the environment variable {name!r} cannot"
                 " be passed on (a NUL character, an invalid name or invalid Unicode)"
@@ -162,7 +163,7 @@ def check_speakable(command: Command) -> None:
 
 def _speakable(texts: Iterable[str]) -> bool:
     try:
-        return not any(b"\0" in os.fsencode(text) for text in texts)
+        return b"\0" not in os.fsencode("".join(texts))
     except UnicodeEncodeError:
         return False
 
@@ -199,11 +200,9 @@ class ChildProcess:
 
     async def exited(self) -> Exit:
         """Wait until the process has exited; several tasks may wait at once."""
-        while True:
-            exit_ = self.exit()
-            if exit_ is not None:
-                await trio.lowlevel.checkpoint()
-                return exit_
+        if self.exit() is not None:
+            await trio.lowlevel.checkpoint()
+        while (exit_ := self.exit()) is None:
             if self._awaited is not None:
                 await self._awaited.wait()
                 continue
@@ -214,6 +213,7 @@ class ChildProcess:
             finally:
                 self._awaited.set()
                 self._awaited = None
+        return exit_
 
     def reap(self) -> None:
         """Give the pid back, if the process has exited; does nothing while it runs."""

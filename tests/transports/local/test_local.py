@@ -21,6 +21,7 @@ import trio
 import trio.testing
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
+from sortie.resources import run_in_thread
 from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.observer import OBSERVE_EVERY
@@ -450,9 +451,9 @@ async def test_what_is_mounted_during_a_removal_is_left_alone(tmp_path: Path, mo
 
     with bound(victim, tree / "busy"):
         with pytest.raises(TransportError, match=r"'busy' \(something is mounted on it"):
-            await trio.to_thread.run_sync(remove)
+            await run_in_thread(remove)
         with bound(victim, tree), pytest.raises(OSError, match="something is mounted on it"):
-            await trio.to_thread.run_sync(remove)
+            await run_in_thread(remove)
 
     assert victim.stat().st_mode & 0o777 == mode
     assert (victim / "below").is_dir()
