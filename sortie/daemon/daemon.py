@@ -49,7 +49,13 @@ from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink, configure
-from sortie.transports.local import UNMARKED, become_subreaper, carry, mark_of_database
+from sortie.transports.local import (
+    UNMARKED,
+    RunGroups,
+    become_subreaper,
+    carry,
+    mark_of_database,
+)
 from sortie.workflow import Workflow
 
 
@@ -98,7 +104,10 @@ async def _run_locked(
             lock.ensure()  # a new database is only now there to be locked itself
             # Not before: whoever has the lock ends what carries its mark and is not its own.
             carried = mark if carry(mark) else None
-            return await Daemon(options, workflow, store, root_lock, token).run(carried, guards)
+            groups = RunGroups.open(f"sortie-{mark:x}")
+            return await Daemon(options, workflow, store, root_lock, token).run(
+                carried, groups, guards
+            )
 
 
 class Daemon:
@@ -125,14 +134,14 @@ class Daemon:
         for sink in self._sinks:
             sink(fact)
 
-    async def run(self, mark: int | None, guards: Guards) -> int:
+    async def run(self, mark: int | None, groups: RunGroups | None, guards: Guards) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
         self._on_crash = guards.watchdog.leave_within
         if mark is None and sys.platform == "linux":
             self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
         async with (
-            open_transports(self._publish, environ, mark) as transports,
+            open_transports(self._publish, environ, mark, groups) as transports,
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish
             ) as self._tracker,

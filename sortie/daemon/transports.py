@@ -13,7 +13,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth
-from sortie.transports.local import LocalTransport
+from sortie.transports.local import LocalTransport, RunGroups
 
 if TYPE_CHECKING:
     from sortie.daemon.remote_transports import RemoteTransports
@@ -26,9 +26,13 @@ class TransportPool:
     """
 
     def __init__(
-        self, publish: Publish, environ: Mapping[str, str], mark: int | None = None
+        self,
+        publish: Publish,
+        environ: Mapping[str, str],
+        mark: int | None = None,
+        groups: RunGroups | None = None,
     ) -> None:
-        self.local = LocalTransport(environ.get("PATH", ""), mark=mark)
+        self.local = LocalTransport(environ.get("PATH", ""), mark=mark, groups=groups)
         self._publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
@@ -66,7 +70,8 @@ class TransportPool:
         return await self.local.sweep(run_ids, grace=grace)
 
     async def close(self) -> None:
-        """Close all connections, within a few seconds."""
+        """Close all connections, within a few seconds, and leave no cgroup behind."""
+        await self.local.close()
         if self._remote is not None:
             await self._remote.aclose()
 
@@ -86,13 +91,16 @@ class TransportPool:
 
 @asynccontextmanager
 async def open_transports(
-    publish: Publish, environ: Mapping[str, str], mark: int | None = None
+    publish: Publish,
+    environ: Mapping[str, str],
+    mark: int | None = None,
+    groups: RunGroups | None = None,
 ) -> AsyncIterator[TransportPool]:
     """Open the pool; its connections are closed in the end.
 
-    ``mark`` is the mark that this process carries.
+    ``mark`` is the mark that this process carries, ``groups`` the cgroups of local commands.
     """
-    pool = TransportPool(publish, environ, mark)
+    pool = TransportPool(publish, environ, mark, groups)
     try:
         yield pool
     finally:

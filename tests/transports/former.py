@@ -23,10 +23,11 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 @asynccontextmanager
 async def daemon_with(
-    run_id: RunId, *argv: str, cwd: str = "/", mark: int | None = None
+    run_id: RunId, *argv: str, cwd: str = "/", mark: int | None = None, groups: str = ""
 ) -> AsyncIterator[list[int]]:
     """Have another daemon run a command; give the pids that it tells. Then the daemon is killed."""
     env = {**os.environ, "SORTIE_RUN_ID": run_id, "PYTHONPATH": str(PROJECT)}
+    env["FORMER_GROUPS"] = groups
     if mark is not None:
         env["FORMER_MARK"] = str(mark)
     program = [sys.executable, str(PROGRAMS / "former_daemon.py"), *argv]
@@ -43,9 +44,11 @@ async def daemon_with(
         await daemon.stdout.aclose()
 
 
-async def left_by(run_id: RunId, *argv: str, cwd: str = "/", mark: int | None = None) -> list[int]:
+async def left_by(
+    run_id: RunId, *argv: str, cwd: str = "/", mark: int | None = None, groups: str = ""
+) -> list[int]:
     """Return the pids that a command told whose daemon was killed."""
-    async with daemon_with(run_id, *argv, cwd=cwd, mark=mark) as pids:
+    async with daemon_with(run_id, *argv, cwd=cwd, mark=mark, groups=groups) as pids:
         return pids
 
 

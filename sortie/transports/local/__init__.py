@@ -1,7 +1,15 @@
 """This machine: directories handled race-free, processes ended with all that descends from them."""
 
+from sortie.transports.local.cgroups import RunGroups
 from sortie.transports.local.mark import UNMARKED, carry, mark_of_database
 from sortie.transports.local.subreaper import become_subreaper
 from sortie.transports.local.transport import LocalTransport
 
-__all__ = ["UNMARKED", "LocalTransport", "become_subreaper", "carry", "mark_of_database"]
+__all__ = [
+    "UNMARKED",
+    "LocalTransport",
+    "RunGroups",
+    "become_subreaper",
+    "carry",
+    "mark_of_database",
+]

@@ -22,6 +22,7 @@ from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
 from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import (
+    ProcessInfo,
     ProcessTable,
     depth_in,
     read_homes,
@@ -126,9 +127,9 @@ class Observer:
                 break
             await trio.sleep(pause)  # who was seen may be the root of a command that starts
             adopted = self._adopted()
-        return adopted is not None and not adopted
+        return adopted is not None and all(self._trees.is_of_another(o, root) for o in adopted)
 
-    def _adopted(self) -> list[int] | None:
+    def _adopted(self) -> list[ProcessInfo] | None:
         """Return the living that this process adopted, and roots that nobody knows yet; reap the
         dead. None where it cannot be told."""
         children = own_children()
@@ -139,7 +140,7 @@ class Observer:
         except OSError:
             return None
         self._trees.reap(table)
-        return [one.pid for one in table.by_pid.values() if one.adopted and not one.dead]
+        return [one for one in table.by_pid.values() if one.adopted and not one.dead]
 
     async def until_exit(self, root: ChildProcess) -> None:
         """Wait until a root has exited.
@@ -159,8 +160,20 @@ class Observer:
                     if trio.current_time() >= self._next_look:
                         self._next_look = trio.current_time() + self._pause
                     self._choose_who_looks()
-            if scope.cancelled_caught:
+            if scope.cancelled_caught and not self._is_in_order():
                 await self.look(complete=False)
+
+    def _is_in_order(self) -> bool:
+        """Reap the dead; tell whether nobody lives whose command will not be known later.
+
+        Where each command has its cgroup, that is who was adopted from outside of it.
+        """
+        adopted = self._adopted()
+        return (
+            self._trees.grouped
+            and adopted is not None
+            and all(self._trees.is_of_another(one, None) for one in adopted)
+        )
 
     def _choose_who_looks(self) -> None:
         for scope in self._waiting:

@@ -31,30 +31,40 @@ def own_children() -> frozenset[int] | None:
             if before == after or before <= after:
                 return frozenset(int(pid) for pid in before)
             before = after
-    except OSError:
+    except (OSError, ValueError):
         return None
     return None
 
 
 def _listing() -> frozenset[bytes]:
-    leader = str(os.getpid())
-    threads = [name for name in os.listdir(_TASKS) if name != leader]
+    return frozenset(children_of(_TASKS, os.getpid()))
+
+
+def children_of(tasks: str, leader: int | None = None) -> list[bytes]:
+    """Return the pids of the children of the threads in a ``/proc/<pid>/task``, the leader's last.
+
+    Raises OSError where the process is gone, and for a shortage.
+    """
+    threads = os.listdir(tasks)
+    if leader is not None:
+        threads.remove(str(leader))
+        threads.append(str(leader))
     found: list[bytes] = []
-    for name in (*threads, leader):
+    for thread in threads:
         try:
-            found += _children_of(name)
+            found += _read(f"{tasks}/{thread}/children").split()
         except (FileNotFoundError, ProcessLookupError):
-            if name == leader:
+            if thread == threads[-1]:
                 raise
-    return frozenset(found)
+    return found
 
 
-def _children_of(thread: str) -> list[bytes]:
-    fd = os.open(f"{_TASKS}/{thread}/children", os.O_RDONLY | os.O_CLOEXEC)
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         said = b""
         while chunk := os.read(fd, _CHUNK):
             said += chunk
-        return said.split()
+        return said
     finally:
         os.close(fd)

@@ -19,6 +19,7 @@ from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
 from sortie.transports import COOKIE
 from sortie.transports.identity import identity_of, own_epoch, started_in, stat_fields
+from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.mark import mark_of
 
 _LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
@@ -34,9 +35,9 @@ _DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no
 class ProcessInfo:
     """One process as it stood; its ``identity`` is its handle.
 
-    ``cookie``, ``mark`` and ``homes`` are read only where somebody may ask, and None or empty where
-    unreadable; ``homes`` are the working directory and, where it is another than the machine's,
-    the root directory.
+    ``cookie``, ``cgroup``, ``mark`` and ``homes`` are read only where somebody may ask, and None or
+    empty where unreadable; ``homes`` are the working directory and, where it is another than the
+    machine's, the root directory.
     """
 
     identity: ProcessIdentity
@@ -47,6 +48,7 @@ class ProcessInfo:
     stopped: bool
     adopted: bool
     cookie: str | None = None
+    cgroup: str | None = None
     mark: int | None = None
     homes: tuple[str, ...] = ()
 
@@ -161,6 +163,7 @@ def _look_at(
         stopped=status.stopped,
         adopted=adopted,
         cookie=_cookie(pid) if looked_into else None,
+        cgroup=cgroup_of(pid) if looked_into else None,
         mark=mark_of(pid) if looked_into else None,
         homes=_homes(pid) if looked_into else (),
     )

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity
+from sortie.transports.local.cgroups import RunGroup
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
 from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
@@ -27,15 +28,30 @@ from sortie.transports.reaper import ProcessListing
 class ProcessTree:
     """A command and all that descends from it. ``root`` is None while it is being started.
 
+    ``group`` is its cgroup, where it has one; ``pid`` is the root's, from the fork on.
+
     ``known`` holds the members that were seen alive last time. ``ending`` is True from the
     moment when nothing of the tree may live on.
     """
 
     run_id: str | None
     cwd: str
+    group: RunGroup | None = None
+    pid: int | None = None
     root: ChildProcess | None = None
     known: frozenset[ProcessIdentity] = frozenset()
     ending: bool = False
+
+    @property
+    def number(self) -> int | None:
+        """The root's pid, None while nobody knows it."""
+        return self.pid if self.root is None else self.root.pid
+
+    def start(self, pid: int) -> None:
+        """Take note of the root's pid, in whatever thread, and have it enter the cgroup."""
+        self.pid = pid
+        if self.group is not None:
+            self.group.enter(pid)
 
 
 class ProcessTrees:
@@ -58,13 +74,22 @@ class ProcessTrees:
             self._trees.remove(tree)
 
     @property
+    def grouped(self) -> bool:
+        """Whether all that the commands start can be told by its cgroup."""
+        return all(tree.group is not None and tree.group.entered for tree in self._trees)
+
+    def is_of_another(self, seen: ProcessInfo, root: ChildProcess | None) -> bool:
+        """Tell whether a process is for certain of a command under way, and not of this root's."""
+        return any(tree.root is not root and _is_in_group(seen, tree) for tree in self._trees)
+
+    @property
     def starting(self) -> bool:
-        """Whether the root of some command is not known yet."""
-        return any(tree.root is None for tree in self._trees)
+        """Whether the pid of some command's root is not known yet."""
+        return any(tree.number is None for tree in self._trees)
 
     def roots(self) -> frozenset[int]:
         """Return the pids of all roots."""
-        return frozenset(t.root.pid for t in self._trees if t.root is not None)
+        return frozenset(tree.number for tree in self._trees if tree.number is not None)
 
     def members(self, tree: ProcessTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who of a tree is alive, and remember them.
@@ -143,6 +168,7 @@ class ProcessTrees:
         depths = {t: max((depth_in(h, t.cwd) for h in seen.homes), default=0) for t in trees}
         deepest = max(depths.values(), default=0)
         evidence = (
+            [t for t in trees if _is_in_group(seen, t)],
             [t for t in trees if seen.handle in t.known or _is_member(seen, t)],
             [t for t in trees if seen.cookie is not None and t.run_id == seen.cookie],
             [t for t, depth in depths.items() if deepest and depth == deepest],
@@ -216,6 +242,10 @@ def _is_member(seen: ProcessInfo, tree: ProcessTree) -> bool:
     if root.pinned:
         return root.pid in (seen.pid, seen.pgid, seen.sid)
     return root.pid in (seen.pgid, seen.sid) and _began_before(tree, seen)
+
+
+def _is_in_group(seen: ProcessInfo, tree: ProcessTree) -> bool:
+    return tree.group is not None and tree.group.holds(seen.cgroup)
 
 
 def _may_claim(owners: list[ProcessTree], tree: ProcessTree) -> bool:

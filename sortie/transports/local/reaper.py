@@ -17,6 +17,8 @@ from sortie.model import ProcessIdentity, RunId
 from sortie.resources import Shortage, note, shortage_behind
 from sortie.resources.descriptors import released_reserve
 from sortie.transports.identity import identity_of
+from sortie.transports.local.cgroup_files import cgroup_of
+from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.spawn import ChildProcess
@@ -33,7 +35,8 @@ class LocalProcesses:
     """Those processes of this machine that ``find`` points out; see the port of the reaper.
 
     ``given_up`` holds those who may not be signalled or do not die; others may share it. ``root``
-    is the root process that all of them descend from, where there is one.
+    is the root process that all of them descend from, where there is one. ``group_of`` gives the
+    cgroup that is to be killed together with a process, if any.
     """
 
     def __init__(
@@ -42,12 +45,14 @@ class LocalProcesses:
         find: Find,
         given_up: set[ProcessIdentity],
         root: ChildProcess | None = None,
+        group_of: Callable[[ProcessInfo], RunGroup | None] = lambda _: None,
     ) -> None:
         self.hindered = False
         self._observer = observer
         self._find = find
         self._given_up = given_up
         self._root = root
+        self._group_of = group_of
 
     async def list(self, *, newcomers: bool) -> ProcessListing[ProcessInfo]:
         """Return who is alive and was not given up."""
@@ -71,6 +76,7 @@ class LocalProcesses:
             case Signals.SIGKILL:
                 # The group in one stroke, which what forks as fast as it can does not escape.
                 _send_to_group(group, number)
+                self._kill_groups(processes)
             case Signals.SIGTERM if any(one.pid == group for one in processes):
                 _send_to_group(group, number)
                 others = [one for one in processes if one.pgid != group]
@@ -90,9 +96,17 @@ class LocalProcesses:
                 self.hindered = True
                 note(exc)
             except PermissionError:
-                # It runs as another user, which nothing here can end.
-                self.give_up([one])
+                # It runs as another user, whom nothing but its cgroup can end.
+                if self._group_of(one) is None:
+                    self.give_up([one])
+                elif number == Signals.SIGKILL:
+                    sent.append(one)
         return sent
+
+    def _kill_groups(self, processes: Iterable[ProcessInfo]) -> None:
+        groups = {g.directory: g for one in processes if (g := self._group_of(one)) is not None}
+        for group in groups.values():
+            group.kill()
 
     def give_up(self, processes: Collection[ProcessInfo]) -> None:
         """List these no more."""
@@ -111,9 +125,11 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
         run_ids: Collection[RunId],
         roots: Mapping[RunId, ProcessIdentity],
         mark: int | None = None,
+        groups: RunGroups | None = None,
     ) -> None:
         super().__init__(run_ids, roots)
         self._mark = mark
+        self._groups = groups
         self._our_own: AbstractSet[int] = frozenset()
 
     def runs_of(self, seen: Iterable[ProcessInfo]) -> frozenset[RunId]:
@@ -126,8 +142,15 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
         self.recognise(table.by_pid, os.getpid(), newcomers=table.complete)
         return ProcessListing(alive=self.staying)
 
+    def group_of(self, seen: ProcessInfo) -> RunGroup | None:
+        """Return the cgroup of a process that a command which is over left."""
+        return None if self._groups is None else self._groups.former(cgroup_of(seen.pid))
+
     def _runs_by_evidence(self, seen: ProcessInfo) -> AbstractSet[RunId]:
         runs = super()._runs_by_evidence(seen)
+        group = None if self._groups is None else self._groups.former(seen.cgroup)
+        if group is not None:
+            return runs | {group.run_id if group.run_id in self.wanted else _UNNAMED}
         if runs or self._mark is None or seen.mark != self._mark or seen.pid in self._our_own:
             return runs
         return {_UNNAMED}

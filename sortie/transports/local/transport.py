@@ -18,6 +18,8 @@ import trio
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
 from sortie.resources.register import not_known
 from sortie.transports import COOKIE, Command, Process
+from sortie.transports.local.cgroup_files import cgroup_of
+from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process import LocalProcess
@@ -37,13 +39,20 @@ class LocalTransport:
     """Files and processes of this machine.
 
     ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
-    where it carries none.
+    where it carries none; ``groups`` the cgroups of its commands, where they can be had.
     """
 
-    def __init__(self, search_path: str = os.defpath, *, mark: int | None = None) -> None:
+    def __init__(
+        self,
+        search_path: str = os.defpath,
+        *,
+        mark: int | None = None,
+        groups: RunGroups | None = None,
+    ) -> None:
         self.files = LocalFiles()
         self._search_path = search_path
         self._mark = mark
+        self._groups = groups
         self._trees = ProcessTrees()
         self._observer = Observer(self._trees)
         self._hurry = trio.Event()
@@ -74,9 +83,12 @@ class LocalTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
-        tree = ProcessTree(run_id=command.env.get(COOKIE), cwd=command.cwd)
-        with self._trees.registered(tree):
-            root, pipes = await spawn(command, located=partial(setattr, tree, "cwd"))
+        run_id = command.env.get(COOKIE)
+        group = None if self._groups is None else self._groups.new(run_id)
+        tree = ProcessTree(run_id=run_id, cwd=command.cwd, group=group)
+        with self._trees.registered(tree), _left(group):
+            located = partial(setattr, tree, "cwd")
+            root, pipes = await spawn(command, located=located, started=tree.start)
             tree.root = root
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.
@@ -95,6 +107,7 @@ class LocalTransport:
                     nursery.cancel_scope.cancel()
                     nursery.cancel_scope.shield = True
                     await manager.__aexit__(None, None, None)
+                    await _settled(group)
                     root.reap()
                     pipes.close()
 
@@ -102,7 +115,9 @@ class LocalTransport:
         self, tree: ProcessTree, root: ChildProcess, grace: float
     ) -> Reaper[ProcessInfo]:
         find = partial(self._trees.members, tree)
-        processes = LocalProcesses(self._observer, find, self._trees.given_up, root)
+        processes = LocalProcesses(
+            self._observer, find, self._trees.given_up, root, partial(_own_group, tree)
+        )
         return Reaper(processes, grace, self._hurry, leader=root.pid)
 
     async def _leave(self, process: LocalProcess, grace: float) -> None:
@@ -136,12 +151,17 @@ class LocalTransport:
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
         """End every process of these runs, whoever started it; see the port."""
-        runs = RunProcesses(run_ids, roots or {}, self._mark)
-        if not runs.wanted and self._mark is None:
+        runs = RunProcesses(run_ids, roots or {}, self._mark, self._groups)
+        if not runs.wanted and self._mark is None and self._groups is None:
             return 0
-        reaper = Reaper(LocalProcesses(self._observer, runs.find, set()), grace, self._hurry)
-        with self._unknown_is_not_alive("look for processes of earlier runs"):
-            return await sweep(reaper, runs, grace)
+        processes = LocalProcesses(self._observer, runs.find, set(), group_of=runs.group_of)
+        reaper = Reaper(processes, grace, self._hurry)
+        try:
+            with self._unknown_is_not_alive("look for processes of earlier runs"):
+                return await sweep(reaper, runs, grace)
+        finally:
+            if self._groups is not None:
+                self._groups.remove_former()
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left in a directory; see the port."""
@@ -172,3 +192,30 @@ class LocalTransport:
         """Return the absolute path of an executable; see the port."""
         search_path = self._search_path if path is None else path
         return await in_thread(resolve_program, name, search_path)
+
+    async def close(self) -> None:
+        """Remove the directory of the cgroups; no process is started any more."""
+        if self._groups is not None:
+            await in_thread(self._groups.close)
+
+
+@contextmanager
+def _left(group: RunGroup | None) -> Iterator[None]:
+    """Have a cgroup removed in the end."""
+    try:
+        yield
+    finally:
+        if group is not None:
+            group.leave()
+
+
+async def _settled(group: RunGroup | None) -> None:
+    with trio.CancelScope(shield=True):
+        if group is not None:
+            await group.settle()
+
+
+def _own_group(tree: ProcessTree, seen: ProcessInfo) -> RunGroup | None:
+    """Return a tree's cgroup where the process is in it."""
+    group = tree.group
+    return group if group is not None and group.holds(cgroup_of(seen.pid)) else None

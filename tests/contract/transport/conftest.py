@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,26 +10,27 @@ import pytest
 
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
-from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.transport import SshTransport
 from tests.contract.transport.launching import Launch
+from tests.transports.endings import WAYS, local_transport
 from tests.transports.leftovers import foreign_children, holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
 
-@pytest.fixture(scope="module", params=["local", pytest.param("ssh", marks=requires_sshd)])
+@pytest.fixture(scope="module", params=[*WAYS, pytest.param("ssh", marks=requires_sshd)])
 def remote(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sshd | None]:
-    """Give a remote host, this machine behind an sshd of its own, or None for this one itself.
+) -> Iterator[Sshd | str]:
+    """Give a remote host, this machine behind an sshd of its own, or a way in which this one
+    itself ends processes.
 
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
-    if request.param == "local":
-        yield None
+    if request.param != "ssh":
+        yield request.param
         return
     place = tmp_path_factory.mktemp("remote")
     with sshd_running(place / "host", Keys.make(place / "client")) as host:
@@ -38,11 +38,11 @@ def remote(
 
 
 @pytest.fixture
-async def transport(remote: Sshd | None) -> AsyncIterator[Transport]:
+async def transport(remote: Sshd | str) -> AsyncIterator[Transport]:
     """Give one transport of each kind."""
-    if remote is None:
-        become_subreaper()
-        yield LocalTransport(os.environ["PATH"])
+    if isinstance(remote, str):
+        async with local_transport(remote) as local:
+            yield local
         return
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(remote.host, remote.settings, thread)

@@ -19,7 +19,9 @@ from sortie.transports.local.mark import mark_of
 from tests.transports.former import ESCAPE, PROJECT, killed_at_last, left_by, without_adoption
 from tests.transports.leftovers import holders, is_alive
 
-MARK, ANOTHER = mark_of_database("/ours.db"), mark_of_database("/another.db")
+# Another process that runs these tests at the same time would be taken for an earlier life.
+OURS = f"/ours-{os.getpid()}.db"
+MARK, ANOTHER = mark_of_database(OURS), mark_of_database("/another.db")
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the mark is Linux's")
 
@@ -44,7 +46,7 @@ def run() -> Iterator[RunId]:
 def test_marks_tell_databases_apart() -> None:
     """One database has one mark, and no system has such a limit by itself."""
     assert MARK != ANOTHER
-    assert mark_of_database("/ours.db") == MARK
+    assert mark_of_database(OURS) == MARK
     assert mark_of(1) is None
 
 

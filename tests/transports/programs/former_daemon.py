@@ -6,18 +6,20 @@ import sys
 import trio
 
 from sortie.transports import Command
-from sortie.transports.local import LocalTransport, become_subreaper, carry
+from sortie.transports.local import LocalTransport, RunGroups, become_subreaper, carry
 
 
 async def main(argv: tuple[str, ...]) -> None:
     """Run a command with our own environment and directory and pass its first output on.
 
-    FORMER_MARK, where it is set, is the mark to carry.
+    FORMER_MARK, where it is set, is the mark to carry; FORMER_GROUPS the name of our cgroups.
     """
     become_subreaper()
     if mark := os.environ.pop("FORMER_MARK", ""):
         assert carry(int(mark))
-    async with LocalTransport().process(
+    name = os.environ.pop("FORMER_GROUPS", "")
+    groups = RunGroups.open(name) if name else None
+    async with LocalTransport(groups=groups).process(
         Command(argv=argv, cwd=os.getcwd(), env=dict(os.environ), grace=0.1)
     ) as process:
         async for number, chunk in process.output():

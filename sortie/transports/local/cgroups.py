@@ -1,0 +1,205 @@
+"""A cgroup for each command, where a cgroup v2 hierarchy can be written.
+
+Whatever descends from a process stays in its cgroup, whatever becomes of its session, parents and
+environment; the directory outlives a killed daemon and names the run; and ``cgroup.kill`` ends all
+in it at once, whoever they run as. ``<own cgroup>/<daemon>/<run id>.<pid>-<number>`` is the
+directory of a command, with the daemon's pid. The daemon's is named after its database, so that its
+next life knows it and another daemon's is never touched.
+
+To move a process costs little, but takes some 10 ms until the kernel has let all others pass, so
+it is done in a thread while the program runs already; what the program has started before is taken
+in behind it. Nobody waits for that but who gives the pid back.
+
+Rule 1: a root that is being moved keeps its pid: it is reaped when that is over.
+Rule 2: what goes wrong here takes nothing away from the other means; the command has no cgroup.
+Rule 3: a cgroup is killed only when everybody in it is to be ended.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from queue import Empty, SimpleQueue
+
+import trio
+
+from sortie.model import RunId
+from sortie.transports.local.cgroup_files import Hierarchy, kill, members, move, remove
+from sortie.transports.local.own_children import children_of
+
+_SPEAKABLE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+_NO_RUN = "no-run"
+_ROUNDS = 10  # in which what a program started before it was moved is taken in
+_SETTLING_PAUSE = 0.001
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 5.0  # seconds between tries to remove a cgroup
+_CLOSING = 2.0  # seconds for what is left to do in the end
+
+
+class RunGroup:
+    """The cgroup of one command, by its directory; ``entered`` when all of the command is in it."""
+
+    def __init__(self, groups: RunGroups, directory: str) -> None:
+        self.directory = directory
+        self.entered = False
+        self._groups = groups
+        self._suffix = "/" + "/".join(directory.rsplit("/", 2)[1:]) + "/"
+        self._busy = False
+        self._over = False
+
+    @property
+    def run_id(self) -> RunId:
+        """The run that the command is of, as far as it has one."""
+        return RunId(os.path.basename(self.directory).rpartition(".")[0])
+
+    def holds(self, cgroup: str | None) -> bool:
+        """Tell whether a process is in it, by its cgroup in the hierarchy."""
+        return cgroup is not None and self._suffix in f"{cgroup}/"
+
+    def enter(self, root: int) -> None:
+        """Have a child of ours moved into it soon, with what descends from it; see ``settle``."""
+        self._busy = self._groups.do(lambda: self._enter(root))
+
+    def _enter(self, root: int) -> None:
+        try:
+            if not self._over:
+                with suppress(FileExistsError):
+                    os.mkdir(os.path.dirname(self.directory))
+                os.mkdir(self.directory)
+                move(root, self.directory)
+                self.entered = self._take_in(root)
+        finally:
+            self._busy = False
+
+    def _take_in(self, root: int) -> bool:
+        """Move what descends from a root and was started before it was moved."""
+        for _ in range(_ROUNDS):
+            inside = frozenset(members(self.directory))
+            outside = [pid for pid in _descendants(root) if pid not in inside]
+            if not outside:
+                return True
+            for pid in outside:
+                with suppress(ProcessLookupError):
+                    move(pid, self.directory)
+        return False
+
+    async def settle(self) -> None:
+        """Wait until the root may be reaped; it is not moved any more."""
+        self._over = True
+        while self._busy:
+            await trio.sleep(_SETTLING_PAUSE)
+
+    def kill(self) -> None:
+        """Have everybody in it killed soon."""
+        self._groups.do(lambda: kill(self.directory))
+
+    def leave(self) -> None:
+        """Have it removed soon, and killed who is still in it."""
+        self._groups.remove(self.directory)
+
+
+def _descendants(root: int) -> list[int]:
+    """Return the pids of those that descend from a process, as far as they can be seen."""
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        with suppress(OSError):
+            children = [int(child) for child in children_of(f"/proc/{pid}/task")]
+            found += children
+            waiting += children
+    return found
+
+
+class RunGroups:
+    """The cgroups of this daemon's commands, below a directory of its own.
+
+    All work is done by one thread, in the order in which any thread has asked for it.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, directory: str) -> None:
+        self.directory = directory
+        self._hierarchy = hierarchy
+        self._infix = f"/{os.path.basename(directory)}/"
+        self._numbers = count(1)
+        self._live: set[str] = set()
+        self._leaving: list[str] = []
+        self._jobs: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def open(cls, daemon: str) -> RunGroups | None:
+        """Return the cgroups of the daemon of this name, None where they cannot be had."""
+        hierarchy = Hierarchy.of_this_process()
+        directory = None if hierarchy is None else hierarchy.make(daemon)
+        return None if hierarchy is None or directory is None else cls(hierarchy, directory)
+
+    def new(self, run_id: str | None) -> RunGroup:
+        """Return a cgroup for another command of a run; nothing is made yet."""
+        label = run_id if run_id is not None and _SPEAKABLE.fullmatch(run_id) else _NO_RUN
+        directory = f"{self.directory}/{label}.{os.getpid()}-{next(self._numbers)}"
+        self._live.add(directory)
+        return RunGroup(self, directory)
+
+    def former(self, cgroup: str | None) -> RunGroup | None:
+        """Return the group of a process by its cgroup, where no command under way has it: an
+        earlier life of this daemon left it."""
+        if cgroup is None or self._infix not in cgroup:
+            return None
+        above, _, below = cgroup.partition(self._infix)
+        name = below.partition("/")[0]
+        directory = self._hierarchy.directory(f"{above}{self._infix}{name}")
+        return None if directory in self._live else RunGroup(self, directory)
+
+    def remove(self, directory: str) -> None:
+        """Have a cgroup removed soon, and killed who is still in it."""
+        self._live.discard(directory)
+        self.do(lambda: self._leaving.append(directory))
+
+    def remove_former(self) -> None:
+        """Have all cgroups removed soon that no command under way has."""
+        with suppress(OSError):
+            for entry in os.scandir(self.directory):
+                if entry.is_dir() and entry.path not in self._live:
+                    self.remove(entry.path)
+
+    def do(self, job: Callable[[], object]) -> bool:
+        """Have something done soon; return False where there is no thread for it."""
+        with self._lock:
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name="cgroups", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # there is no thread to be had
+                    return False
+                self._thread = thread
+        self._jobs.put(job)
+        return True
+
+    def close(self) -> None:
+        """Remove the daemon's directory where nobody is left in it; blocks for up to 2 s."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._jobs.put(None)
+            thread.join(_CLOSING)
+        with suppress(OSError):
+            os.rmdir(self.directory)
+
+    def _work(self) -> None:
+        pause, closing = _FIRST_PAUSE, False
+        while self._leaving or not closing:
+            job: Callable[[], object] | None = None
+            try:
+                job = self._jobs.get(timeout=pause if self._leaving else None)
+                closing = closing or job is None
+            except Empty:
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            if job is not None:
+                pause = _FIRST_PAUSE
+                with suppress(OSError):  # whoever has no cgroup is known by other means
+                    job()
+            self._leaving = [directory for directory in self._leaving if not remove(directory)]

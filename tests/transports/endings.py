@@ -1,0 +1,47 @@
+"""The ways in which this machine's transport tells who is left of a command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from uuid import uuid4
+
+import pytest
+
+from sortie.transports.local import LocalTransport, RunGroups, become_subreaper
+from sortie.transports.local import observer as observer_module
+
+
+@cache
+def _groups_can_be_had() -> bool:
+    groups = RunGroups.open(f"sortie-test-{uuid4().hex[:8]}")
+    if groups is not None:
+        groups.close()
+    return groups is not None
+
+
+requires_cgroups = pytest.mark.skipif(
+    not _groups_can_be_had(), reason="no cgroup v2 hierarchy can be written here"
+)
+
+WAYS = [pytest.param("cgroups", marks=requires_cgroups), "children", "everybody"]
+"""By cgroups; by the children of this process; by looking at everybody, as on other systems."""
+
+
+@asynccontextmanager
+async def local_transport(way: str, *, mark: int | None = None) -> AsyncIterator[LocalTransport]:
+    """Give a transport of this machine that goes one of these ways; this process adopts orphans."""
+    become_subreaper()
+    groups = RunGroups.open(f"sortie-test-{uuid4().hex[:8]}") if way == "cgroups" else None
+    with pytest.MonkeyPatch.context() as patch:
+        if way == "everybody":
+            patch.setattr(observer_module, "own_children", lambda: None)
+        transport = LocalTransport(os.environ["PATH"], mark=mark, groups=groups)
+        try:
+            yield transport
+        finally:
+            await transport.close()
+    if groups is not None:
+        assert not os.path.exists(groups.directory)
