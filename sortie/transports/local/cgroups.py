@@ -47,7 +47,8 @@ class RunGroup:
         self.entered = False
         self._groups = groups
         self._suffix = "/" + "/".join(directory.rsplit("/", 2)[1:]) + "/"
-        self._busy = False
+        self._lock = threading.Lock()
+        self._moving = False
         self._over = False
 
     @property
@@ -61,18 +62,21 @@ class RunGroup:
 
     def enter(self, root: int) -> None:
         """Have a child of ours moved into it soon, with what descends from it; see ``settle``."""
-        self._busy = self._groups.do(lambda: self._enter(root))
+        self._groups.do(lambda: self._enter(root))
 
     def _enter(self, root: int) -> None:
+        with self._lock:
+            if self._over:
+                return
+            self._moving = True
         try:
-            if not self._over:
-                with suppress(FileExistsError):
-                    os.mkdir(os.path.dirname(self.directory))
-                os.mkdir(self.directory)
-                move(root, self.directory)
-                self.entered = self._take_in(root)
+            with suppress(FileExistsError):
+                os.mkdir(os.path.dirname(self.directory))
+            os.mkdir(self.directory)
+            move(root, self.directory)
+            self.entered = self._take_in(root)
         finally:
-            self._busy = False
+            self._moving = False
 
     def _take_in(self, root: int) -> bool:
         """Move what descends from a root and was started before it was moved."""
@@ -87,9 +91,10 @@ class RunGroup:
         return False
 
     async def settle(self) -> None:
-        """Wait until the root may be reaped; it is not moved any more."""
-        self._over = True
-        while self._busy:
+        """Wait until the root may be reaped; it is not moved any more, if it was not yet."""
+        with self._lock:
+            self._over = True
+        while self._moving:
             await trio.sleep(_SETTLING_PAUSE)
 
     def kill(self) -> None:
@@ -170,7 +175,7 @@ class RunGroups:
     def do(self, job: Callable[[], object]) -> bool:
         """Have something done soon; return False where there is no thread for it."""
         with self._lock:
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 thread = threading.Thread(target=self._work, name="cgroups", daemon=True)
                 try:
                     thread.start()
@@ -200,6 +205,7 @@ class RunGroups:
                 pause = min(2 * pause, _LONGEST_PAUSE)
             if job is not None:
                 pause = _FIRST_PAUSE
-                with suppress(OSError):  # whoever has no cgroup is known by other means
+                # Whoever has no cgroup is known by other means.
+                with suppress(OSError, ValueError):
                     job()
             self._leaving = [directory for directory in self._leaving if not remove(directory)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,6 +209,55 @@ async def test_a_cgroup_that_goes_bad_takes_nothing_away(
 
     assert not is_alive(pid)
     assert foreign_children() == []
+
+
+@requires_cgroups
+async def test_nobody_waits_for_a_move_that_has_not_begun(
+    transport: LocalTransport, groups: RunGroups
+) -> None:
+    """However many are moved before it: a program that is over by then is not moved at all."""
+    go = threading.Event()
+    groups.do(go.wait)
+
+    async with transport.process(command("one", "true")) as process:
+        await process.wait()
+    made = os.listdir(groups.directory)
+    go.set()
+
+    assert [name for name in made if name.startswith("one.")] == []
+
+
+@requires_cgroups
+async def test_a_root_that_is_being_moved_keeps_its_pid(
+    transport: LocalTransport, groups: RunGroups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is reaped when the move is over, as its pid could be another's by then."""
+    go, moving, kept = threading.Event(), threading.Event(), []
+    move = files_module.move
+
+    def slowly(pid: int, directory: str) -> None:
+        moving.set()
+        go.wait()
+        kept.append(os.path.exists(f"/proc/{pid}"))
+        move(pid, directory)
+
+    monkeypatch.setattr("sortie.transports.local.cgroups.move", slowly)
+    left = trio.Event()
+
+    async def run() -> None:
+        async with transport.process(command("one", "true")) as process:
+            await trio.to_thread.run_sync(moving.wait)
+            await process.wait()
+        left.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        with trio.move_on_after(0.3):
+            await left.wait()
+        waited = not left.is_set()
+        go.set()
+
+    assert (waited, kept) == (True, [True])
 
 
 @pytest.mark.parametrize(
