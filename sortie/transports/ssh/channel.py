@@ -11,8 +11,9 @@ from sortie.model import HostError, TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 
-if TYPE_CHECKING:  # it imports asyncssh, which only the asyncio thread needs
+if TYPE_CHECKING:  # Session imports asyncssh, which only the asyncio thread needs
     from sortie.transports.ssh.session import Session
+    from sortie.transports.ssh.shared_link import SharedLink
 
 
 class SessionsFull(TransportError):
@@ -30,6 +31,8 @@ class Channel:
         self._thread = thread
         self._buffer = buffer
         self._session = session
+        self.kept = False  # whoever has opened it leaves it open
+        self.carrier: SharedLink | None = None
         self._aborted = False
         self._hushed = False
 

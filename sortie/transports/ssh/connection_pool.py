@@ -4,6 +4,8 @@ Rule 1: there is at most one dial under way to a host.
 Rule 2: a session counts on its connection until both sides have closed it, as it does for sshd;
 whoever is cancelled while it opens leaves nothing behind.
 Rule 3: a failed dial is told to all who waited for it; the next who asks makes a new one.
+Rule 4: a shell is kept for questions only while the first connection, which carries it, has room
+for another session.
 """
 
 from __future__ import annotations
@@ -21,26 +23,26 @@ import trio
 from sortie.model import HostError, HostTrouble
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, AsyncioThreadGone
 from sortie.transports.ssh.channel import Channel, SessionsFull
+from sortie.transports.ssh.idle_shells import IdleShells
 from sortie.transports.ssh.login_limit import LoginLimit
 from sortie.transports.ssh.protocol import Dialogue
 from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.route import Hop, find_hops
 from sortie.transports.ssh.settings import SshSettings
+from sortie.transports.ssh.shared_link import SessionSlot, SharedLink
 
 if TYPE_CHECKING:  # they import asyncssh, which only the asyncio thread needs
+    from sortie.transports.ssh.conversation import Conversation
     from sortie.transports.ssh.link import Link
     from sortie.transports.ssh.session import Session
 
 _MOST_LINKS = 64  # where a host allows one session on each, that many commands run at once
 _DROPS = 3  # links that may be lost under one and the same opening before it is given up
-# How long a host's refusal is believed. sshd frees a session a little after we saw it close, so
-# what was learned must not stay: it would drift towards no session at all.
-_FULL_FOR = 5.0
-_BUSY_FOR = 0.2
 _NO_DIAL_FOR = 5.0  # after a failed dial, where other connections work
 _IDLE_FOR = 300.0  # then a connection that is not the first is closed
 _UNWANTED_FOR = 5.0  # the same, where the host is not wanted
 _CLOSE_BOUND = 5.0
+_DISMISSAL_BOUND = 1.0  # for shells that were kept to end
 ROOM_BOUND = 120.0
 """Seconds for which a command waits until the host has room for its session."""
 
@@ -52,7 +54,7 @@ class ConnectionPool:
         self._host = host
         self._settings = settings
         self._thread = thread
-        self._used: list[_Used] = []
+        self._used: list[SharedLink] = []
         self._dial_lock = trio.Lock()
         self._dials = 0  # that have ended
         self._failure: HostError | None = None  # of the last one
@@ -60,6 +62,7 @@ class ConnectionPool:
         self._news = trio.Event()
         self._closed = False
         self._wanted = True
+        self._idle_shells = IdleShells()
         self.login_limit = LoginLimit(host)
 
     @property
@@ -82,7 +85,7 @@ class ConnectionPool:
         drops, until = 0, trio.current_time() + ROOM_BOUND
         while True:
             used = await self._reserve(until)
-            slot = _Slot(used, self._tell)
+            slot = SessionSlot(used, self._tell)
             buffer = ReceiveBuffer(self._thread, slot.free, dialogue)
             late = partial(_abandon, self._thread, slot)
             try:
@@ -98,6 +101,7 @@ class ConnectionPool:
                 if not used.worked and used.count == 0:  # it never carries any
                     raise HostError(HostTrouble.UNREACHABLE, str(exc)) from exc
                 used.refused()
+                await self._dismiss_shells(used)
             except HostError as exc:
                 slot.free()
                 if exc.trouble is not HostTrouble.DROPPED:
@@ -113,34 +117,55 @@ class ConnectionPool:
                 raise
             else:
                 used.worked = True
-                return Channel(self._thread, buffer, session)
+                channel = Channel(self._thread, buffer, session)
+                channel.carrier = used
+                return channel
 
     @asynccontextmanager
     async def channel(
         self, command: str, dialogue: Dialogue | None = None
     ) -> AsyncIterator[Channel]:
-        """Do as ``open``, and abort the channel when the block is left."""
+        """Do as ``open``, and abort the channel when the block is left, unless it is kept."""
         channel = await self.open(command, dialogue)
         try:
             yield channel
         finally:
-            channel.abort()
+            if not channel.kept:
+                channel.abort()
+
+    def take_shell(self) -> tuple[Conversation, float] | None:
+        """Return a shell that was kept, if there is one, and the time since when it was."""
+        return self._idle_shells.take()
+
+    def keep_shell(self, shell: Conversation) -> bool:
+        """Keep a shell for the next question, where there is room for it; return whether it is."""
+        first = self._used[0] if self._used else None
+        return (
+            self._wanted
+            and first is not None
+            and first is shell.channel.carrier
+            and first.full == math.inf
+            and self._idle_shells.put(shell)
+        )
 
     def set_wanted(self, wanted: bool) -> None:
         """Keep a connection that nobody uses for as long as we live, or for a few seconds only."""
         self._wanted = wanted
+        if not wanted:
+            self._idle_shells.dismiss()
         self._close_idle()
 
     async def aclose(self) -> None:
         """Close all connections, within a few seconds; no more are opened."""
         self._closed = True
+        self._idle_shells.dismiss()
         self._tell()
         links = [used.link for used in self._used]
         self._used.clear()
         with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(AsyncioThreadGone):
             await self._thread.call(_close, links)
 
-    async def _reserve(self, until: float) -> _Used:
+    async def _reserve(self, until: float) -> SharedLink:
         """Count one more session on a connection that may have room for it.
 
         Raises HostError where there is none ``until`` then.
@@ -169,7 +194,14 @@ class ConnectionPool:
             with trio.move_on_at(min(again, until)):
                 await news.wait()
 
-    def _with_room(self) -> _Used | None:
+    async def _dismiss_shells(self, used: SharedLink) -> None:
+        """Give up the shells that are kept, and wait a moment for the sessions that this frees."""
+        if self._idle_shells.dismiss():
+            with trio.move_on_after(_DISMISSAL_BOUND):
+                while used in self._used and not used.has_room(trio.current_time()):
+                    await self._news.wait()
+
+    def _with_room(self) -> SharedLink | None:
         now = trio.current_time()
         self._close_idle()
         return next((used for used in self._used if used.has_room(now) and used.link.alive), None)
@@ -217,7 +249,7 @@ class ConnectionPool:
                     f"host {self._host} hung up right after the login; look at its sshd's log",
                 )
             else:
-                self._used.append(_Used(link))
+                self._used.append(SharedLink(link))
         self._dials += 1
         self._tell()
 
@@ -232,46 +264,7 @@ class ConnectionPool:
         self._news = trio.Event()
 
 
-class _Used:
-    """A link with the sessions on it."""
-
-    def __init__(self, link: Link) -> None:
-        self.link = link
-        self.count = 0
-        self.worked = False
-        self.idle_since = trio.current_time()
-        self.full = math.inf
-        self.full_until = math.inf
-
-    def has_room(self, now: float) -> bool:
-        if now >= self.full_until:
-            self.full = self.full_until = math.inf
-        return self.count < self.full
-
-    def refused(self) -> None:
-        """Believe the host for a while; ``count`` is what it carries without the one refused."""
-        self.full = self.count
-        self.full_until = trio.current_time() + (_FULL_FOR if self.count else _BUSY_FOR)
-
-
-class _Slot:
-    """One session's place on a link; given back once."""
-
-    def __init__(self, used: _Used, when_freed: Callable[[], object]) -> None:
-        self._used = used
-        self._when_freed = when_freed
-        self._taken = True
-
-    def free(self) -> None:
-        """Give the place back."""
-        if self._taken:
-            self._taken = False
-            self._used.count -= 1
-            self._used.idle_since = trio.current_time()
-            self._when_freed()
-
-
-def _abandon(thread: AsyncioThread, slot: _Slot, result: outcome.Outcome[Session]) -> None:
+def _abandon(thread: AsyncioThread, slot: SessionSlot, result: outcome.Outcome[Session]) -> None:
     """Close what was opened when nobody wanted it any more; its slot is free when it is closed."""
     match result:
         case outcome.Value(value=session):

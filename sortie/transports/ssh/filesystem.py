@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import os
 import re
-from functools import partial
 
 from sortie.model import TransportError
 from sortie.transports.paths import parts_of, plain, single
+from sortie.transports.ssh.conversation import ANSWER_LIMIT
 from sortie.transports.ssh.protocol import numbers_in
 from sortie.transports.ssh.scripts import (
     assignment,
     printing,
-    question,
     quoted,
     standing_question,
     text,
 )
-from sortie.transports.ssh.shell import ANSWER_BOUND, ANSWER_LIMIT, Answer, Shell
+from sortie.transports.ssh.shell import ANSWER_BOUND, Answer, Question, Shell
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
@@ -83,8 +82,14 @@ class RemoteFiles:
         Raises TransportError where there is none.
         """
         search = b"search=$PATH" if path is None else assignment("search", path)
-        body = [search, assignment("name", name), text("find_program"), text("resolve")]
-        answer = await self._ask(f"find the program {name!r}", body, limit=_PATH_LIMIT)
+        answer = await self._shell.ask(
+            Question(
+                attempt=f"find the program {name!r}",
+                body=[search, assignment("name", name), text("find_program"), text("resolve")],
+                limit=_PATH_LIMIT,
+                of_login=path is None,
+            )
+        )
         return os.fsdecode(answer.content)
 
     async def occupied(self, path: str) -> dict[int, int | None] | None:
@@ -111,8 +116,8 @@ class RemoteFiles:
         bound: float = ANSWER_BOUND,
         limit: int = ANSWER_LIMIT,
     ) -> Answer:
-        write = partial(question, body=[text("paths"), *body])
-        return await self._shell.ask(attempt, write, bound, limit)
+        question = Question(attempt=attempt, body=body, bound=bound, limit=limit)
+        return await self._shell.ask(question)
 
 
 def _path(variable: str, path: str) -> bytes:

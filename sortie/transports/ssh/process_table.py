@@ -12,10 +12,11 @@ from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import COOKIE
 from sortie.transports.identity import started_at
 from sortie.transports.rank import FIRST
+from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.launch import nonsense
 from sortie.transports.ssh.protocol import numbers_in
 from sortie.transports.ssh.scripts import processes_script
-from sortie.transports.ssh.shell import Conversation, Shell
+from sortie.transports.ssh.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
@@ -144,7 +145,8 @@ class RemoteProcessTable:
         return await self._each(f"signal {name}", handles, "signalled")
 
     async def kill_youngest(self, cookies: Iterable[str]) -> frozenset[int]:
-        """Kill the youngest processes with these cookies; return the pids of those that were there.
+        """Kill the processes with these cookies that came since the last ``read`` was begun; return
+        the pids of those that were there.
 
         One that forks and exits at once stands in no list.
         """

@@ -1,8 +1,8 @@
 """Ends what runs of an earlier life left on a host, and says who stays.
 
 A process that forks and exits every few milliseconds stands in no list of processes. Such are
-looked for among the youngest of the host, where nobody else is found and after each SIGKILL, and
-killed where they are met.
+looked for among those that came since the list was begun, where nobody else is found and after each
+SIGKILL, and killed where they are met.
 """
 
 from __future__ import annotations

@@ -17,11 +17,12 @@ from sortie.model import HostError, HostTrouble
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.filesystem import holding_script
 from sortie.transports.ssh.launch import Bounds, nonsense
 from sortie.transports.ssh.login_limit import login_slot
 from sortie.transports.ssh.scripts import SHELL
-from sortie.transports.ssh.shell import ANSWER_BOUND, Conversation, Shell
+from sortie.transports.ssh.shell import ANSWER_BOUND, Shell
 
 _SHOWN = 2000  # characters of a refusal
 

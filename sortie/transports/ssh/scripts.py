@@ -145,6 +145,7 @@ def launch_script(launch: Launch) -> bytes:
     return _block(
         *_assignments(given),
         b"unset search" if not search else b"",
+        assignment("ELF", "\x7fELF"),
         text("find_program"),
         watch % b"\n".join([name, text("newest"), text("end_tree"), text("watchdog")]),
         text("start"),
@@ -177,7 +178,7 @@ def inline_command(launch: Launch, script: bytes) -> str:
     )
 
 
-def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bool) -> bytes:
+def finish_body(launch: Launch, pid: int, born: int, *, marked: bool) -> list[bytes]:
     """Return the question that ends what is left of a launch at once; yes says which pids stay.
 
     ``pid`` and ``born`` (its start in clock ticks) are the program's, 0 where it is not known.
@@ -190,12 +191,10 @@ def finish_script(launch: Launch, nonce: str, pid: int, born: int, *, marked: bo
         "G": "0",
         "A": "apart",
     }
-    return question(
-        nonce, [*_assignments(given), text("newest"), text("end_tree"), b'end\nyes "$m"']
-    )
+    return [*_assignments(given), text("newest"), text("end_tree"), b'end\nwhole yes "$m"']
 
 
-def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
+def clearing_body(marker: int, grace: float) -> list[bytes]:
     """Return the question that ends all that descends from a launch, wherever it is; yes says which
     pids were there, and behind a bar which stay."""
     given = {
@@ -206,13 +205,24 @@ def clearing_script(nonce: str, marker: int, grace: float) -> bytes:
         "G": str(round(grace * 100)),
         "A": "apart",
     }
-    body = b'look\nbefore=$m\nend\nyes "$before | $m"'
-    return question(nonce, [*_assignments(given), text("newest"), text("end_tree"), body])
+    body = b'look\nbefore=$m\nend\nwhole yes "$before | $m"'
+    return [*_assignments(given), text("newest"), text("end_tree"), body]
 
 
-def question(nonce: str, body: Iterable[bytes]) -> bytes:
-    """Return a script that answers yes or no."""
-    return _block(assignment("nonce", nonce), text("question"), *body, b"leave")
+LEAVE = b"trap - EXIT\n"
+"""What a shell that answers questions is told before its stdin ends, where it works on none."""
+
+
+def shell_script(nonce: str) -> bytes:
+    """Return the script that begins a shell which answers questions, until its stdin ends."""
+    return _block(assignment("nonce", nonce), text("paths"), text("question"))
+
+
+def question(body: Iterable[bytes]) -> bytes:
+    """Return what such a shell is asked: some lines that say yes or no."""
+    told = b'trap \'printf "\\001%s end %s\\n" "$nonce" $?\' EXIT'
+    # The one before has ended, and is a zombie until it is waited for.
+    return b"wait $!\n(\n%s\n) </dev/null &\n" % b"\n".join([told, *body])
 
 
 def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
@@ -227,9 +237,13 @@ def processes_script(nonce: str) -> bytes:
 
 @cache
 def text(name: str) -> bytes:
-    """Return one of the texts in ``sh/``, without its comments."""
+    """Return one of the texts in ``sh/``, without its comments and indentation.
+
+    So no text may hold a word of several lines.
+    """
     lines = files(__package__).joinpath("sh", f"{name}.sh").read_bytes().splitlines()
-    return b"\n".join(line for line in lines if line.strip() and not line.strip().startswith(b"#"))
+    stripped = (line.strip() for line in lines)
+    return b"\n".join(line for line in stripped if line and not line.startswith(b"#"))
 
 
 def _become(command: Command) -> bytes:

@@ -1,9 +1,13 @@
-"""Runs our scripts in a host's /bin/sh, each on a channel of its own, and hears what they say."""
+"""Runs our scripts in a host's /bin/sh, and hears what they say.
+
+Rule 1: a shell that has answered a question to its end is kept for the next one, where the pool
+takes it; in every other case it is ended with whatever it still works on.
+Rule 2: a question that may have begun is not put a second time.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -12,25 +16,38 @@ import trio
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.conversation import ANSWER_LIMIT, Conversation
 from sortie.transports.ssh.launch import silent_shell
 from sortie.transports.ssh.login_limit import LoginSlot, login_slot
-from sortie.transports.ssh.protocol import HERE, Words
-from sortie.transports.ssh.scripts import SHELL
+from sortie.transports.ssh.scripts import LEAVE, SHELL, shell_script
+from sortie.transports.ssh.scripts import question as asking
 
 ANSWER_BOUND = 60.0
 """Seconds in which a question is answered, where the caller gives no other bound."""
 
-ANSWER_LIMIT = 64 * 1024
-"""Bytes that stand before a word at most, where the caller gives no other limit."""
-
-_NOISE = 500  # bytes of what a shell said instead of an answer that are shown
-_FLOOD = 4 * 1024 * 1024  # bytes of anything but an answer that are listened to
 _REASON = 2000  # characters of a reason that are shown
-_ABANDON_BOUND = 2.0
 _CLOSE_BOUND = 1.0
+_FRESH = 5.0  # seconds after an answer in which a kept shell is taken to be there
 
 Write = Callable[[str], bytes]
 """Makes a script from a nonce that was never used before, which its words begin with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a host is asked: the lines ``body``, and what for (``attempt``).
+
+    ``bound`` is in seconds from when it has begun, ``limit`` the bytes that an answer may have.
+    One that is ``urgent`` waits for no other login; one ``of_login`` has a login of its own, as its
+    answer depends on what the login files say now.
+    """
+
+    attempt: str
+    body: Sequence[bytes]
+    bound: float = ANSWER_BOUND
+    limit: int = ANSWER_LIMIT
+    urgent: bool = False
+    of_login: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,109 +56,6 @@ class Answer:
 
     said: str
     content: bytes
-
-
-class Conversation:
-    """One of our scripts as it runs on a host; ``attempt`` says what for.
-
-    Who sets ``is_over`` need not have it ended: it has ended, or ends by other means.
-    """
-
-    def __init__(self, host: str, attempt: str, channel: Channel, nonce: str) -> None:
-        self.channel = channel
-        self.attempt = attempt
-        self.begun = False
-        self.is_over = False
-        self._host = host
-        self._chunks = channel.output()
-        self._words = Words(nonce)
-        self._ahead: deque[tuple[bytes, str | None]] = deque()
-        self._noise = b""
-        self._floods = False
-
-    async def begin(self) -> None:
-        """Wait for the first word, which ``next`` then returns, or the end."""
-        first = await self.next()
-        if first is not None:
-            self._ahead.appendleft(first)
-
-    async def next(self, limit: int = ANSWER_LIMIT) -> tuple[bytes, str] | None:
-        """Return the bytes before the next word and that word, or None where none comes.
-
-        Not to be called again where it was cancelled. Raises HostError where there are more than
-        ``limit`` bytes.
-        """
-        said = bytearray()
-        heard = 0
-        while True:
-            while self._ahead:
-                before, word = self._ahead.popleft()
-                if self.begun:
-                    said += before
-                else:
-                    self._murmur(before)
-                if word is not None:
-                    self.begun = True
-                    return bytes(said), word
-            try:
-                number, chunk = await anext(self._chunks)
-            except StopAsyncIteration:
-                self._murmur(bytes(said))
-                return None
-            if number == 1:
-                self._ahead.extend(self._words.feed(chunk))
-            else:
-                self._murmur(chunk)
-            heard += len(chunk)
-            if len(said) > limit or heard > limit + _FLOOD:
-                raise self._flood()
-
-    async def verdict(self) -> tuple[str, str]:
-        """Return the first word behind the one that it is here, and the rest of its line.
-
-        Raises TransportError where there is none.
-        """
-        word = await self.next()
-        if word is not None and word[1] == HERE:
-            word = await self.next()
-        if word is None:
-            raise self.silence()
-        verdict, _, rest = word[1].partition(" ")
-        return verdict, rest
-
-    async def end(self) -> None:
-        """Let the script see that nobody waits any more, or kill it where it does not look, and
-        wait a moment until it is gone."""
-        if self.is_over:
-            return
-        self.channel.write_eof()
-        if self._floods or not self.begun:
-            self.channel.kill()
-        with trio.move_on_after(_ABANDON_BOUND, shield=True):
-            async for _ in self.channel.output():
-                pass
-
-    def silence(self) -> TransportError:
-        """Return the error for an answer that did not come."""
-        if self.channel.lost is not None:
-            return self.channel.lost
-        heard = self._noise.decode("utf-8", "replace").strip() or "nothing"
-        return HostError(
-            HostTrouble.UNREACHABLE,
-            f"could not {self.attempt}: the shell of host {self._host} gave no answer"
-            f" (exit {self.channel.exit_status or self.channel.exit_signal}) and said: {heard}",
-        )
-
-    def _flood(self) -> HostError:
-        self._floods = True
-        return HostError(
-            HostTrouble.UNREACHABLE,
-            f"could not {self.attempt}: host {self._host} did not stop to talk; look at what its"
-            " login files (.bashrc and the like) and its /bin/sh print",
-        )
-
-    def _murmur(self, chunk: bytes) -> None:
-        self._noise = (self._noise + chunk)[-_NOISE:]
 
 
 class Shell:
@@ -183,7 +97,7 @@ class Shell:
                     try:
                         yield conversation
                     finally:
-                        await conversation.end()
+                        await self._leave(conversation)
                     return
 
     async def begin(
@@ -215,46 +129,97 @@ class Shell:
             return None
         raise error
 
-    async def ask(
-        self,
-        attempt: str,
-        write: Write,
-        bound: float = ANSWER_BOUND,
-        limit: int = ANSWER_LIMIT,
-        *,
-        urgent: bool = False,
-    ) -> Answer:
-        """Run a question and return what it says yes to.
+    async def ask(self, question: Question) -> Answer:
+        """Have a question answered, and return what it says yes to.
 
-        ``bound`` counts from when it has begun. A question that nobody waits for any more is ended
-        on the host. Raises TransportError with the reason where the answer is no, and HostError
-        where there is none, or one of more than ``limit`` bytes.
+        One that nobody waits for any more is ended on the host. Raises TransportError with the
+        reason where the answer is no, and HostError where there is none, or one that is too long.
         """
-        async with self.converse(attempt, write, urgent=urgent) as conversation:
-            with trio.move_on_after(bound):
-                answer = await self._answer(conversation, limit)
-                await self._lingering.closed(conversation.channel)
-                return answer
+        script = asking(question.body)
+        kept = None if question.of_login else await self._kept()
+        if kept is not None:
+            async with self._left(kept):
+                kept.attempt, kept.rests = question.attempt, False
+                kept.channel.write(script)
+                return await self._answered(kept, question)
+        async with self.converse(
+            question.attempt, lambda nonce: shell_script(nonce) + script, urgent=question.urgent
+        ) as conversation:
+            return await self._answered(conversation, question)
+
+    async def _kept(self) -> Conversation | None:
+        """Return a shell that waits for a question, if there is one."""
+        while (found := self._pool.take_shell()) is not None:
+            kept, since = found
+            if trio.current_time() - since < _FRESH or await self._is_there(kept):
+                return kept
+        return None
+
+    async def _is_there(self, kept: Conversation) -> bool:
+        """Tell whether a shell still answers; where not, it is ended."""
+        there = False
+        try:
+            with trio.move_on_after(self._handshake):
+                kept.channel.write(asking([b"whole yes"]))
+                await self._answer(kept, ANSWER_LIMIT)
+                there = True
+        except TransportError:
+            pass  # a link that was lost while nobody used it is no trouble
+        finally:
+            if not there:
+                kept.rests = False
+                await self._leave(kept)
+                kept.channel.abort()
+        return there
+
+    @asynccontextmanager
+    async def _left(self, kept: Conversation) -> AsyncIterator[None]:
+        """Leave a kept shell with the block."""
+        kept.channel.kept = False
+        try:
+            yield
+        finally:
+            try:
+                await self._leave(kept)
+            finally:
+                if not kept.channel.kept:
+                    kept.channel.abort()
+
+    async def _leave(self, conversation: Conversation) -> None:
+        """Keep a shell that rests for the next question, or have it end."""
+        if not conversation.rests:
+            await conversation.end()
+        elif self._pool.keep_shell(conversation):
+            conversation.channel.kept = True
+        else:
+            conversation.channel.write(LEAVE)
+            conversation.channel.write_eof()
+            await self._lingering.closed(conversation.channel)
+
+    async def _answered(self, conversation: Conversation, question: Question) -> Answer:
+        with trio.move_on_after(question.bound):
+            return await self._answer(conversation, question.limit)
         raise HostError(
             HostTrouble.UNREACHABLE,
-            f"could not {attempt}: host {self.host} did not answer in {bound:g} s;"
-            " look at its load and its file systems",
+            f"could not {question.attempt}: host {self.host} did not answer in"
+            f" {question.bound:g} s; look at its load and its file systems",
         )
 
     async def _answer(self, conversation: Conversation, limit: int) -> Answer:
         verdict, rest = await conversation.verdict()
         end = await conversation.next(limit)
-        conversation.is_over = True
+        how, _, status = end[1].partition(" ") if end is not None else ("", "", "")
+        if how == "end":
+            conversation.rest()
         if verdict == "no":
             raise TransportError(
                 f"could not {conversation.attempt} on host {self.host}: {rest[:_REASON]}"
             )
-        if verdict == "yes" and end is not None and end[1] == "end":
+        if verdict == "yes" and end is not None and end[1] == "end 0":
             return Answer(said=rest, content=end[0])
-        error = conversation.silence()
         if verdict == "yes" and conversation.channel.lost is None:  # it failed behind its yes
-            raise TransportError(str(error))
-        raise error
+            raise TransportError(str(conversation.silence(status)))
+        raise conversation.silence(status)
 
 
 class Lingering:

@@ -37,12 +37,12 @@ from sortie.transports.ssh.scripts import (
     SHELL,
     Launch,
     check_speakable,
-    clearing_script,
-    finish_script,
+    clearing_body,
+    finish_body,
     inline_command,
     launch_script,
 )
-from sortie.transports.ssh.shell import Lingering, Shell
+from sortie.transports.ssh.shell import Lingering, Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 
 Delivery = Literal["stdin", "inline"]
@@ -163,12 +163,12 @@ class SshTransport:
     async def _finish(self, launch: Launch, born: RootProcess, marked: bool) -> list[int]:
         """End what is left of a launch at once, on a channel of its own; return who stays."""
         answer = await self._shell.ask(
-            f"end process {born.identity.pid}",
-            lambda nonce: finish_script(
-                launch, nonce, born.identity.pid, born.ticks, marked=marked
-            ),
-            bound=FINISH_BOUND,
-            urgent=True,
+            Question(
+                attempt=f"end process {born.identity.pid}",
+                body=finish_body(launch, born.identity.pid, born.ticks, marked=marked),
+                bound=FINISH_BOUND,
+                urgent=True,
+            )
         )
         return numbers_in(answer.said)
 
@@ -220,9 +220,11 @@ class SshTransport:
     async def _clear(self, marker: int, grace: float) -> set[int]:
         """End all that descends from a launch; return the pids that are gone."""
         answer = await self._shell.ask(
-            "end what an earlier run left",
-            lambda nonce: clearing_script(nonce, marker, grace),
-            bound=grace + KILL_BOUND + FINISH_BOUND,
+            Question(
+                attempt="end what an earlier run left",
+                body=clearing_body(marker, grace),
+                bound=grace + KILL_BOUND + FINISH_BOUND,
+            )
         )
         before, _, after = answer.said.partition("|")
         return set(numbers_in(before)) - set(numbers_in(after))

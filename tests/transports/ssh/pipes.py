@@ -22,6 +22,7 @@ import trio
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.login_limit import LoginLimit
 from sortie.transports.ssh.protocol import GO, Dialogue
 from sortie.transports.ssh.receive_buffer import ReceiveBuffer
@@ -217,6 +218,13 @@ class Logins:
             session.close()
             nursery.cancel_scope.shield = True
             await manager.__aexit__(None, None, None)
+
+    def take_shell(self) -> None:
+        """Have no shell that was kept, so that every question has a login of its own."""
+
+    def keep_shell(self, _: Conversation) -> bool:
+        """Keep none."""
+        return False
 
     def running(self) -> list[str]:
         """Return what still runs because of a login, but for what cleared its environment."""

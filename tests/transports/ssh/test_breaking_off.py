@@ -203,8 +203,8 @@ async def test_a_host_that_is_slow_after_its_first_word_is_not_silent(
     """The shell's bound is for its first word, though that is read late; the start has its own."""
     slow = tmp_path / "slow"
     slow.mkdir()
-    (slow / "env").write_text(f"#!/bin/sh\nsleep 1\nexec {shutil.which('env')}\n")
-    (slow / "env").chmod(0o755)
+    (slow / "head").write_text(f'#!/bin/sh\nsleep 1\nexec {shutil.which("head")} "$@"\n')
+    (slow / "head").chmod(0o755)
     logins = Logins(tmp_path, PATH=f"{slow}:{os.environ['PATH']}")
     transport = SshTransport("h", logins.connections, bounds=Bounds(handshake=0.3))
 
@@ -217,8 +217,8 @@ async def test_who_breaks_off_a_slow_start_leaves_nothing(tmp_path: Path, comman
     """The host was told to go on, and trio has not heard of it; it is waited for all the same."""
     slow = tmp_path / "slow"
     slow.mkdir()
-    (slow / "env").write_text(f"#!/bin/sh\nsleep 0.5\nexec {shutil.which('env')}\n")
-    (slow / "env").chmod(0o755)
+    (slow / "head").write_text(f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("head")} "$@"\n')
+    (slow / "head").chmod(0o755)
     logins = Logins(tmp_path, PATH=f"{slow}:{os.environ['PATH']}")
     transport = SshTransport("h", logins.connections)
 

@@ -14,7 +14,7 @@ import trio
 
 from sortie.model import TEXT_LIMIT, RunId, TransportError
 from sortie.transports import Command
-from sortie.transports.ssh import process_table, shell
+from sortie.transports.ssh import conversation, process_table
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.ssh.pipes import Logins
@@ -87,7 +87,7 @@ async def test_an_answer_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends in an error of a few lines, and fills no memory."""
-    monkeypatch.setattr(shell, "_FLOOD", 2**20)
+    monkeypatch.setattr(conversation, "_FLOOD", 2**20)
 
     text, peak = await flooded(tmp_path, saying, look)
 

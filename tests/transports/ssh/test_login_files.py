@@ -48,10 +48,10 @@ async def connections(host: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
 async def test_a_complete_answer_ends_a_question(
     host: Sshd, connections: ConnectionPool, tmp_path: Path
 ) -> None:
-    """Whoever holds the channel open: the answer says itself that it is all."""
+    """Whoever holds the channel open: the answer says itself that it is all, and its shell is asked
+    again."""
     (tmp_path / "file").write_bytes(b"its content")
-    told: list[str] = []
-    transport = SshTransport(host.host, connections, notice=told.append)
+    transport = SshTransport(host.host, connections)
 
     with trio.fail_after(PATIENCE):
         inside = await transport.files.contained(str(tmp_path), str(tmp_path / "host"))
@@ -59,10 +59,7 @@ async def test_a_complete_answer_ends_a_question(
 
     assert inside
     assert content == b"its content"
-    assert len(told) == 1
-    assert ".bashrc" in told[0]
-    assert host.host in told[0]
-    await until(lambda: connections.sessions == 0)
+    assert connections.sessions == 1
 
 
 async def test_a_turn_ends_with_its_last_word(
@@ -85,4 +82,6 @@ async def test_a_turn_ends_with_its_last_word(
     assert exit_ == Exit(status=3)
     assert swept == 0
     assert len(told) == 1
+    assert ".bashrc" in told[0]
+    assert host.host in told[0]
     await until(lambda: connections.sessions == 0)

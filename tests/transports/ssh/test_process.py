@@ -290,6 +290,25 @@ async def test_a_host_without_setsid_and_timeout_will_do(tmp_path: Path, command
     await logins.quiet()
 
 
+@pytest.mark.parametrize("status", [1, 125, 127])
+async def test_a_host_whose_timeout_is_another_will_do(
+    tmp_path: Path, command: Make, status: int
+) -> None:
+    """One that does not know our arguments, or is not there, does not end what is to be watched."""
+    (tmp_path / "timeout").write_text(f"#!/bin/sh\nexit {status}\n")
+    (tmp_path / "timeout").chmod(0o755)
+    logins = Logins(tmp_path, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    transport = SshTransport("h", logins.connections)
+
+    async with transport.process(command.sh("sleep 0.5; exit 7")) as process:
+        exit_ = await process.wait()
+    async with transport.process(command("sleep", "1000")) as process:
+        ended = await process.end()
+
+    assert (exit_, ended) == (Exit(status=7), Exit(signal=15, by_us=True))
+    await logins.quiet()
+
+
 async def test_only_the_own_tree_is_ended(host: SshTransport, command: Make) -> None:
     """Another program of the same run goes on."""
     async with host.process(command("sleep", "1000")) as other:

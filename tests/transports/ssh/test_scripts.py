@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,15 +17,20 @@ import pytest
 from sortie.model import TransportError
 from sortie.transports import Command
 from sortie.transports.ssh.scripts import (
+    LEAVE,
     STRING_LIMIT,
     Launch,
     check_speakable,
-    finish_script,
+    finish_body,
     launch_script,
     printing,
+    question,
     quoted,
+    shell_script,
     text,
 )
+from sortie.transports.ssh.transport import new_nonce
+from tests.transports.leftovers import is_alive
 
 
 def test_the_inline_form_is_the_documented_one() -> None:
@@ -56,20 +64,21 @@ def test_a_later_process_with_the_pid_is_not_ended() -> None:
         born = int(Path(f"/proc/{stranger.pid}/stat").read_bytes().split()[21])
 
         for ticks, expected in ((born - 1, None), (born, -15)):
-            script = finish_script(launch, "n", stranger.pid, ticks, marked=True)
+            script = finishing(launch, stranger.pid, ticks)
             said = finished(script)
             try:
                 status = stranger.wait(0.1)
             except subprocess.TimeoutExpired:
                 status = None
 
-            assert (said, status) == (b"\1n here\n\1n yes \n\1n end\n", expected)
+            assert (said, status) == (b"\1n here\n\1n yes \n\1n end 0\n", expected)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 @pytest.mark.parametrize("missed", [1, 2])
 def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> None:
-    """The list of processes is read one by one; who was not there yet is found by another look."""
+    """The list of processes is read one by one; who was not there yet is found by another look,
+    also where the host does not count its pids."""
     launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     grep = tmp_path / "grep"
     grep.write_text(
@@ -77,14 +86,54 @@ def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> Non
         f"[ $(wc -l <'{tmp_path}/looks') -gt {missed} ] && exec {shutil.which('grep')} \"$@\"\n"
     )
     grep.chmod(0o755)
-    marked = f"ulimit -S -w {launch.marker} || ulimit -S -x {launch.marker}; exec sleep 1000"
-    with subprocess.Popen(["sh", "-c", marked], stderr=subprocess.DEVNULL) as one:
+    (tmp_path / "loadavg").write_text("0.00 0.00 0.00 0/0 0\n")
+    script = finishing(launch)
+    script = script.replace(b"/proc/loadavg", str(tmp_path / "loadavg").encode())
+    with marked_sleep(launch) as one:
+        said = finished(script, f"{tmp_path}:{os.defpath}")
+
+        assert (said, one.wait(5)) == (b"\1n here\n\1n yes \n\1n end 0\n", -15)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_that_comes_while_the_list_is_read_is_ended(tmp_path: Path, count: int) -> None:
+    """Who is younger than the list is looked at apart, however often one comes."""
+    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    pids, grep = tmp_path / "pids", tmp_path / "grep"
+    pids.touch()
+    grep.write_text(
+        "#!/bin/sh\n"
+        f"[ $(wc -l <'{pids}') -lt {count} ] || exec {shutil.which('grep')} \"$@\"\n"
+        f"{shlex.join(_marked(launch))} </dev/null >/dev/null 2>&1 &\n"
+        f"echo $! >>'{pids}'\n"
+        f"until {shutil.which('grep')} -q {launch.marker} /proc/$!/limits; do :; done\n"
+    )
+    grep.chmod(0o755)
+
+    said = finished(finishing(launch), f"{tmp_path}:{os.defpath}")
+
+    assert said == b"\1n here\n\1n yes \n\1n end 0\n"
+    assert len(pids.read_text().split()) == count
+    assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
+
+
+def _marked(launch: Launch) -> list[str]:
+    """Return the arguments of a process with a launch's mark, in a session of its own."""
+    mark = f"ulimit -S -w {launch.marker} || ulimit -S -x {launch.marker}"
+    return ["setsid", "sh", "-c", f"exec 2>/dev/null; {mark}; exec sleep 1000"]
+
+
+@contextmanager
+def marked_sleep(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a process that carries a launch's mark."""
+    with subprocess.Popen(_marked(launch)) as one:
         while str(launch.marker) not in Path(f"/proc/{one.pid}/limits").read_text():
             time.sleep(0.001)
-
-        said = finished(finish_script(launch, "n", 0, 0, marked=True), f"{tmp_path}:{os.defpath}")
-
-        assert (said, one.wait(5)) == (b"\1n here\n\1n yes \n\1n end\n", -15)
+        try:
+            yield one
+        finally:
+            one.kill()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it has pid namespaces")
@@ -92,11 +141,11 @@ def test_a_group_of_another_namespace_is_not_taken_for_our_own(tmp_path: Path) -
     """Whose group was made outside (as by ``docker exec``) has the group 0: to kill it is us."""
     launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     script = tmp_path / "finish"
-    script.write_bytes(finish_script(launch, "n", 0, 0, marked=True))
+    script.write_bytes(finishing(launch))
     inside = (
         f"(ulimit -S -w {launch.marker} || ulimit -S -x {launch.marker}; exec sleep 1000)"
         " 2>/dev/null &"
-        f"until grep -q {launch.marker} /proc/$!/limits; do :; done; setsid sh '{script}'"
+        f"until grep -q {launch.marker} /proc/$!/limits; do :; done; cat '{script}' - | setsid sh"
     )
     # Its end ends everybody in there.
     unshare = ("unshare", "--map-root-user", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -106,10 +155,9 @@ def test_a_group_of_another_namespace_is_not_taken_for_our_own(tmp_path: Path) -
     with subprocess.Popen(
         [*unshare, "sh", "-c", inside], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as ran:
-        assert ran.stdout is not None
-        said = ran.stdout.read()
+        said = answer(ran)
 
-    assert said == b"\1n here\n\1n yes \n\1n end\n"
+    assert said == b"\1n here\n\1n yes \n\1n end 0\n"
 
 
 def finished(script: bytes, path: str = os.defpath) -> bytes:
@@ -122,10 +170,26 @@ def finished(script: bytes, path: str = os.defpath) -> bytes:
         env={"PATH": path},
     ) as shell:
         assert shell.stdin is not None
-        assert shell.stdout is not None
         shell.stdin.write(script)
         shell.stdin.flush()
-        return shell.stdout.read()
+        return answer(shell)
+
+
+def finishing(launch: Launch, pid: int = 0, born: int = 0) -> bytes:
+    """Return a script that ends what is left of a launch."""
+    return shell_script("n") + question(finish_body(launch, pid, born, marked=True))
+
+
+def answer(shell: subprocess.Popen[bytes]) -> bytes:
+    """Return what a shell says to its first question, and let it go."""
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    said = b""
+    while b" end " not in said and (line := shell.stdout.readline()):
+        said += line
+    shell.stdin.write(LEAVE)
+    shell.stdin.close()
+    return said
 
 
 @pytest.mark.parametrize(
@@ -175,3 +239,13 @@ def test_the_texts_are_sent_without_their_comments() -> None:
     """No comment goes over the wire, and no line of a here-document is lost."""
     assert b"\n#" not in text("start")
     assert text("start").startswith(b"say()")
+
+
+def test_a_watchdog_needs_no_process_to_pass_its_text_on() -> None:
+    """dash gives a pipe 4,096 bytes by itself; for more it starts another process."""
+    given = Command(argv=("true",), cwd="/", env={})
+
+    script = launch_script(Launch(command=given, nonce=new_nonce(), lease=30))
+
+    text = script.split(b"<<'SORTIE_WATCHDOG' &\n")[1].split(b"\nSORTIE_WATCHDOG\n")[0]
+    assert len(text) < 4096

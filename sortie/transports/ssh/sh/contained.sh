@@ -1,7 +1,7 @@
 if [ ! -L "$path" ] && cd -P -- "$root"; then
   top=${PWD%/}
   if cd -P -- "$path" && [ "$path" -ef . ] && [ ! -L "$path" ]; then
-    case $PWD in "$top"/?*) yes inside; leave ;; esac
+    case $PWD in "$top"/?*) whole yes inside ;; esac
   fi
 fi
-yes outside
+whole yes outside

@@ -16,58 +16,57 @@ clock() {
 
 holders() {
   if [ -n "$M" ]; then
-    grep -ls "^Max file locks  *$M " /proc/[0-9]*/limits
+    exec grep -ls "^Max file locks  *$M " /proc/[0-9]*/limits
   elif [ -n "$C" ]; then
-    grep -lsazxF "SORTIE_RUN_ID=$C" /proc/[0-9]*/environ
+    exec grep -lsazxF "SORTIE_RUN_ID=$C" /proc/[0-9]*/environ
   fi
-  echo .
+}
+
+marked() {
+  line=
+  while IFS= read -r line; do
+    case $line in "Max file locks "*) break ;; esac
+  done <"/proc/$1/limits"
+  case $line in *" $M "*) ;; *) return 1 ;; esac
 }
 
 # Does so without another process, which takes longer.
 holders_alone() {
   found=
   [ -n "$M" ] || return 0
-  for f in /proc/[0-9]*/limits; do
-    while IFS= read -r line; do
-      case $line in
-        "Max file locks "*" $M "*) found="$found $f" ;;
-        "Max file locks "*) ;;
-        *) continue ;;
-      esac
-      break
-    done <"$f"
+  for e in /proc/[0-9]*; do
+    marked "${e#/proc/}" && found="$found $e/limits"
   done
 }
 
-# One who starts another and exits while the list is read can be missed together with the other,
-# so nobody is gone before nobody was seen three times, nor among the newest of all.
+# Who starts another and exits while the list is read can be missed together with the other. So
+# nobody is gone before all were looked at who came since the list was begun, or, where that cannot be
+# told, before nobody was seen three times. That the kernel's count of pids moves with the process
+# that we start for the list shows that it can be relied on.
 look() {
-  glance
-  for again in 1 2; do
-    [ -z "$m" ] && glance
+  for again in 1 2 3; do
+    since=
+    read_newest && since=$newest
+    glance
+    { [ -z "$m" ] && ! all_seen && [ -z "$m" ]; } || return
   done
-  [ -n "$m" ] || each_marked 6 4 note_it
 }
 
-carries_mark() {
-  while IFS= read -r line; do
-    case $line in
-      "Max file locks "*" $M "*) return 0 ;;
-      "Max file locks "*) return 1 ;;
-    esac
-  done <"/proc/$1/limits"
-  return 1
+# Looks at those who came since the list was begun; tells whether nobody can have been missed.
+all_seen() {
+  [ -n "$M" ] && [ -n "$since" ] && read_newest && [ "$newest" != "$since" ] || return 1
+  each_since "$since" marked note_it
 }
 
-each_marked() { [ -z "$M" ] || each_newest "$1" "$2" carries_mark "$3"; }
 note_it() {
-  case "$m $spared " in *" $p "*) ;; *) m="$m $p" ;; esac
+  case "$spared " in *" $p "*) return 0 ;; esac
+  m="$m $p"
   return 1
 }
 
 kill_it() {
-  if [ -n "$A" ]; then kill_group ''; else kill_group "$P"; fi
-  kill -s KILL -- "$p"
+  kill_group "$own"
+  kill -s KILL -- "$p" || :
 }
 
 # Puts who is alive into m, those of them in P's group into grouped, the stopped into stopped.
@@ -77,13 +76,9 @@ glance() {
     [ "$P" -gt 1 ] && kill -s 0 -- "${A:+-}$P" && m=${A:+-}$P
     return
   fi
-  found=
-  [ -n "$alone" ] || found=$(holders)
-  # Without the dot it was not run to its end: the host has no room for another process.
-  case $found in
-    *.) found=${found%.} ;;
-    *) holders_alone ;;
-  esac
+  # Any other status is none of grep's: the host has no room for another process, say.
+  [ -z "$alone" ] && found=$(holders)
+  case $alone$? in 0 | 1 | 2) ;; *) holders_alone ;; esac
   for e in "/proc/$P/stat" $found; do
     p=${e#/proc/} p=${p%/*}
     case "$m $spared " in *" $p "*) continue ;; esac
@@ -117,19 +112,25 @@ politely() {
   send CONT "$stopped"
 }
 
+# Kills: the group in one stroke, which what forks as fast as it can does not escape.
+hard() {
+  [ -n "$A" ] && [ -n "$grouped" ] && kill -s KILL -- "-$P"
+  send KILL "$m"
+}
+
 # Kills without waiting and without starting anything.
 at_once() {
   alone=yes spared=
   for again in 1 2 3; do
     glance
     [ -z "$m" ] && return
-    [ -n "$A" ] && [ -n "$grouped" ] && kill -s KILL -- "-$P"
-    send KILL "$m"
+    hard
   done
 }
 
 end() {
-  spared= termed= alone= pause=0.01
+  spared= termed= alone= own= pause=0.01
+  [ -n "$A" ] || own=$P
   clock; until=$((t + G))
   look
   rooted && root=alive || root=
@@ -140,14 +141,12 @@ end() {
     pause=0.05
     look
     # What the program's own handler starts is left alone while the program lives.
-    if [ -n "$root" ] && ! rooted; then root=; politely; fi
+    [ -z "$root" ] || rooted || { root=; politely; }
   done
   clock; until=$((t + 500))
   while [ -n "$m" ]; do
-    # The group in one stroke, which what forks as fast as it can does not escape.
-    [ -n "$A" ] && [ -n "$grouped" ] && kill -s KILL -- "-$P"
-    send KILL "$m"
-    each_marked 20 8 kill_it
+    hard
+    [ -z "$M" ] || [ -z "$since" ] || each_since "$since" marked kill_it
     clock; [ "$t" -lt "$until" ] || break
     sleep 0.02 || sleep 1
     look

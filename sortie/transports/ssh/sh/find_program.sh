@@ -44,9 +44,9 @@ find_program() {
 inspect_format() {
   flaw=
   [ -r "$1" ] && [ -r /proc/self/stat ] || return 0
-  case $(head -c 4 -- "$1" | od -An -tx1 | tr -d ' \n') in
-    7f454c46) ;;
-    2321*)
+  case $(exec head -c 4 -- "$1") in
+    "$ELF"*) ;;
+    '#!'*)
       IFS= read -r line <"$1"
       line=${line#??}
       while :; do case $line in [' 	']*) line=${line#?} ;; *) break ;; esac; done

@@ -6,25 +6,31 @@ stat_of() {
   [ -n "$s" ]
 }
 
-# each_newest ROUNDS DEPTH BELONGS ACTION does so with each of the youngest processes that belongs; p
-# is its pid and group its group. It ends after so many rounds in a row without an action that
-# succeeds.
+# Leaves in newest the last pid that the kernel has given away.
+read_newest() { IFS=' ' read -r t t t t newest </proc/loadavg; }
+
+# each_since PID BELONGS ACTION does so with each process that is younger than PID and belongs; p is
+# its pid and group its group. It fails where the action does, and where too many are younger.
 #
-# What forks and exits every few milliseconds is gone before a list of all processes is read. The
-# kernel tells the last pid that it gave away, and to look there takes less than a millisecond.
-each_newest() {
-  round=0 rounds=0 strangers=
-  while [ "$round" -lt "$1" ] && [ "$rounds" -lt 3000 ]; do
-    round=$((round + 1)) rounds=$((rounds + 1)) back=0
-    IFS=' ' read -r t t t t n </proc/loadavg || return 0
-    while [ "$back" -lt "$2" ]; do
-      p=$((n - back)) back=$((back + 1))
-      case "$strangers " in *" $p "*) continue ;; esac
-      "$3" "$p" || { [ ! -e "/proc/$p" ] || strangers="$strangers $p"; continue; }
-      stat_of "$p" || continue
-      case $s in [ZXx]*) continue ;; esac
-      s=${s#* * } group=${s%% *}
-      "$4" && round=0
+# It has looked at everybody when it ends well: at each pid after it was given away, until none was
+# given away any more. So it catches up with what forks and exits every few milliseconds, which is
+# gone before a list of all processes is read: what exits before its turn leaves a child with a
+# higher pid. Nothing is started here.
+each_since() {
+  from=$1 belongs=$2 action=$3 count=0
+  while read_newest || return 1; [ "$newest" != "$from" ]; do
+    while [ "$from" != "$newest" ]; do
+      [ "$count" -lt 3000 ] || return 1
+      count=$((count + 1)) from=$((from + 1))
+      if [ "$newest" -lt "$from" ]; then
+        read -r most </proc/sys/kernel/pid_max
+        [ "$from" -le "$most" ] || from=1
+      fi
+      [ -e "/proc/$from" ] && p=$from && "$belongs" "$p" && stat_of "$p" || continue
+      set -- $s
+      case $1 in [ZXx]) [ "${18}" -gt 1 ] || continue ;; esac
+      group=$3
+      "$action" || return 1
     done
   done
 }

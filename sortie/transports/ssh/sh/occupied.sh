@@ -1,11 +1,12 @@
 # Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks;
 # says that it is blind where the host has no /proc.
-[ -r /proc/self/stat ] || { yes blind; leave; }
-cd -P -- "$path" || { yes; leave; }
+[ -r /proc/self/stat ] || whole yes blind
+cd -P -- "$path" || whole yes
 home=${PWD%/} found=
+read -r me rest </proc/self/stat
 for p in /proc/[0-9]*; do
   # We ourselves are everywhere in turn.
-  [ "$p" = "/proc/$$" ] && continue
+  case $p in "/proc/$me" | "/proc/$$") continue ;; esac
   cd -P "$p/cwd" || continue
   case $PWD in "${home:-/}" | "$home"/*) ;; *) continue ;; esac
   mark=
@@ -15,4 +16,4 @@ for p in /proc/[0-9]*; do
   set -- $mark
   found="$found ${p#/proc/}:${1:-?}"
 done
-yes "$found"
+whole yes "$found"

@@ -29,9 +29,8 @@ carries_cookie() {
 
 kill_it() {
   kill_group $$
-  kill -s KILL "$p" || return 1
-  # One that got it may be there for a while.
-  case "$killed " in *" $p "*) ;; *) killed="$killed $p" ;; esac
+  kill -s KILL "$p" && killed="$killed $p"
+  return 0
 }
 say() { printf '\001%s %s\n' "$nonce" "$*"; }
 
@@ -39,7 +38,7 @@ exec 3<&0 2>/dev/null
 unset SORTIE_RUN_ID
 LC_ALL=C
 export LC_ALL
-boot=
+boot= since=
 read -r boot </proc/sys/kernel/random/boot_id
 [ -n "$boot" ] && [ -r /proc/self/environ ] || { say blind; exit 0; }
 say ready $$ "$boot"
@@ -47,6 +46,7 @@ while IFS= read -r line <&3; do
   set -- $line
   case $1 in
     list)
+      read_newest && since=$newest
       grep -saHz '' /proc/[0-9]*/stat
       say cookies
       grep -saHz '^SORTIE_RUN_ID=' /proc/[0-9]*/environ
@@ -55,7 +55,7 @@ while IFS= read -r line <&3; do
     youngest)
       shift
       cookies=$* killed=
-      each_newest 40 8 carries_cookie kill_it
+      [ -z "$since" ] || each_since "$since" carries_cookie kill_it
       say killed "$killed"
       ;;
     signal)

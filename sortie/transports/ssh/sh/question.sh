@@ -1,29 +1,25 @@
-# Frames one operation: it says that it is here, then yes with what follows, or no with a reason,
-# then that this was all, and leaves nothing.
+# Begins a shell that answers questions one after the other, each in a process below this one. An
+# answer is yes with what follows, or no with a reason; then the exit status, which says that this
+# was all, and is 0 where nothing failed in the middle of what follows a yes. What is said at once
+# travels in one packet.
 #
-# When stdin ends first, because nobody waits for the answer any more, the operation is ended.
+# When stdin ends, because nobody waits for an answer any more, whoever works on one is ended.
 
 yes() { printf '\001%s yes %s\n' "$nonce" "$*"; }
-no() { printf '\001%s no %s\n' "$nonce" "$*"; leave; }
-# What a tool said, behind the names that it repeats.
-because() { no "${1##*: }"; }
-leave() {
-  printf '\001%s end\n' "$nonce"
-  kill -s KILL "$tether"
-  wait "$tether"
+whole() {
+  trap - EXIT
+  printf '\001%s %s\n\001%s end 0\n' "$nonce" "$*" "$nonce"
   exit 0
 }
-
-# Ends without success in the middle of what follows a yes.
-leave_at_once() { kill -s KILL "$tether"; wait "$tether"; exit 1; }
+no() { whole no "$*"; }
+# What a tool said, behind the names that it repeats.
+because() { no "${1##*: }"; }
 
 printf '\001%s here\n' "$nonce"
 # Nobody may take us for somebody who lives in the home.
 cd /
-exec 3<&0 2>/dev/null
-(while IFS= read -r x; do :; done; kill -s KILL -- -$$) <&3 3<&- >/dev/null &
-tether=$!
-exec 3<&- </dev/null
-unset CDPATH
+exec 2>/dev/null
+unset CDPATH SORTIE_RUN_ID
 LC_ALL=C
 export LC_ALL
+trap 'kill -s KILL -- -$$' EXIT

@@ -1,13 +1,13 @@
-reach || { yes absent; leave; }
+reach || whole yes absent
 [ -L "./$last" ] && no "$A_LINK"
-exists "./$last" || { yes absent; leave; }
+exists "./$last" || whole yes absent
 [ -f "./$last" ] || no 'it is no regular file'
 [ -r "./$last" ] || no 'Permission denied'
 yes there
 # GNU's dd follows no link that came meanwhile, and waits for nobody at a FIFO.
 safely=iflag=nofollow,nonblock,fullblock,count_bytes
 if dd if=/dev/null of=/dev/null status=none "$safely" count=0; then
-  dd if="./$last" bs=65536 count="$limit" status=none "$safely" || leave_at_once
+  dd if="./$last" bs=65536 count="$limit" status=none "$safely" || exit 1
 else
-  head -c "$limit" -- "./$last" || leave_at_once
+  head -c "$limit" -- "./$last" || exit 1
 fi

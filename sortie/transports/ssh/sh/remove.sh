@@ -15,9 +15,9 @@ refuse_mounts() {
   done </proc/self/mountinfo
 }
 
-exists "$root" || { yes absent; leave; }
-go_to_root "$root" || { yes absent; leave; }
-exists "./$name" || { yes absent; leave; }
+exists "$root" || whole yes absent
+go_to_root "$root" || whole yes absent
+exists "./$name" || whole yes absent
 is_directory "./$name" || no "$NO_DIRECTORY"
 refuse_mounts "${PWD%/}/$name"
 # The second net, where a file system is mounted right now.
@@ -29,4 +29,4 @@ for try in 1 2 3; do
   [ "$try" = 1 ] && find "./$name" -xdev -type d ! -perm -700 -execdir chmod u+rwx {} \;
 done
 exists "./$name" && no "something in it stays, the first: $(printf '%s' "$said" | head -n 1)"
-yes removed
+whole yes removed

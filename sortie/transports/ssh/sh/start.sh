@@ -57,12 +57,11 @@ fi
 
 set -- ${stat##*) }
 born=${20-0}
-(mark "$marker") || marker=
+mark "$marker" || marker=
 # It is a child of nobody here: who waits for all its children must not wait for it.
 unset SORTIE_RUN_ID
 watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" "$pipe" 2>&6 5<&- 6>&-)
 [ -n "$watchdog" ] || { [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unwatched; }
-[ -z "$marker" ] || mark "$marker"
 
 if [ -n "$pipe" ]; then
   # From here on the watchdog ends us, where nobody comes to write or the lease ends meanwhile.
@@ -71,13 +70,23 @@ if [ -n "$pipe" ]; then
   rm -rf -- "$pipe"
 fi
 
+# A value may hold line ends, and so what looks like a name.
 set -f
-for name in $(env | cut -d = -f 1); do
-  case " $kept nonce found " in *" $name "*) continue ;; esac
+IFS='
+'
+for name in $(export -p); do
   case $name in
-    [0-9]* | *[!A-Za-z0-9_]* | UID | EUID | PPID | SHELLOPTS | BASHOPTS | BASH_VERSINFO) ;;
+    'export '*) name=${name#export } ;;
+    'declare -x '*) name=${name#declare -x } ;;
+    *) continue ;;
+  esac
+  name=${name%%=*}
+  case " $kept kept nonce found marker " in *" $name "*) continue ;; esac
+  case $name in
+    '' | [0-9]* | *[!A-Za-z0-9_]* | UID | EUID | PPID | SHELLOPTS | BASHOPTS | BASH_VERSINFO) ;;
     *) unset "$name" ;;
   esac
 done
+unset IFS
 set +f
 say_started() { say started "$marker"; say started >&2; }

@@ -12,4 +12,4 @@ if ! mv -fT -- "./$new" "./$last"; then
     no 'it cannot be replaced'
   fi
 fi
-yes written
+whole yes written
