@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from sortie.model import ErrorKind, HoldReason, IssueId, RunStatus, TrackerErrorKind, TransportError
 from sortie.scheduler import Record
+from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.telemetry import facts
@@ -247,3 +248,24 @@ async def test_a_record_that_no_row_can_hold_is_blamed_on_its_issue(clock: MockC
         held = {claim.issue.id: claim.reason for claim in living.snapshot().held}
 
     assert held == {"a": HoldReason.INTERNAL_ERROR}
+
+
+async def test_a_refused_record_of_no_issue_is_named(clock: MockClock) -> None:
+    """The daemon ends with what the store said, and blames nobody."""
+    world = World()
+    commit = world.store.commit
+
+    async def refuse(records: Sequence[Record], at: float) -> None:
+        for record in records:
+            if isinstance(record, rec.RecordPause):
+                raise RecordRefused("no room for a pause", record)
+        await commit(records, at)
+
+    setattr(world.store, "commit", refuse)  # noqa: B010
+    orchestrator = await world.born()
+    orchestrator.tell(ev.PauseAsked(paused=True))
+    with pytest.raises(ExceptionGroup) as caught:
+        await orchestrator.run()
+
+    assert caught.group_contains(RecordRefused, match="no room for a pause")
+    assert (await world.store.recover()).crashes == ()
