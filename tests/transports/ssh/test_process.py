@@ -78,7 +78,7 @@ async def first_line(output: AsyncIterator[tuple[int, bytes]]) -> bytes:
     return said.partition(b"\n")[0]
 
 
-@pytest.mark.parametrize("sh", ["dash", "bash"])
+@pytest.mark.parametrize("sh", ["dash", "bash", "busybox"])
 @pytest.mark.parametrize("size", [1, 8192, 100_000, 4 << 20])
 async def test_a_stdin_of_any_size_arrives(
     tmp_path: Path, command: Make, sh: str, size: int

@@ -14,6 +14,7 @@ import pytest
 from sortie.model import TransportError
 from sortie.transports import HOST_VARIABLES, Command, Exit
 from sortie.transports.ssh.transport import SshTransport
+from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins
 
 SHELLS = [
@@ -89,17 +90,53 @@ async def test_every_byte_arrives_through_every_login_shell(shell: str, home: Pa
     await host.quiet()
 
 
-@pytest.mark.parametrize("sh", ["dash", "bash"])
-async def test_the_wrapper_runs_in_every_sh(sh: str, home: Path) -> None:
-    """What stands as /bin/sh may be dash or bash."""
-    if not (found := shutil.which(sh)):
-        pytest.skip(f"no {sh}")
+@pytest.fixture(params=["dash", "bash", "busybox"])
+def host(request: pytest.FixtureRequest, home: Path) -> Logins:
+    """Give a host whose /bin/sh is one of those that there are."""
+    if not (found := shutil.which(request.param)):
+        pytest.skip(f"no {request.param}")
     (home / "sh").symlink_to(found)
-    host = logins(home, "dash", str(home / "sh"))
+    return logins(home, "bash", str(home / "sh"))
 
+
+async def test_the_wrapper_runs_in_every_sh(host: Logins, home: Path) -> None:
+    """What stands as /bin/sh may be dash, bash or busybox."""
     arguments, _, _ = await show(host, command(home, *NASTY))
 
     assert arguments == NASTY
+    await host.quiet()
+
+
+async def test_the_watchdog_runs_in_every_sh(host: Logins, home: Path) -> None:
+    """What has left its parent and its session is ended, and nobody has to ask for it."""
+    script = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $!; exit 3"
+    given = Command(argv=("sh", "-c", script), cwd=str(home), env={"PATH": os.environ["PATH"]})
+
+    async with SshTransport("h", host.connections).process(given) as process:
+        said = b"".join([chunk async for number, chunk in process.output() if number == 1])
+        assert await process.wait() == Exit(status=3)
+
+    assert not is_alive(int(said))
+    assert len(host.commands) == 1
+    await host.quiet()
+
+
+async def test_questions_are_answered_in_every_sh(host: Logins, home: Path) -> None:
+    """Files are written, read and removed, and refused with the reason."""
+    transport, root = SshTransport("h", host.connections), str(home / "root")
+
+    path, new = await transport.files.make_directory(root, "KEY")
+    await transport.files.write_file(path, "a/b", EVERY_BYTE.encode("utf-8", "surrogateescape"))
+    inside = await transport.files.contained(root, path)
+    content = await transport.files.read_file(path, "a/b", 1000)
+    absent = await transport.files.read_file(path, "a/c", 1000)
+    with pytest.raises(TransportError, match="no regular file"):
+        await transport.files.read_file(path, "a", 1000)
+    lives = await transport.occupied(path)
+    removed = await transport.files.remove_directory(root, "KEY")
+
+    assert (new, inside, absent, lives, removed) == (True, True, None, [], True)
+    assert content == bytes(range(1, 256))
     await host.quiet()
 
 
