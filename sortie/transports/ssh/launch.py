@@ -16,6 +16,8 @@ from sortie.model import (
 from sortie.model.secrets import spellings
 from sortie.transports import Command
 from sortie.transports.identity import started_at
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.protocol import Dialogue
 from sortie.transports.ssh.scripts import Launch, quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden
@@ -40,6 +42,15 @@ class Bounds:
     start: float = 30.0
     beat: float = 10.0
     lease: float = LEASE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchSession:
+    """A launch, and the session in which it is spoken of and runs."""
+
+    launch: Launch
+    dialogue: Dialogue
+    channel: Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

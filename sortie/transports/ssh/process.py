@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
 
 import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
-from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.launch import (
     Bounds,
+    LaunchSession,
     RootProcess,
     no_start,
     nonsense,
@@ -29,10 +29,10 @@ from sortie.transports.ssh.launch import (
     struck,
 )
 from sortie.transports.ssh.login_limit import LoginSlot
-from sortie.transports.ssh.protocol import GO, HERE, Dialogue
-from sortie.transports.ssh.scripts import Launch
-from sortie.transports.ssh.shell import Lingering
-from sortie.transports.ssh.stdin import RemoteStdin
+from sortie.transports.ssh.protocol import GO, HERE, numbers_in
+from sortie.transports.ssh.scripts import finish_body
+from sortie.transports.ssh.shell import Question, Shell
+from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; as in ``end_tree.sh``."""
@@ -44,36 +44,21 @@ _PIECE = 256 * 1024  # bytes of a stdin that have to be taken in the time for on
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
 
-Connect = Callable[[str], Awaitable[RemoteStdin]]
-"""Opens the other end of the FIFO of that name on the host."""
-
-Finish = Callable[[RootProcess, bool], Awaitable[list[int]]]
-"""Ends the tree of a root process, by its mark or (False) its cookie; returns who stays."""
-
 
 class SshProcess:
     """A program and its tree on a host; made and left by ``SshTransport.process``."""
 
     def __init__(
-        self,
-        host: str,
-        launch: Launch,
-        dialogue: Dialogue,
-        channel: Channel,
-        finish: Finish,
-        connect: Connect,
-        hurry: trio.Event,
-        lingering: Lingering,
+        self, shell: Shell, session: LaunchSession, hurry: trio.Event, stack: AsyncExitStack
     ) -> None:
-        self._host = host
-        self._launch = launch
-        self._dialogue = dialogue
-        self._channel = channel
-        self._finish = finish
-        self._connect = connect
+        self._host = shell.host
+        self._shell = shell
+        self._launch = session.launch
+        self._dialogue = session.dialogue
+        self._channel = session.channel
+        self._stack = stack  # it is left when the process has been
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
-        self._lingering = lingering
         self._root: RootProcess | None = None
         self._marked = True
         self._refused = False
@@ -138,7 +123,8 @@ class SshProcess:
             self._channel.beat(bounds.beat)
         elif self._launch.command.stdin is Stdin.PIPE:
             fifo = await self._expect("pipe", bounds.start)
-            self._stdin = await self._connect(fifo)
+            opening = open_stdin(self._shell, self._launch, fifo, self._channel)
+            self._stdin = await self._stack.enter_async_context(opening)
         await self._expect("started", bounds.start)
         return True
 
@@ -150,7 +136,7 @@ class SshProcess:
             self._note(word)
         if self._is_gone:
             if not self._channel.ended:
-                await self._lingering.closed(self._channel)
+                await self._shell.lingering.closed(self._channel)
         elif not self._refused:
             await self._leave()
 
@@ -236,8 +222,8 @@ class SshProcess:
         if left:
             self._failure = ProcessesLeft(
                 f"could not end process {self.identity.pid} on host {self._host} and what it"
-                f" started: these are still there after SIGKILL: {_listed(left)}; look at them"
-                " with ps there",
+                f" started: these are still there after SIGKILL: {', '.join(map(str, left))};"
+                " look at them with ps there",
                 pids=frozenset(left),
             )
         if not self._channel.is_over:  # somebody out of our reach may hold the channel open
@@ -264,13 +250,25 @@ class SshProcess:
             return None
         try:
             with trio.fail_after(FINISH_BOUND):
-                return await self._finish(self._root, self._marked)
+                return await self._finish(self._root)
         except trio.TooSlowError:
             reason = f"host {self._host} could not be asked in {FINISH_BOUND:g} s"
             self._failure = self._untold(reason)
         except TransportError as error:
             self._failure = self._untold(str(error))
         return None
+
+    async def _finish(self, root: RootProcess) -> list[int]:
+        """End what is left at once, over another channel; return who stays."""
+        answer = await self._shell.ask(
+            Question(
+                attempt=f"end process {root.identity.pid}",
+                body=finish_body(self._launch, root.identity.pid, root.ticks, marked=self._marked),
+                bound=FINISH_BOUND,
+                urgent=True,
+            )
+        )
+        return numbers_in(answer.said)
 
     def _untold(self, reason: str) -> HostError:
         """Return the error for what may live on, for whatever reason: as after a lost link."""
@@ -294,7 +292,3 @@ class SshProcess:
             number = getattr(signal, f"SIG{name}", None)
             return Exit(signal=number and int(number), by_us=self._by_us)
         return None
-
-
-def _listed(pids: list[int]) -> str:
-    return ", ".join(str(pid) for pid in pids)

@@ -76,7 +76,7 @@ class Shell:
         self._pool = pool
         self._new_nonce = new_nonce
         self._handshake = handshake
-        self._lingering = lingering or Lingering(host)
+        self.lingering = lingering or Lingering(host)
 
     @asynccontextmanager
     async def converse(
@@ -194,7 +194,7 @@ class Shell:
         else:
             conversation.channel.write(LEAVE)
             conversation.channel.write_eof()
-            await self._lingering.closed(conversation.channel)
+            await self.lingering.closed(conversation.channel)
 
     async def _answered(self, conversation: Conversation, question: Question) -> Answer:
         with trio.move_on_after(question.bound):

@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Literal, TypeGuard
 
 import trio
@@ -27,7 +26,7 @@ from sortie.model import (
 from sortie.transports import Command, Process
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.launch import Bounds, RootProcess
+from sortie.transports.ssh.launch import Bounds, LaunchSession
 from sortie.transports.ssh.login_limit import login_slot
 from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
@@ -38,12 +37,10 @@ from sortie.transports.ssh.scripts import (
     Launch,
     check_speakable,
     clearing_body,
-    finish_body,
     inline_command,
     launch_script,
 )
 from sortie.transports.ssh.shell import Lingering, Question, Shell
-from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 
 Delivery = Literal["stdin", "inline"]
 
@@ -89,8 +86,8 @@ class SshTransport:
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
-        self._lingering = Lingering(host, notice)
-        self._shell = Shell(host, pool, new_nonce, self._bounds.handshake, self._lingering)
+        lingering = Lingering(host, notice)
+        self._shell = Shell(host, pool, new_nonce, self._bounds.handshake, lingering)
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
@@ -104,7 +101,7 @@ class SshTransport:
         self._hurry.set()
 
     def process(self, command: Command) -> AbstractAsyncContextManager[Process]:
-        """LoginSlot a program; leaving the block ends its whole tree. See the port."""
+        """Start a program; leaving the block ends its whole tree. See the port."""
         return self._process(command)
 
     @asynccontextmanager
@@ -118,7 +115,7 @@ class SshTransport:
 
     @asynccontextmanager
     async def _attempt(self, command: Command) -> AsyncIterator[SshProcess | None]:
-        """LoginSlot a program; None where the login took too long because others began with it, and
+        """Start a program; None where the login took too long because others began with it, and
         nothing was started."""
         launch = Launch(
             command=command,
@@ -139,38 +136,12 @@ class SshTransport:
             AsyncExitStack() as stack,
         ):
             start.opened()
-
-            async def connect(fifo: str) -> RemoteStdin:
-                opening = open_stdin(self._shell, launch, fifo, channel)
-                return await stack.enter_async_context(opening)
-
-            finish = partial(self._finish, launch)
-            process = SshProcess(
-                self._host,
-                launch,
-                dialogue,
-                channel,
-                finish,
-                connect,
-                self._hurry,
-                self._lingering,
-            )
+            session = LaunchSession(launch=launch, dialogue=dialogue, channel=channel)
+            process = SshProcess(self._shell, session, self._hurry, stack)
             try:
                 yield process if await process.start(self._bounds, start) else None
             finally:
                 await process.leave()
-
-    async def _finish(self, launch: Launch, born: RootProcess, marked: bool) -> list[int]:
-        """End what is left of a launch at once, on a channel of its own; return who stays."""
-        answer = await self._shell.ask(
-            Question(
-                attempt=f"end process {born.identity.pid}",
-                body=finish_body(launch, born.identity.pid, born.ticks, marked=marked),
-                bound=FINISH_BOUND,
-                urgent=True,
-            )
-        )
-        return numbers_in(answer.said)
 
     async def sweep(
         self,
