@@ -88,7 +88,7 @@ def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
     loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
 
     assert {"sortie.orchestrator.loop", "sortie.trackers.file.tracker"} <= loaded
-    assert loaded & {*SERVING, "asyncssh", "cryptography"} == set()
+    assert loaded & {*SERVING, "asyncssh", "cryptography", "ruamel"} == set()
 
 
 @pytest.mark.parametrize("buffered", [True, False])

@@ -10,10 +10,6 @@ import io
 import json
 import re
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.util import load_yaml_guess_indent
-
 from sortie.documents import Node
 from sortie.documents.scalars import resolve_scalar
 from sortie.trackers.file.entries import (
@@ -57,6 +53,11 @@ def edited(text: str, end: int, root: Node, change: Change) -> str | None:
 
 def dumped(front: str, change: Change) -> str | None:
     """Return the front matter written anew with the change made; keeps keys and comments."""
+    # Few texts need it, so few daemons load it.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.util import load_yaml_guess_indent
+
     yaml = YAML(typ="rt")
     yaml.preserve_quotes = True
     yaml.width = 2**20
