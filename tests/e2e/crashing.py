@@ -25,6 +25,7 @@ from tests.e2e.crash_plans import SLOTS, Kill, Plan, draw
 from tests.e2e.crash_verdicts import Life, Played, found, verdicts
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
+from tests.e2e.without_cgroups import WITHOUT_CGROUPS
 from tests.e2e.witnessing import let_witness
 from tests.ports import free_port
 
@@ -45,10 +46,11 @@ MOST_TOLD = 30
 
 @dataclass(slots=True)
 class Game:
-    """One plan being played in a place."""
+    """One plan being played in a place; ``before`` stands before each daemon's command."""
 
     place: Place
     plan: Plan
+    before: tuple[str, ...] = ()
     lives: list[Life] = field(default_factory=list)
     last_code: int | None = None
     left: list[str] = field(default_factory=list)
@@ -94,7 +96,7 @@ class Game:
 
     def _daemon(self, nursery: trio.Nursery, *options: str) -> Daemon:
         port = free_port()
-        return Daemon(self.place, nursery, run_command(*options, port=port), port)
+        return Daemon(self.place, nursery, self.before + run_command(*options, port=port), port)
 
     async def _killed_life(self, nursery: trio.Nursery, number: int, kill: Kill) -> None:
         async with self._daemon(nursery) as daemon:
@@ -156,15 +158,17 @@ def reached(played: Played) -> str:
     )
 
 
-async def crash(place: Place, nursery: trio.Nursery, plan: Plan) -> tuple[list[str], str]:
+async def crash(
+    place: Place, nursery: trio.Nursery, plan: Plan, before: tuple[str, ...] = ()
+) -> tuple[list[str], str]:
     """Play a plan; return what is wrong, and a line that says what was reached."""
-    played = await Game(place, plan).play(nursery)
+    played = await Game(place, plan, before).play(nursery)
     return list(verdicts(played))[:MOST_TOLD], reached(played)
 
 
-async def _one(root: Path, plan: Plan) -> tuple[list[str], str]:
+async def _one(root: Path, plan: Plan, before: tuple[str, ...]) -> tuple[list[str], str]:
     async with trio.open_nursery() as nursery:
-        return await crash(Place(root), nursery, plan)
+        return await crash(Place(root), nursery, plan, before)
 
 
 def _seeds(first: int | None, count: int) -> Iterator[int]:
@@ -179,12 +183,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: from the clock)")
     parser.add_argument("--issues", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--without-cgroups", action="store_true", help="as an ordinary user's")
     asked = parser.parse_args()
+    before = WITHOUT_CGROUPS if asked.without_cgroups else ()
     failed = False
     for seed in _seeds(asked.seed, asked.seeds):
         root = Path(mkdtemp(prefix=f"sortie-crash-{seed}-"))
         try:
-            wrong, line = trio.run(_one, root, draw(seed, issues=asked.issues, kills=asked.kills))
+            plan = draw(seed, issues=asked.issues, kills=asked.kills)
+            wrong, line = trio.run(_one, root, plan, before)
         except BaseException:
             sys.stdout.write(f"seed {seed}: did not come to its end; see {root}\n")
             raise

@@ -20,6 +20,7 @@ from tests.e2e.crash_plans import draw
 from tests.e2e.crashing import crash
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.stubborn import STOP_STUBBORN, STUBBORN, gone, in_short, pids_of_a_stubborn_agent
+from tests.e2e.without_cgroups import WITHOUT_CGROUPS, requires_a_mount
 from tests.e2e.witnessing import let_witness, witnessed
 from tests.transports.endings import requires_cgroups
 from tests.transports.former import PROGRAMS, killed_at_last
@@ -29,28 +30,37 @@ SEED = os.environ.get("SORTIE_CRASH_SEED")
 """The seed to play; without it the short game has one of its own, the long one the clock's."""
 
 
+HERE_AND_WITHOUT_CGROUPS = pytest.mark.parametrize(
+    "before",
+    [(), pytest.param(WITHOUT_CGROUPS, marks=requires_a_mount)],
+    ids=["here", "without-cgroups"],
+)
+
+
+@HERE_AND_WITHOUT_CGROUPS
 @pytest.mark.timeout(300)
 async def test_a_few_kills_lose_nothing_and_run_nothing_twice(
-    place: Place, nursery: trio.Nursery
+    place: Place, nursery: trio.Nursery, before: tuple[str, ...]
 ) -> None:
     """Killed at eight moments, with eight issues: no run overlaps, none is lost, all end well."""
     seed = int(SEED or 3)
 
-    wrong, line = await crash(place, nursery, draw(seed, issues=8, kills=8))
+    wrong, line = await crash(place, nursery, draw(seed, issues=8, kills=8), before)
 
     sys.stdout.write(f"SORTIE_CRASH_SEED={seed}: {line}\n")
     assert wrong == [], f"SORTIE_CRASH_SEED={seed}: {line}"
 
 
+@HERE_AND_WITHOUT_CGROUPS
 @pytest.mark.full
 @pytest.mark.timeout(900)
 async def test_fifty_kills_lose_nothing_and_run_nothing_twice(
-    place: Place, nursery: trio.Nursery
+    place: Place, nursery: trio.Nursery, before: tuple[str, ...]
 ) -> None:
     """The same with fifty kills in a row and thirty issues, at moments that are new each time."""
     seed = int(SEED or time.time_ns() // 1_000_000 % 1_000_000)
 
-    wrong, line = await crash(place, nursery, draw(seed, issues=30, kills=50))
+    wrong, line = await crash(place, nursery, draw(seed, issues=30, kills=50), before)
 
     sys.stdout.write(f"SORTIE_CRASH_SEED={seed}: {line}\n")
     assert wrong == [], f"SORTIE_CRASH_SEED={seed}: {line}"
