@@ -95,24 +95,29 @@ class Candidates(Mapping[IssueId, Candidate]):
     ) -> None:
         """Take the issues of a poll but for those left out; ``candidate`` finds the place of one
         that is not the same object as before."""
-        known, found = self._all, list[Candidate]()
-        for issue in issues:
-            if issue.id in left_out:
-                continue
-            before = known.get(issue.id)
-            found.append(
-                before if before is not None and before.issue is issue else candidate(issue)
-            )
-        found.sort(key=_place)
-        self._all = {c.issue.id: c for c in found}
-        self._unfit = {
-            i: verdict for i, verdict in self._unfit.items() if self._all.get(i) is known[i]
-        }
-        self.open = {}
-        for issue_id, one in self._all.items():
-            if issue_id not in claimed and issue_id not in self._unfit:
+        polled = {issue.id: issue for issue in issues if issue.id not in left_out}
+        known = self._all
+        fresh = [
+            issue
+            for issue_id, issue in polled.items()
+            if issue_id not in known or known[issue_id].issue is not issue
+        ]
+        self._drop((known.keys() - polled.keys()).union(issue.id for issue in fresh))
+        for one in map(candidate, fresh):
+            self._all[one.issue.id] = one
+            if one.issue.id not in claimed:
                 self.open.setdefault(one.group, []).append(one)
-        self._polled, self._left_out, self._is_sorted = issues, left_out, True
+        for group in self.open.values():
+            group.sort(key=_place)
+        self._polled, self._left_out, self._is_sorted = issues, left_out, False
+
+    def _drop(self, ids: Collection[IssueId]) -> None:
+        """Forget many candidates at once, where they are any."""
+        for issue_id in ids:
+            self._all.pop(issue_id, None)
+            self._unfit.pop(issue_id, None)
+        for name, group in self.open.items():
+            self.open[name] = [c for c in group if c.issue.id not in ids]
 
     def put(self, candidate: Candidate) -> None:
         """Add a candidate that is not claimed, or note how it is now."""
