@@ -207,11 +207,15 @@ class BenchmarkPlace(Place):
         self.agent.chmod(0o755)
 
     def configure(self, poll: float = 3600.0, **blocks: Mapping[str, object]) -> None:
-        """Write the workflow; ``poll`` is in seconds."""
+        """Write the workflow; ``poll`` is in seconds.
+
+        An issue is moved once, when its run has ended well, unless ``tracker`` says otherwise.
+        """
         settings = {name: dict(block) for name, block in blocks.items()}
+        tracker = {"in_progress_state": None} | settings.pop("tracker", {})
         agent = {"command": [str(self.agent)]} | settings.pop("agent", {})
         polling = {"interval_ms": round(poll * 1000)} | settings.pop("polling", {})
-        self.write_workflow(PROMPT, agent=agent, polling=polling, **settings)
+        self.write_workflow(PROMPT, tracker=tracker, agent=agent, polling=polling, **settings)
 
     def add_issues(self, names: Iterable[str], **fields: object) -> None:
         """Write Markdown issues in state Todo."""

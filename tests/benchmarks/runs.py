@@ -49,6 +49,13 @@ def _rows(slots: int, scale: Scale) -> dict[str, Value]:
     }
 
 
+def in_progress(scale: Scale) -> Mapping[str, Value]:
+    """Measure runs whose issue is moved when they begin, too, beside runs without that."""
+    count = scale.of(200, 8)
+    moved = run_all(count, 8, tracker={"in_progress_state": "In Progress"})
+    return {"runs.in-progress": Value(ours=moved.cpu, baseline=run_all(count, 8).cpu)}
+
+
 def files(scale: Scale) -> Mapping[str, Value]:
     """Compare runs beside 450 further issues, which nobody works on, with runs without them."""
     few, many = scale.of(50, 4), scale.of(500, 40)
@@ -63,14 +70,14 @@ def files(scale: Scale) -> Mapping[str, Value]:
     }
 
 
-def run_all(count: int, slots: int, others: int = 0) -> Batch:
+def run_all(count: int, slots: int, others: int = 0, **settings: Mapping[str, object]) -> Batch:
     """Have a daemon run issues of one turn each, beside others that stay as they are.
 
     Processor time counts from the first agent's beginning to the last issue's handoff.
     """
     with benchmark_place() as place:
         place.write_agent(AGENT)
-        place.configure(POLL, agent={"max_concurrent_agents": slots})
+        place.configure(POLL, agent={"max_concurrent_agents": slots}, **settings)
         place.add_issues(f"N-{number}" for number in range(count))
         place.add_issues((f"O-{number}" for number in range(others)), state="Backlog")
         with place.daemon() as daemon:

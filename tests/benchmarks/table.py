@@ -131,6 +131,13 @@ ROWS = (
         measure=runs.sixty_four_slots,
     ),
     Row(
+        name="runs.in-progress",
+        what="the same in 8 slots, with an in_progress_state: CPU each",
+        unit="ms",
+        baseline="the same without it",
+        measure=runs.in_progress,
+    ),
+    Row(
         name="runs.files",
         what="CPU of a run beside 450 other issue files, over that without them",
         unit="times",

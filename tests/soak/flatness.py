@@ -45,6 +45,11 @@ class Course:
         )
 
 
+WRITE_AHEAD_LOG = Quantity(name="write-ahead log", unit="bytes", share=0.25, slack=0.0)
+"""The size of its file, which is the longest that it ever was: SQLite begins it anew once it has a
+thousand pages, and a commit that comes while somebody reads may still be added. One that is never
+begun anew is more than twice as long in the last quarter as in the second."""
+
 Look = Mapping[str, float]
 """What was seen at one moment, by the names of quantities."""
 

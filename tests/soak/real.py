@@ -1,7 +1,7 @@
 """Minutes of full load on real processes: the installed daemon, and agents that take 50 ms.
 
-Issues come and go all the time: one that is handed off is moved to a terminal state, so that its
-workspace is removed, and its file goes once nobody needs it; another takes its place.
+Issues come and go all the time: an agent moves its issue to a terminal state, so that its workspace
+is removed; its file goes once nobody needs it, and another issue takes its place.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from tests.benchmarks.place import HANDED_OFF, BenchmarkPlace, Daemon, benchmark_place
-from tests.soak.flatness import Look, Quantity
+from tests.benchmarks.place import BenchmarkPlace, Daemon, benchmark_place
+from tests.soak.flatness import WRITE_AHEAD_LOG, Look, Quantity
+
+AGENT = """sleep 0.05
+issue={issues}/${{PWD##*/}}
+printf -- '---\\ntitle: Done\\nstate: Done\\n---\\n' >"$issue.new"
+mv "$issue.new" "$issue.md\""""
 
 SLOTS = 8
 WAITING = 24
@@ -25,7 +30,7 @@ QUANTITIES = (
     Quantity(name="memory", unit="bytes", share=0.03, slack=1_000_000),
     Quantity(name="descriptors", unit="", share=0.1, slack=4),
     Quantity(name="threads", unit="", share=0.0, slack=2),
-    Quantity(name="write-ahead log", unit="bytes", share=0.05, slack=64 * 1024),
+    WRITE_AHEAD_LOG,
 )
 
 
@@ -44,20 +49,18 @@ class Soak:
         self._count = count
         self._report = report
         self._numbers = counting()
-        self._put_away: list[tuple[float, Path]] = []
+        self._done: list[tuple[float, Path]] = []
 
     def live(self) -> None:
         """Live through it; a run that fails, or a process that is left, is an error."""
         with benchmark_place() as place:
-            place.write_agent("exec sleep 0.05")
+            place.write_agent(AGENT.format(issues=place.issues))
             place.configure(1.0, agent={"max_concurrent_agents": SLOTS})
             for _ in range(SLOTS + WAITING):
                 self._add(place)
             with place.daemon() as daemon:
-                daemon.wait("run.finished")
+                place.marks.wait("begun")
                 self._load(place, daemon)
-                failed = [line for line in daemon.lines("run.finished") if _is_bad(line)]
-                assert failed == [], f"{len(failed)} runs have failed: {failed[:3]}"
 
     def _load(self, place: BenchmarkPlace, daemon: Daemon) -> None:
         began = time.monotonic()
@@ -69,16 +72,17 @@ class Soak:
             time.sleep(0.2)
 
     def _turn_over(self, place: BenchmarkPlace, daemon: Daemon) -> None:
-        """Put away what was handed off, and add as many new issues."""
-        moved = daemon.take("issue.moved", state=HANDED_OFF)
-        for line in moved:
-            place.add_issue(line["issue"], state="Done")
-            self._put_away.append((time.monotonic(), place.issues / f"{line['issue']}.md"))
+        """Note whose runs are over, and add as many new issues."""
+        ended = daemon.take("run.finished")
+        failed = [line for line in ended if line["status"] != "succeeded"]
+        assert failed == [], f"{len(failed)} runs have failed: {failed[:3]}"
+        for line in ended:
+            self._done.append((time.monotonic(), place.issues / f"{line['issue']}.md"))
             self._add(place)
-        self.runs += len(moved)
+        self.runs += len(ended)
         old = time.monotonic() - 10.0
-        while self._put_away and self._put_away[0][0] < old:
-            self._put_away.pop(0)[1].unlink()
+        while self._done and self._done[0][0] < old:
+            self._done.pop(0)[1].unlink()
         place.marks.clear()
 
     def _add(self, place: BenchmarkPlace) -> None:
@@ -97,7 +101,3 @@ class Soak:
         }
         self.looks.append(look)
         self._report(look)
-
-
-def _is_bad(line: dict[str, object]) -> bool:
-    return line.get("status") not in ("succeeded", None)

@@ -28,7 +28,7 @@ from tests.sim.system.programs import Manners, Shell
 from tests.sim.system.run import RAM, rendered_inline, sim_issues
 from tests.sim.system.trace import Line, Trace
 from tests.sim.system.world import Life, SimWorld, sim_settings
-from tests.soak.flatness import Look, Quantity
+from tests.soak.flatness import WRITE_AHEAD_LOG, Look, Quantity
 
 SLOTS = 16
 ISSUES = 40
@@ -40,7 +40,7 @@ QUANTITIES = (
     Quantity(name="memory", unit="bytes", share=0.05, slack=32 * 1024),
     Quantity(name="descriptors", unit="", share=0.0, slack=0),
     Quantity(name="threads", unit="", share=0.0, slack=0),
-    Quantity(name="write-ahead log", unit="bytes", share=0.05, slack=64 * 1024),
+    WRITE_AHEAD_LOG,
 )
 
 
