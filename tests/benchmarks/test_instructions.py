@@ -33,7 +33,7 @@ from tests.worker.rig import issue as run_issue
 
 SLACK = 1.33
 
-TICK, QUIET_TICK = 999.0, 30.0
+TICK, QUIET_TICK = 1163.0, 30.0
 """Steps of a poll's answer with the tick after it, where one issue changed, and where none did."""
 
 CHUNK = 483.0
