@@ -16,6 +16,7 @@ from typing import BinaryIO, cast
 RESERVE = 8
 """Descriptors kept back for looks at processes: a run is over only when they can be looked at."""
 
+_OPEN_FILES = "/proc/self/fd"
 _MARGIN = 64  # descriptors that others may open while a program is started
 
 
@@ -146,7 +147,10 @@ def _set_soft(soft: int) -> None:
 
 def _has_room_below(limit: int) -> bool:
     try:
-        taken = sum(1 for name in os.listdir("/proc/self/fd") if int(name) < limit)
+        # Linux tells their number as the size since 6.2: to list thousands takes a millisecond.
+        taken = os.stat(_OPEN_FILES).st_size or sum(
+            int(name) < limit for name in os.listdir(_OPEN_FILES)
+        )
     except OSError:
         return False
     return taken + _MARGIN <= limit

@@ -60,7 +60,8 @@ async def spawn(
     """Start a program, its output in pipes; nothing runs where this raises.
 
     ``located`` is told the real path of the directory before there is a process, and ``started``
-    its pid right after the fork, both in the thread that makes it.
+    its pid right after the fork, both in the thread that makes it. Where ``started`` raises, the
+    process is ended.
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
     stands in the way, only after it has lasted for some time.
     """
@@ -80,30 +81,30 @@ def _start(
     """Start a program; a shortage may keep its identity from being read."""
     located(os.path.realpath(command.cwd))
     program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
-    try:
-        process, pipes = _fork(command, program)
-    except OSError as exc:
-        shortage = of_fork(exc)
-        if shortage is not None:
-            raise shortage from exc
-        raise _translated(exc, command, program) from exc
-    told = False
-    try:
-        started(process.pid)
-        told = True
-    finally:
-        if not told:
-            process.kill()
-            process.wait()
-            pipes.close()
+    with Pipes.opened(command) as (pipes, given):
+        try:
+            process = _fork(command, program, given)
+        except OSError as exc:
+            shortage = of_fork(exc)
+            if shortage is not None:
+                raise shortage from exc
+            raise _translated(exc, command, program) from exc
+        told = False
+        try:
+            started(process.pid)
+            told = True
+        finally:
+            if not told:
+                process.kill()
+                process.wait()
     give_back_limit(process.pid)
     return process, pipes, _try_identity(process.pid)
 
 
-def _fork(command: Command, program: str) -> tuple[subprocess.Popen[bytes], Pipes]:
-    with Pipes.opened(command) as (pipes, given), inherited_limit():
-        stdin, stdout, stderr = given
-        process = subprocess.Popen(
+def _fork(command: Command, program: str, given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = given
+    with inherited_limit():
+        return subprocess.Popen(
             command.argv,
             executable=program,
             cwd=command.cwd,
@@ -113,7 +114,6 @@ def _fork(command: Command, program: str) -> tuple[subprocess.Popen[bytes], Pipe
             stderr=stderr,
             start_new_session=True,
         )
-        return process, pipes
 
 
 def _translated(exc: OSError, command: Command, program: str) -> TransportError:
