@@ -48,7 +48,7 @@ def talking(scale: Scale) -> Mapping[str, Value]:
 
 def thousand(scale: Scale) -> Mapping[str, Value]:
     """Measure 1,000 sessions whose agents write a line a second each."""
-    ours, base = crowd(scale.of(1000, 6), 1.0, scale)
+    ours, base = crowd(scale.of(1000, 6), scale.of(1.0, 20.0), scale)
     return {
         "talking.1000.share": _share(ours, base),
         "talking.1000.peak": Value(ours=ours.peak / 1e6, baseline=base.peak / 1e6),
@@ -60,7 +60,7 @@ def growth(scale: Scale) -> Mapping[str, Value]:
     """Measure what one of 10, 100 and 1,000 sessions costs that write a line a second."""
     values = {}
     for full, few in ((10, 2), (100, 3), (1000, 5)):
-        ours, base = crowd(scale.of(full, few), 1.0, scale)
+        ours, base = crowd(scale.of(full, few), scale.of(1.0, 20.0), scale)
         count = scale.of(full, few)
         values[f"growth.sessions.{full}.cpu"] = Value(
             ours=ours.share / count * 1e6, baseline=base.share / count * 1e6
