@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import psutil
@@ -69,11 +69,31 @@ class ProcessInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTable:
-    """All processes by pid. ``complete`` tells whether each of them was looked into."""
+    """All processes by pid. ``complete`` tells whether each of them was looked into.
+
+    ``numbered`` has who has a number as pid, group or session; ``adopted`` the living that were;
+    ``holders`` who holds which cookie, in a complete table.
+    """
 
     by_pid: Mapping[int, ProcessInfo]
     children: Mapping[int, Sequence[int]]
     complete: bool
+    numbered: Mapping[int, Sequence[ProcessInfo]] = field(init=False, repr=False)
+    adopted: Sequence[ProcessInfo] = field(init=False, repr=False)
+    holders: Mapping[str | None, Sequence[int]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        numbered: dict[int, list[ProcessInfo]] = {}
+        holders: dict[str | None, list[int]] = {}
+        for seen in self.by_pid.values():
+            for number in {seen.pid, seen.pgid, seen.sid}:
+                numbered.setdefault(number, []).append(seen)
+            if self.complete and seen.cookie is not None:
+                holders.setdefault(seen.cookie, []).append(seen.pid)
+        adopted = [seen for seen in self.by_pid.values() if seen.adopted and not seen.dead]
+        object.__setattr__(self, "numbered", numbered)
+        object.__setattr__(self, "adopted", adopted)
+        object.__setattr__(self, "holders", holders)
 
     def tree(self, pids: Iterable[int]) -> dict[int, ProcessInfo]:
         """Return the processes with these pids and all that descend from them."""

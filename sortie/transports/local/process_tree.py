@@ -12,7 +12,7 @@ There is one of these per process, because the adopted are children of the proce
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -98,8 +98,8 @@ class ProcessTrees:
         """
         undecided = False
         roots = self.roots()
-        for seen in table.by_pid.values():
-            if not _is_unclaimed(seen, roots) or _is_member(seen, tree):
+        for seen in table.adopted:
+            if seen.pid in roots or _is_member(seen, tree):
                 continue
             owners = self._owners(seen)
             if not _may_claim(owners, tree) and any(o.root is None for o in owners):
@@ -114,23 +114,20 @@ class ProcessTrees:
     def _remember(
         self, table: ProcessTable, trees: Sequence[ProcessTree]
     ) -> dict[ProcessTree, dict[int, ProcessInfo]]:
-        """Note who is alive of each of these trees, in one pass over the table."""
-        seeds: dict[ProcessTree, list[int]] = {tree: [] for tree in trees}
-        candidates = _Candidates(trees)
+        """Note who is alive of each of these trees."""
+        seeds = {tree: _evident_members(tree, table) for tree in trees}
         roots = self.roots()
-        for seen in table.by_pid.values():
-            members = [tree for tree in candidates.of(seen) if _is_member(seen, tree)]
-            if _is_unclaimed(seen, roots):
+        for seen in table.adopted:
+            if seen.pid not in roots:
                 owners = self._owners(seen)
-                members += [tree for tree in trees if _may_claim(owners, tree)]
-            for tree in members:
-                seeds[tree].append(seen.pid)
-        holders = _holders_of_cookies(table)
+                for tree in trees:
+                    if _may_claim(owners, tree):
+                        seeds[tree].append(seen.pid)
         found = {}
         for tree in trees:
             members_of_tree = table.tree(seeds[tree])
-            if tree.run_id in holders:
-                others = [pid for pid in holders[tree.run_id] if pid not in members_of_tree]
+            if tree.run_id in table.holders:
+                others = [p for p in table.holders[tree.run_id] if p not in members_of_tree]
                 members_of_tree |= table.tree(self._unrelated(tree, table, others))
             alive = {p: s for p, s in members_of_tree.items() if self._within_reach(s)}
             tree.known = frozenset(seen.handle for seen in alive.values())
@@ -195,38 +192,12 @@ class ProcessTrees:
         return [pid for pid in holders if not table.by_pid[pid].adopted and pid not in spared]
 
 
-class _Candidates:
-    """Finds the few trees that a process can be a member of."""
-
-    def __init__(self, trees: Iterable[ProcessTree]) -> None:
-        self._by_number: dict[int, list[ProcessTree]] = {}
-        self._by_handle: dict[ProcessIdentity, list[ProcessTree]] = {}
-        for tree in trees:
-            if tree.root is not None:
-                self._by_number.setdefault(tree.root.pid, []).append(tree)
-            for handle in tree.known:
-                self._by_handle.setdefault(handle, []).append(tree)
-
-    def of(self, seen: ProcessInfo) -> set[ProcessTree]:
-        """Return the trees that know it, or whose root's number is its own or its group's."""
-        found = set(self._by_handle.get(seen.handle, ()))
-        for number in (seen.pid, seen.pgid, seen.sid):
-            found.update(self._by_number.get(number, ()))
-        return found
-
-
-def _holders_of_cookies(table: ProcessTable) -> Mapping[str | None, Sequence[int]]:
-    """Return who holds which cookie; nobody in a table that has not everybody's."""
-    holders: dict[str | None, list[int]] = {}
-    if table.complete:
-        for seen in table.by_pid.values():
-            if seen.cookie is not None:
-                holders.setdefault(seen.cookie, []).append(seen.pid)
-    return holders
-
-
-def _is_unclaimed(seen: ProcessInfo, roots: frozenset[int]) -> bool:
-    return seen.adopted and not seen.dead and seen.pid not in roots
+def _evident_members(tree: ProcessTree, table: ProcessTable) -> list[int]:
+    """Return who is a member by itself, among those that can be one."""
+    candidates = [table.by_pid[h.pid] for h in tree.known if h.pid in table.by_pid]
+    if tree.root is not None:
+        candidates += table.numbered.get(tree.root.pid, ())
+    return [seen.pid for seen in candidates if _is_member(seen, tree)]
 
 
 def _pid_of(tree: ProcessTree) -> frozenset[int]:
