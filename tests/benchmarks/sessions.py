@@ -125,7 +125,7 @@ def _share_of(spent: Callable[[], float], speakers: list[int], lines: float, sca
     try:
         time.sleep(scale.of(3.0, 0.3))
         before, began = spent(), time.perf_counter()
-        time.sleep(scale.of(20.0, 0.5))
+        time.sleep(scale.of(20.0, 1.2))  # a silent daemon wakes once a second
         return (spent() - before) / (time.perf_counter() - began)
     finally:
         over.set()
