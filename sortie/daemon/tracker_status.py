@@ -11,6 +11,7 @@ from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
+from sortie.trackers import Overview
 from sortie.web.state import TrackerView, UnnamedStateView
 
 SHOWN = 20
@@ -22,11 +23,21 @@ _COMPARED = 500  # names, which takes some ten milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _UnnamedStates:
+    """The states of some issues that are not among the named ones."""
+
+    overview: Overview
+    named: tuple[str, ...]
+    found: tuple[UnnamedStateView, ...]
+
+
+@dataclass(slots=True, kw_only=True)
 class TrackerStatus:
     """The tracker as of its last answers; each method returns at once."""
 
     tracker: GuardedTracker
     settings: Callable[[], TrackerSettings]
+    _unnamed: _UnnamedStates | None = None
 
     def view(self) -> TrackerView:
         """Return what ``/api/v1/state`` shows of the tracker."""
@@ -36,8 +47,18 @@ class TrackerStatus:
             rests_until=None if rest is None else wall_time(rest.until),
             rests_because=None if rest is None else rest.error,
             unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
-            unnamed_states=_unnamed_states(overview.issues, named)[:SHOWN],
+            unnamed_states=self._unnamed_states(overview, named),
         )
+
+    def _unnamed_states(
+        self, overview: Overview, named: tuple[str, ...]
+    ) -> tuple[UnnamedStateView, ...]:
+        """Look through all issues only where they, or the named states, are others than before."""
+        known = self._unnamed
+        if known is None or known.overview is not overview or known.named != named:
+            found = _unnamed_states(overview.issues, named)[:SHOWN]
+            known = self._unnamed = _UnnamedStates(overview=overview, named=named, found=found)
+        return known.found
 
     def resting(self) -> str | None:
         """Say until when the tracker is left alone, if it is."""
