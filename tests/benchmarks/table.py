@@ -289,17 +289,3 @@ ROWS = (
         measure=inner.store,
     ),
 )
-
-
-def rows_named(names: list[str]) -> list[Row]:
-    """Return the rows of these names, or of the groups before a dot; no names are all rows.
-
-    Raises KeyError for a name that is neither.
-    """
-    chosen = []
-    for name in names:
-        found = [row for row in ROWS if f"{row.name}.".startswith(f"{name}.")]
-        if not found:
-            raise KeyError(name)
-        chosen += found
-    return [row for row in ROWS if row in chosen] if names else list(ROWS)

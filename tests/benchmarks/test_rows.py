@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import remote_turn, transports
-from tests.benchmarks.__main__ import main, measure
+from tests.benchmarks.__main__ import main, measure, rows_named
 from tests.benchmarks.report import as_text, number
 from tests.benchmarks.row import Measure, Row, Scale, Value
-from tests.benchmarks.table import ROWS, rows_named
+from tests.benchmarks.table import ROWS
 from tests.transports.ssh.sshd import requires_sshd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="CPU clocks of others are Linux's")
