@@ -17,11 +17,14 @@ _ESCAPES = re.compile(
                     | [\ -/]*+ [0-~]?+ )             # any other, or one that was cut short
       | (?<=\x9b) [0-?]*+ [\ -/]*+ [@-~]?+            # the same in one character: CSI
       | (?<=[\x90\x98\x9d-\x9f]) {_STRING}
-    )?+
+    )?
     """,
     re.VERBOSE,
 )
-"""Begins with a set of characters, so that a search passes quickly over what is plain."""
+"""Begins with a set of characters, so that a search passes quickly over what is plain.
+
+No group in it is possessive: before Python 3.11.5 a match of such a group may never end.
+"""
 
 _ERASED_LINE = re.compile(r"\x1b\[[12]K")
 
