@@ -30,6 +30,17 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(MOST, 2 * (os.cpu_count() or 1))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let a process that has nothing left to do take tests from another one's queue.
+
+    Else the last minutes of a run are one process's, which drew the slowest tests.
+    """
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
+
+    return WorkStealingScheduling(config, log)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--full``."""
     parser.addoption("--full", action="store_true", help="run the slow tests too")

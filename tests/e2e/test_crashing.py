@@ -103,7 +103,7 @@ async def test_agents_that_hid_all_they_could_are_found_by_their_cgroups(
     hide = shlex.join([sys.executable, str(PROGRAMS / "hidden.py")])
     script = (
         f"[ ! -e {hiding} ] || {hide} {place.root}/hidden/$$ /sortie- </dev/null >/dev/null 2>&1;"
-        ' exec sortie-kiro-sim "$@"'
+        f' exec {Path(sys.executable).with_name("sortie-kiro-sim")} "$@"'
     )
     place.write_workflow(
         agent={"command": ["sh", "-c", script, "sh"], "max_turns": 1, "stop_grace_ms": 300}

@@ -42,8 +42,8 @@ def test_days_keep_the_invariants(first: int) -> None:
 
 def test_the_days_reach_everything() -> None:
     """Every kind of decision, stop, hold, trigger and status was reached: no rule went untried."""
-    if not REACHED:
-        pytest.skip("needs the days of this module in the same process")
+    if len(LIVED) < DAYS:
+        pytest.skip("needs all days of this module in the same process")
     kinds = {kind.__name__ for kind in (*get_args(Effect), *get_args(Note), *get_args(Record))}
     words = {*StopReason, *HoldReason, *Trigger, *RunStatus} - UNREACHABLE
 

@@ -23,6 +23,7 @@ DAYS = 60
 CHUNK = 10
 CRASHED_DAYS = (3,)
 REACHED: Counter[object] = Counter()
+LIVED: set[int] = set()
 UNREACHABLE: set[object] = {
     HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
     RunStatus.RUNNING,  # not an exit
@@ -63,6 +64,7 @@ def test_days_keep_every_promise(first: int) -> None:
     for seed in range(first, first + CHUNK):
         day = live_through(Plan(seed))
         REACHED.update(day.trace.reached)
+        LIVED.add(seed)
 
         assert_well(day)
 
@@ -76,8 +78,8 @@ def test_a_crash_at_any_persistence_point_breaks_no_promise(seed: int) -> None:
 
 def test_the_days_reach_everything() -> None:
     """Every kind of event, decision, record, stop, hold and status was reached."""
-    if not REACHED:
-        pytest.skip("needs the days of this module in the same process")
+    if len(LIVED) < DAYS:
+        pytest.skip("needs all days of this module in the same process")
     kinds: set[object] = {*get_args(Effect), *get_args(Note), *get_args(Record), *get_args(Event)}
     words = {*StopReason, *HoldReason, *Trigger, *RunStatus, *TurnOutcome, *ErrorKind, *Finish}
 
