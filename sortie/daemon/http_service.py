@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from importlib import import_module
 
 import trio
@@ -9,7 +11,13 @@ import trio
 from sortie.config import Settings
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.views import DaemonView
-from sortie.resources import Shortage, run_in_thread
+from sortie.resources import (
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
+    Shortage,
+    run_in_thread,
+    shortage_behind,
+)
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from sortie.web.access import Access
@@ -21,6 +29,7 @@ FIRST_POLL = 1.0
 """Seconds for which the first poll goes before the loading of the server."""
 
 _SERVER = "sortie.daemon.http_server"
+_NO_DESCRIPTOR = os.strerror(errno.EMFILE)
 
 
 class HttpService:
@@ -78,7 +87,7 @@ class HttpService:
         try:
             with trio.move_on_after(FIRST_POLL):
                 await self._polled.wait()
-            await run_in_thread(import_module, _SERVER)
+            await _load()
             from sortie.daemon.http_server import Metrics, application, serve
 
             metrics = Metrics(view.gauges)
@@ -90,6 +99,22 @@ class HttpService:
             await serve(app, listener, self._publish)
         finally:
             listener.close()
+
+
+async def _load() -> None:
+    """Import what answers, once there are descriptors to read it by."""
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            await run_in_thread(import_module, _SERVER)
+        except (OSError, ImportError, Shortage) as exc:
+            # A library that cannot be opened for want of a descriptor is an ImportError.
+            if shortage_behind(exc) is None and _NO_DESCRIPTOR not in str(exc):
+                raise
+        else:
+            return
+        await trio.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def _forget(_: Fact) -> None:

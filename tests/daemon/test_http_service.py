@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 
 import httpx
 import pytest
@@ -106,3 +109,34 @@ async def test_the_port_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async with started(HttpService(world.publish), world, port) as again:
         assert again == url
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
+        ImportError(f"_ssl.so: cannot open shared object file: {os.strerror(errno.EMFILE)}"),
+    ],
+)
+async def test_a_server_that_cannot_be_read_for_want_of_descriptors_comes_later(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """The daemon lives on, and answers when the shortage is over."""
+    world = World()
+    service = HttpService(world.publish)
+    refused: list[str] = []
+
+    def import_later(name: str) -> object:
+        if len(refused) < 2:
+            refused.append(name)
+            raise error
+        return import_module(name)
+
+    monkeypatch.setattr(http_service, "import_module", import_later)
+    service(POLLED)
+
+    async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:
+        answer = await client.get(f"{url}livez", timeout=20)
+
+    assert answer.status_code == 200
+    assert len(refused) == 2

@@ -65,12 +65,19 @@ def no_threads(patch: pytest.MonkeyPatch) -> Iterator[ThreadLimit]:
     """Give no thread while the block lasts and the limit is reached, not even an idle one."""
     limit = ThreadLimit()
     start, over = threading.Thread.start, threading.Event()
+    start_soon = trio.lowlevel.start_thread_soon
 
     def refuse(thread: threading.Thread) -> None:
         if limit.reached:
             limit.refused += 1
             raise RuntimeError("can't start new thread")
         start(thread)
+
+    def refuse_soon(*args: Any, **named: Any) -> None:
+        if limit.reached:
+            limit.refused += 1
+            raise RuntimeError("can't start new thread")
+        start_soon(*args, **named)
 
     with patch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
@@ -79,6 +86,8 @@ def no_threads(patch: pytest.MonkeyPatch) -> Iterator[ThreadLimit]:
             with suppress(RuntimeError):
                 while True:
                     trio.lowlevel.start_thread_soon(over.wait, lambda _: None)
+            # An idle one may come back meanwhile from what an earlier test left behind.
+            patched.setattr(trio.lowlevel, "start_thread_soon", refuse_soon)
             yield limit
         finally:
             over.set()
