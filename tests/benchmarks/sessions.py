@@ -99,7 +99,7 @@ def _ours(
         share = _share_of(lambda: daemon.spent().own, speakers, lines, scale)
         each = (daemon.memory() - before) / count
         peak = daemon.peak()
-    return Crowded(share=share, each=each, peak=peak, starts=count / (last - first))
+    return Crowded(share=share, each=each, peak=peak, starts=_rate(count, first, last))
 
 
 def _bare(
@@ -114,7 +114,12 @@ def _bare(
         share = _share_of(program.spent, speakers, lines, scale)
         peak = program.memory()
     each = (peak - before) / count
-    return Crowded(share=share, each=each, peak=peak, starts=count / (last - first))
+    return Crowded(share=share, each=each, peak=peak, starts=_rate(count, first, last))
+
+
+def _rate(count: int, first: float, last: float) -> float:
+    """Return how many began a second; a few may begin within one reading of the clock."""
+    return count / max(last - first, 1e-4)
 
 
 def _share_of(spent: Callable[[], float], speakers: list[int], lines: float, scale: Scale) -> float:
