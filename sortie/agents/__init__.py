@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel
 
@@ -15,6 +15,9 @@ from sortie.model.turns import AgentEvent
 
 if TYPE_CHECKING:
     from sortie.transports import Transport
+
+Spent = Literal["tokens", "credits", "cost"]
+"""What an agent uses up; a cost is estimated where it tells tokens and their model alone."""
 
 OnEvents = Callable[[Sequence[AgentEvent]], None]
 """Takes a batch of events, one call a chunk of output; an empty batch is a sign of life."""
@@ -96,6 +99,7 @@ class AgentAdapter:
     ``warn`` returns warnings about settings as ``(dotted key, message)``. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
+    ``reports`` is what its agents may tell to have used: only that can be limited.
     """
 
     kind: str
@@ -107,6 +111,7 @@ class AgentAdapter:
     warn: Callable[[Any], Sequence[tuple[str, str]]] = lambda _settings: ()
     simulators: frozenset[str] = frozenset()
     resumes: bool = False
+    reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})
 
 
 ADAPTERS = Adapters(__name__, AgentAdapter)

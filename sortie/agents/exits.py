@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass
+from datetime import datetime
 
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.transports import Exit
@@ -14,10 +15,11 @@ _CANCELLING = (signal.SIGTERM, signal.SIGKILL)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a turn did not complete."""
+    """Why a turn did not complete; ``resets_at`` as in TurnResult."""
 
     kind: ErrorKind
     message: str
+    resets_at: datetime | None = None
 
     def result(self, warnings: tuple[str, ...] = ()) -> TurnResult:
         """Return the turn's result."""
@@ -27,6 +29,7 @@ class Failure:
             error_kind=self.kind,
             message=self.message,
             warnings=warnings,
+            resets_at=self.resets_at,
         )
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from sortie.model.texts import cut
 
 
 class ErrorKind(StrEnum):
-    """Why a turn or a run failed; stable words, seen in history, API and metrics."""
+    """Why a turn or a run failed; stable words, seen in history, API and metrics.
+
+    ``USAGE_LIMIT``: the agent's account has used up what its plan or provider allows for now, and
+    nothing is wrong with the issue. A limit that the agent itself waits out is none.
+    """
 
     AGENT_NOT_FOUND = "agent_not_found"
     INVALID_WORKSPACE_CWD = "invalid_workspace_cwd"
@@ -20,6 +25,7 @@ class ErrorKind(StrEnum):
     TURN_FAILED = "turn_failed"
     TURN_CANCELLED = "turn_cancelled"
     PORT_EXIT = "port_exit"
+    USAGE_LIMIT = "usage_limit"
     HOOK_FAILED = "hook_failed"
     TEMPLATE_ERROR = "template_error"
     WORKSPACE_ERROR = "workspace_error"
@@ -38,12 +44,23 @@ class SortieError(Exception):
 
 
 class AgentError(SortieError):
-    """An agent could not start a session or a turn; ``timed_out``: it did not answer in time."""
+    """An agent could not start a session or a turn; ``timed_out``: it did not answer in time.
 
-    def __init__(self, kind: ErrorKind, message: str, *, timed_out: bool = False) -> None:
+    ``resets_at`` is when a usage limit ends, with a zone, if that is why and the agent said so.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        timed_out: bool = False,
+        resets_at: datetime | None = None,
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.timed_out = timed_out
+        self.resets_at = resets_at
 
 
 class TrackerErrorKind(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
@@ -158,7 +159,7 @@ class Failed:
     ``unreached``: its host could not be used before anything had run there. ``adrift``: its
     host was lost, and what ran there goes on until its lease ends. ``occupied``: somebody lived
     in its workspace, so that nothing was begun there. ``shortage``: this machine ran out of
-    something, which is no fault of the run.
+    something, which is no fault of the run. ``resets_at``: when a usage limit ends, if known.
     """
 
     kind: ErrorKind
@@ -168,6 +169,7 @@ class Failed:
     adrift: bool = False
     occupied: bool = False
     shortage: bool = False
+    resets_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

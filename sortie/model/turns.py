@@ -6,6 +6,7 @@ Adapters make these events; texts may be of any length, the worker bounds them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from sortie.model.errors import ErrorKind
 from sortie.model.runs import ProcessIdentity, TurnOutcome
@@ -58,19 +59,27 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What was used; None is unknown.
+    """What was used; None is unknown, and 0 is none at all.
 
-    ``input_tokens`` hold the ``cached_tokens``. ``cost`` is in ``currency``, as ``USD``.
-    ``cumulative``: the numbers are sums since the session was entered; else they come on top of
-    those that were told before.
+    ``input_tokens`` hold the ``cached_tokens``, which were read from the provider's cache, and the
+    ``cache_write_tokens``, which were written to it. ``model`` is whose tokens they are. ``cost``
+    is in ``currency``, as ``USD``, and as the agent or its provider tells it: an adapter estimates
+    none. ``context_share`` is how full the model's context is now, from 0 to 1.
+
+    ``cumulative``: the numbers, but for the share, are sums since the session was entered, of
+    each model for itself; else they come on top of those that were told before. What an agent
+    counts in another way (by conversation, over sessions) its adapter makes one of these two of.
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    model: str | None = None
     credits: float | None = None
     cost: float | None = None
     currency: str | None = None
+    context_share: float | None = None
     cumulative: bool = False
 
 
@@ -98,10 +107,12 @@ AgentEvent = (
 class TurnResult:
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
-    ``warnings`` are lines of stderr worth a look, given where the turn failed.
+    ``warnings`` are lines of stderr worth a look, given where the turn failed. ``resets_at`` is
+    when a usage limit ends (``error_kind`` is USAGE_LIMIT), with a zone; None where nobody said.
     """
 
     outcome: TurnOutcome
     error_kind: ErrorKind | None = None
     message: str | None = None
     warnings: tuple[str, ...] = ()
+    resets_at: datetime | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
 
 from sortie.model import (
@@ -28,9 +29,16 @@ from sortie.worker.reread import Gone, Reread, Unreadable
 class Abandoned(Exception):
     """A run cannot go on; ``failed`` is how it ends."""
 
-    def __init__(self, kind: ErrorKind, message: str, *, occupied: bool = False) -> None:
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        occupied: bool = False,
+        resets_at: datetime | None = None,
+    ) -> None:
         super().__init__(message)
-        self.failed = Failed(kind=kind, message=message, occupied=occupied)
+        self.failed = Failed(kind=kind, message=message, occupied=occupied, resets_at=resets_at)
 
 
 def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
@@ -72,6 +80,23 @@ def port_error_kind(error: Exception, of_transports: ErrorKind) -> ErrorKind | N
             return of_transports
         case _:
             return None
+
+
+def reset_time(error: Exception) -> datetime | None:
+    """Return when the usage limit ends that an error tells of. Raises TypeError and ValueError for
+    what is no time with a zone."""
+    return checked_time(error.resets_at) if isinstance(error, AgentError) else None
+
+
+def checked_time(value: object) -> datetime | None:
+    """Return a time that an adapter gave. Raises TypeError and ValueError where it has no zone."""
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise TypeError(f"a time was expected of an agent, not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise ValueError(f"an agent's time has no zone: {value.isoformat()}")
+    return value
 
 
 def sole_error(error: Exception) -> Exception:
@@ -128,6 +153,7 @@ def after_turn(
             kind=result.error_kind or ErrorKind.TURN_FAILED,
             message=cut(result.message or "the turn failed"),
             status=_STATUSES[result.outcome],
+            resets_at=result.resets_at,
         )
         if error is None:
             return failed

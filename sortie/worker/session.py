@@ -13,7 +13,7 @@ from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, Workspac
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
-from sortie.worker.outcome import Abandoned, port_error_kind, sole_error
+from sortie.worker.outcome import Abandoned, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import checked_session_id
 from sortie.workspaces import Workspace
 
@@ -149,4 +149,4 @@ class SessionLifetime:
                 timed_out=isinstance(error, AgentError) and error.timed_out,
             )
         )
-        return Abandoned(kind, str(error))
+        return Abandoned(kind, str(error), resets_at=reset_time(error))

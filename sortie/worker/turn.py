@@ -11,7 +11,7 @@ from sortie.agents import Session
 from sortie.model import ErrorKind, TurnOutcome, TurnResult, cut
 from sortie.model.turns import NOTIFICATION_LIMIT
 from sortie.telemetry import facts
-from sortie.worker.outcome import port_error_kind, sole_error
+from sortie.worker.outcome import checked_time, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import TurnEvents, TurnRequest
 
 WARNING_COUNT = 20
@@ -75,9 +75,10 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
 
 
 def _checked(answer: object) -> TurnResult:
-    """Return a turn's result. Raises TypeError for what nobody could record."""
+    """Return a turn's result. Raises TypeError and ValueError for what nobody could record."""
     if not isinstance(answer, TurnResult) or not isinstance(answer.outcome, TurnOutcome):
         raise TypeError(f"a turn's result was expected, not {answer!r:.200}")
+    checked_time(answer.resets_at)
     return answer
 
 
@@ -86,7 +87,12 @@ def _failed(error: Exception) -> TurnEnd:
     kind = port_error_kind(error, ErrorKind.PORT_EXIT)
     if kind is None:
         raise error
-    failed = TurnResult(outcome=TurnOutcome.FAILED, error_kind=kind, message=str(error))
+    failed = TurnResult(
+        outcome=TurnOutcome.FAILED,
+        error_kind=kind,
+        message=str(error),
+        resets_at=reset_time(error),
+    )
     return TurnEnd(failed, error=error)
 
 

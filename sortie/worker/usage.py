@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from sortie.model.turns import Usage
 
-_TOKENS = ("input_tokens", "output_tokens", "cached_tokens")
-_NUMBERS = (*_TOKENS, "credits", "cost")
+_TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
+_NUMBERS = (*_TOKENS, "credits", "cost", "context_share")
 _TOKENS_LIMIT = 2**53
 
 _Amount = TypeVar("_Amount", int, float)
@@ -41,16 +41,18 @@ class UsageIncrements:
         self._totals: dict[str, Any] = {}
 
     def of(self, usage: Usage) -> Usage:
-        """Return what was used since the last call. Raises ValueError for what is no amount."""
+        """Return what was used since the last call.
+
+        Raises ValueError and TypeError for what is no amount, or no name of a model or currency.
+        """
         _check(usage)
         if not usage.cumulative:
             return usage
+        model = usage.model
         return replace(
             usage,
             cumulative=False,
-            input_tokens=self._rise("input", usage.input_tokens),
-            output_tokens=self._rise("output", usage.output_tokens),
-            cached_tokens=self._rise("cached", usage.cached_tokens),
+            **{name: self._rise(f"{name} of {model}", getattr(usage, name)) for name in _TOKENS},
             credits=self._rise("credits", usage.credits),
             cost=self._rise(f"cost in {usage.currency}", usage.cost),
         )
@@ -64,6 +66,9 @@ class UsageIncrements:
 
 
 def _check(usage: Usage) -> None:
+    for name in ("model", "currency"):
+        if not isinstance(getattr(usage, name), str | None):
+            raise TypeError(f"a {name} is a text")
     for name in _NUMBERS:
         value = getattr(usage, name)
         if value is None:
@@ -71,5 +76,5 @@ def _check(usage: Usage) -> None:
         kind = int if name in _TOKENS else (int, float)
         if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
             raise ValueError(f"{value!r} is no amount of {name}")
-        if not 0 <= value < _TOKENS_LIMIT:
+        if not 0 <= value <= (1 if name == "context_share" else _TOKENS_LIMIT):
             raise ValueError(f"{value!r} cannot be an amount of {name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -69,6 +70,10 @@ def assert_failed_alone(rig: Rig, report: RunReport) -> None:
         [Usage(credits=-0.5)],
         [Usage(output_tokens=-1)],
         [Usage(input_tokens=2**70, cumulative=True)],
+        [Usage(context_share=1.5)],
+        [Usage(cache_write_tokens=True)],
+        [Usage(cost=1.0, currency=5)],  # type: ignore[arg-type]
+        [Usage(input_tokens=1, model=5)],  # type: ignore[arg-type]
         [Usage(cached_tokens=NONE, input_tokens="7")],  # type: ignore[arg-type]
         [SessionKnown(session_id=NONE)],
         [SessionKnown(session_id="")],
@@ -104,6 +109,8 @@ async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -
         None,
         "completed",
         replace(GOOD, outcome=NONE),
+        replace(GOOD, resets_at=datetime(2026, 11, 22)),
+        replace(GOOD, resets_at="5pm"),  # type: ignore[arg-type]
     ],
 )
 async def test_a_result_that_nobody_could_record_fails_the_run(

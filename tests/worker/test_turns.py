@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 import trio
 from trio.testing import MockClock
 
 from sortie.agents import OnEvents
+from sortie.agents.exits import Failure
 from sortie.model import (
     AgentError,
     ErrorKind,
@@ -282,6 +285,38 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
         ("", None, (), 0.5, False),
     ]
     assert [(f.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (3, None)]
+
+
+@pytest.mark.parametrize("raises", [True, False])
+async def test_a_usage_limit_is_passed_on_with_its_reset(clock: MockClock, raises: bool) -> None:
+    """A turn that meets a usage limit says until when, whichever way its adapter tells it."""
+    rig = Rig()
+    resets_at = datetime(2026, 11, 22, 17, tzinfo=UTC)
+    kind = ErrorKind.USAGE_LIMIT
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        if raises:
+            raise AgentError(kind, "limit reached", resets_at=resets_at)
+        return Failure(kind, "limit reached", resets_at).result()
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    report = await rig.work()
+
+    assert report.end == Failed(kind=kind, message="limit reached", resets_at=resets_at)
+    assert completed(rig).error_kind is kind
+
+
+async def test_a_session_refused_for_a_usage_limit_says_its_reset(clock: MockClock) -> None:
+    """An agent may know of its limit before any turn."""
+    rig = Rig()
+    resets_at = datetime(2026, 11, 22, 17, tzinfo=UTC)
+    error = AgentError(ErrorKind.USAGE_LIMIT, "limit reached", resets_at=resets_at)
+    rig.agent.refusals["A"].append(error)
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert (report.end.kind, report.end.resets_at) == (ErrorKind.USAGE_LIMIT, resets_at)
 
 
 async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:

@@ -52,6 +52,18 @@ def test_a_total_that_begins_anew_counts_whole() -> None:
     assert meter.credits == 3.75
 
 
+def test_tokens_are_told_apart_by_model() -> None:
+    """A total of one model says nothing about another."""
+    meter = summed(
+        *(
+            Usage(input_tokens=total, model=model, cumulative=True)
+            for total, model in ((10, "big"), (3, "small"), (15, "big"), (4, "small"))
+        )
+    )
+
+    assert meter.tokens == 19
+
+
 def test_costs_are_told_apart_by_currency() -> None:
     """A total in one currency says nothing about another."""
     increments = UsageIncrements()

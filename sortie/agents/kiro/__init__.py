@@ -28,5 +28,6 @@ ADAPTER = AgentAdapter(
     env_names=(KEY_NAME,),
     create=create,
     warn=warn,
+    reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
 )

@@ -257,4 +257,5 @@ ADAPTER = AgentAdapter(
     env_names=(KEY,),
     create=create,
     resumes=True,
+    reports=frozenset({"tokens", "cost"}),
 )
