@@ -35,6 +35,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie validate --format json | jq '.problems'",
         "git show HEAD:WORKFLOW.md | sortie validate -",
     ),
+    "doctor": (
+        "sortie.cli.doctor",
+        "sortie doctor",
+        "sortie doctor team/WORKFLOW.md --env-file team/.env",
+        "sortie doctor --format json | jq '.checks[] | select(.outcome == \"failed\")'",
+    ),
     "init": (
         "sortie.cli.init",
         "sortie init",
@@ -172,6 +178,7 @@ app = typer.Typer(
   sortie demo --exit-when-idle    see five issues worked on, nothing to set up
   sortie init                     write a WORKFLOW.md of your own
   sortie validate                 find what is wrong with it
+  sortie doctor                   ask the tracker whether all is well
   sortie run --dry-run            see what would be started
   sortie run                      start the daemon
   sortie status                   see what it does

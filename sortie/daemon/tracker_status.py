@@ -56,7 +56,7 @@ class TrackerStatus:
         """Look through all issues only where they, or the named states, are others than before."""
         known = self._unnamed
         if known is None or known.overview is not overview or known.named != named:
-            found = _unnamed_states(overview.issues, named)[:SHOWN]
+            found = unnamed_states(overview.issues, named)[:SHOWN]
             known = self._unnamed = _UnnamedStates(overview=overview, named=named, found=found)
         return known.found
 
@@ -104,7 +104,7 @@ def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:
     return f"{where}, which no setting names{hint} (active states are {active})"
 
 
-def _unnamed_states(
+def unnamed_states(
     issues: tuple[Issue, ...], named: tuple[str, ...]
 ) -> tuple[UnnamedStateView, ...]:
     """Return the states that no setting names; those that look like one that is come first."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.model.checks import Check
 from sortie.orchestrator.tracker_answers import (
     Complain,
     SoundAnswers,
@@ -23,7 +25,7 @@ from sortie.orchestrator.tracker_answers import (
 )
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
-from sortie.trackers import IssuesRead, Overview, Tracker, TrackerStates
+from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
 
 PATIENCE = 60.0
 """Seconds without an answer or progress after which a request is given up."""
@@ -149,9 +151,7 @@ class GuardedTracker:
         except TrackerError:
             raise
         except Exception as exc:  # the edge: as for every request
-            self._publish(facts.AdapterCrashed(where="configure", traceback=traceback.format_exc()))
-            message = f"the tracker adapter crashed (configure): {type(exc).__name__}"
-            raise TrackerError(TrackerErrorKind.INVALID, message) from exc
+            raise self._crashed("configure", exc) from exc
 
     def overview(self) -> Overview:
         """See Tracker; an adapter's bug makes it an empty one."""
@@ -160,6 +160,25 @@ class GuardedTracker:
         except Exception:  # the edge: as for every request
             self._complaining("overview")(traceback.format_exc())
             return Overview()
+
+    def budgets(self) -> Sequence[RateBudget]:
+        """See Tracker; an adapter's bug makes it none."""
+        try:
+            return tuple(self._tracker.budgets())
+        except Exception:  # the edge: as for every request
+            self._complaining("budgets")(traceback.format_exc())
+            return ()
+
+    def checks(self) -> Sequence[Check]:
+        """See Tracker; each check is bounded as a request is. Raises TrackerError for a bug."""
+        try:
+            checks = tuple(self._tracker.checks())
+        except Exception as exc:  # the edge: as for every request
+            raise self._crashed("checks", exc) from exc
+        return [
+            replace(check, ask=partial(self._ask, f"check {check.name}", check.ask))
+            for check in checks
+        ]
 
     async def _ask(self, operation: str, request: Callable[[], Awaitable[_T]]) -> _T:
         """Make one request. Raises TrackerError for every failure, an adapter's crash included."""
@@ -199,6 +218,12 @@ class GuardedTracker:
                     error=error or None,
                 )
             )
+
+    def _crashed(self, where: str, bug: Exception) -> TrackerError:
+        """Tell of an adapter's bug and return it as an error of what was asked."""
+        self._publish(facts.AdapterCrashed(where=where, traceback=traceback.format_exc()))
+        message = f"the tracker adapter crashed ({where}): {type(bug).__name__}"
+        return TrackerError(TrackerErrorKind.INVALID, message)
 
     def _heed(self, error: TrackerError) -> None:
         """Leave the tracker alone for as long as it says, if it says so and within reason."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 
 from sortie.adapters import Adapters
 from sortie.model import Issue, IssueId, Sighting, TrackerError
+from sortie.model.checks import Check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,21 @@ class Overview:
 
     issues: tuple[Issue, ...] = ()
     unreadable: tuple[UnreadableIssue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateBudget:
+    """What a tracker still lets its credential ask: ``remaining`` of ``limit`` until ``resets_at``.
+
+    ``name`` is a short word for what is counted, such as ``requests`` or ``search``, and the same
+    for ever: it is a label of metrics. ``resets_at`` is an aware time by this machine's clock. What
+    the tracker did not say is None.
+    """
+
+    name: str
+    remaining: int | None = None
+    limit: int | None = None
+    resets_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +149,23 @@ class Tracker(Protocol):
         A tracker that is not told of them all knows those that it came across.
         """
         return Overview()
+
+    def budgets(self) -> Sequence[RateBudget]:
+        """Return at once what the last answers said of the tracker's limits; none where they do
+        not speak of any."""
+        return ()
+
+    def checks(self) -> Sequence[Check]:
+        """Return what ``sortie doctor`` asks, in this order, to find what is wrong and say so.
+
+        Each asks the tracker for as little as it needs and changes nothing; TrackerError is a
+        failed check. Trackers use the same names for the same thing, as far as they have it:
+        ``reach`` (it answers, and as what), ``clock``, ``credential`` (who am I, until when),
+        ``scopes``, ``project``, ``read``, ``write`` (may I, without writing), ``states`` (which of
+        those that the settings name exist, and which there are), ``filter`` and ``budget``. That
+        candidates can be listed is checked for every tracker, after these.
+        """
+        return ()
 
 
 class Sightings(Protocol):

@@ -13,6 +13,7 @@ from tests.cli.conftest import Cli
 COMMANDS = (
     "run",
     "validate",
+    "doctor",
     "init",
     "schema",
     "demo",

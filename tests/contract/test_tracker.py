@@ -21,6 +21,7 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
 )
+from sortie.model.checks import CheckOutcome
 from sortie.trackers import ADAPTERS, Capability, IssuesRead, TrackerStates
 from tests.contract.tracker_rig import OPTIONAL_FIELDS, THEN, OpenRig, Rig, make, rigs_of
 from tests.trackers.fake import FakeTracker
@@ -446,6 +447,52 @@ async def test_a_tracker_that_wants_to_be_left_alone_says_for_how_long(rig: Rig)
 
     assert told == [(TrackerErrorKind.UNAVAILABLE, 17.0)] * 5
     assert len(await rig.tracker.fetch_candidates(["todo"])) == 1
+
+
+async def test_its_checks_pass_where_all_is_well_and_change_nothing(rig: Rig) -> None:
+    """They have names of their own, need only checks before them, and are mere questions."""
+    rig.put(make("A-1"))
+    before = await rig.tracker.fetch_by_ids([IssueId("A-1")])
+
+    names: list[str] = []
+    for check in rig.tracker.checks():
+        assert set(check.needs) <= set(names)
+        found = await check.ask()
+        assert found.outcome is CheckOutcome.OK, found
+        assert found.sentence
+        names.append(check.name)
+
+    assert names
+    assert len(set(names)) == len(names)
+    assert await rig.tracker.fetch_by_ids([IssueId("A-1")]) == before
+
+
+async def test_a_tracker_that_is_down_passes_no_check_that_asks_it(rig: Rig) -> None:
+    """The first check fails, and says so as a result or as a TrackerError of the tracker."""
+    rig.put(make("A-1"))
+    rig.fail()
+
+    first = rig.tracker.checks()[0]
+    try:
+        outcome = (await first.ask()).outcome
+    except TrackerError:
+        outcome = CheckOutcome.FAILED
+
+    assert outcome is CheckOutcome.FAILED
+
+
+async def test_its_budgets_are_told_at_once_and_make_sense(rig: Rig) -> None:
+    """Each has a name of its own, and no more is left than its limit, until an aware time."""
+    rig.put(make("A-1"))
+    await rig.tracker.fetch_candidates(["todo"])
+
+    budgets = rig.tracker.budgets()
+
+    assert len({budget.name for budget in budgets}) == len(budgets)
+    for budget in budgets:
+        if budget.limit is not None and budget.remaining is not None:
+            assert 0 <= budget.remaining <= budget.limit
+        assert budget.resets_at is None or budget.resets_at.tzinfo is not None
 
 
 async def test_a_change_is_told_of(rig: Rig) -> None:

@@ -19,7 +19,8 @@ from sortie.model import (
     same_state,
     state_key,
 )
-from sortie.trackers import IssuesRead, Overview, Tracker, UnreadableIssue
+from sortie.model.checks import Check, CheckResult, passed
+from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, UnreadableIssue
 
 AUTHOR = "sortie"
 
@@ -44,7 +45,7 @@ class FakeTracker(Tracker):
     Switches: ``down`` fails every call with that kind, ``delay`` (seconds) makes every call
     slow, ``unreadable`` fails the re-read of single issues and hides them from lists,
     ``transitions_fail``, ``comments_fail`` and ``writes_fail`` refuse writes, of all issues or
-    of single ones.
+    of single ones. ``limits`` are its rate budgets.
     """
 
     def __init__(self, issues: Iterable[Issue] = ()) -> None:
@@ -54,6 +55,7 @@ class FakeTracker(Tracker):
         self.unreadable: dict[IssueId, TrackerErrorKind] = {}
         self.transitions_fail: TrackerErrorKind | None = None
         self.comments_fail: TrackerErrorKind | None = None
+        self.limits: tuple[RateBudget, ...] = ()
         self.writes_fail: dict[IssueId, TrackerErrorKind] = {}
         self.moves: list[Moved] = []
         self._issues: dict[IssueId, Issue] = {}
@@ -152,6 +154,19 @@ class FakeTracker(Tracker):
                 for i, kind in self.unreadable.items()
             ),
         )
+
+    def budgets(self) -> Sequence[RateBudget]:
+        """Return the budgets that it was given."""
+        return self.limits
+
+    def checks(self) -> Sequence[Check]:
+        """Look whether it is down."""
+
+        async def read() -> CheckResult:
+            await self._answer()
+            return passed("it answers")
+
+        return (Check(name="read", ask=read),)
 
     # Verdicts
 

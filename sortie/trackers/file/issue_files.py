@@ -57,6 +57,16 @@ class IssueFiles:
         self._has_leftovers = True  # as far as is known
         self._written: dict[str, tuple[str, Content]] = {}  # by name: digest, and what it holds
 
+    @property
+    def path(self) -> Path:
+        """The directory or the file, as it was given."""
+        return self._path
+
+    def folder(self) -> Path:
+        """Return the directory in which files are changed. Raises TrackerError."""
+        with self._translated("find"):
+            return self._place().folder
+
     def look(self, known: Reading, at: float) -> Reading:
         """Look at all files and read what changed; ``at`` is Unix seconds. Raises TrackerError."""
         with self._translated("read issues from"):

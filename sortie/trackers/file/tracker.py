@@ -19,8 +19,10 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.model.checks import Check
 from sortie.resources import run_in_thread
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
+from sortie.trackers.file.checks import file_checks
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
@@ -140,6 +142,10 @@ class FileTracker(Tracker):
             )
             self._overview = known, overview
         return self._overview[1]
+
+    def checks(self) -> Sequence[Check]:
+        """Look whether the files can be read, and their directory written."""
+        return file_checks(self._files)
 
     async def _look(self, ids: Collection[IssueId] | None = None) -> Reading:
         """Look at the files; those who ask while a look is under way share the next one.

@@ -23,6 +23,7 @@ from sortie.model import (
     same_state,
     state_key,
 )
+from sortie.model.checks import Check, CheckResult, passed
 from sortie.trackers import IssuesRead, Tracker, TrackerStates
 
 _KINDS: Mapping[int, TrackerErrorKind] = {
@@ -125,6 +126,16 @@ class ToyTracker(Tracker):
             if version != self._version:
                 self._version = version
                 return
+
+    def checks(self) -> Sequence[Check]:
+        """Ask for a page of one issue: the address, the key and the project are right then."""
+
+        async def read() -> CheckResult:
+            await self._ask("GET", "issues", page=1, size=1)
+            return passed(f"issues can be read from {self._client.base_url}")
+
+        remedy = "look at tracker.endpoint, tracker.project and tracker.api_key"
+        return (Check(name="read", ask=read, remedy=remedy),)
 
     async def _read(self, name: str) -> Issue | TrackerError | None:
         """Return an issue with its comments; None where there is none."""

@@ -1,0 +1,55 @@
+"""What ``sortie doctor`` looks at: named checks that depend on each other, and what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CheckOutcome(StrEnum):
+    """What came of a check; stable words, seen by programs."""
+
+    OK = "ok"
+    WARNING = "warning"  # work is possible, and something will surprise somebody
+    FAILED = "failed"  # work is not possible before this is mended
+    SKIPPED = "skipped"  # it says nothing before another one is mended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """What a check found, in one sentence, and what a person can do; neither holds a secret."""
+
+    outcome: CheckOutcome
+    sentence: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing to look at, without changing anything.
+
+    ``ask`` is awaited once, after the checks before it. Where it raises a SortieError the check
+    has failed with its text, and ``remedy`` is what a person can do. It is skipped where one of
+    ``needs``, which are names of checks before it, was skipped or has failed.
+    """
+
+    name: str
+    ask: Callable[[], Awaitable[CheckResult]]
+    needs: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+def passed(sentence: str) -> CheckResult:
+    """Return that all is well."""
+    return CheckResult(outcome=CheckOutcome.OK, sentence=sentence)
+
+
+def warned(sentence: str, remedy: str) -> CheckResult:
+    """Return that something will surprise somebody."""
+    return CheckResult(outcome=CheckOutcome.WARNING, sentence=sentence, remedy=remedy)
+
+
+def failed(sentence: str, remedy: str) -> CheckResult:
+    """Return that something has to be mended."""
+    return CheckResult(outcome=CheckOutcome.FAILED, sentence=sentence, remedy=remedy)
