@@ -36,13 +36,17 @@ AdapterT = TypeVar("AdapterT", bound=Adapter)
 class Adapters(Generic[AdapterT]):
     """The adapters of the port whose package is ``port``, which is also its entry point group.
 
-    A folder of the package is named as its kind, with ``_`` for ``-``, and holds ``ADAPTER``. An
-    entry point is named as its kind and points to the adapter.
+    A folder of the package is named as its kind, with ``_`` for ``-``, and holds ``ADAPTER``;
+    folders in ``shared`` are no adapters but what several have in common. An entry point is named
+    as its kind and points to the adapter.
     """
 
-    def __init__(self, port: str, adapter_class: type[AdapterT]) -> None:
+    def __init__(
+        self, port: str, adapter_class: type[AdapterT], *, shared: frozenset[str] = frozenset()
+    ) -> None:
         self._port = port
         self._class = adapter_class
+        self._shared = shared
 
     @cached_property
     def found(self) -> Mapping[str, AdapterT | BrokenAdapter]:
@@ -66,7 +70,7 @@ class Adapters(Generic[AdapterT]):
     def built_in(self) -> tuple[str, ...]:
         """The kinds that come with the program, sorted."""
         folders = (m.name for m in iter_modules(import_module(self._port).__path__) if m.ispkg)
-        return tuple(sorted(name.replace("_", "-") for name in folders))
+        return tuple(sorted(n.replace("_", "-") for n in folders if n not in self._shared))
 
     def kinds(self) -> tuple[str, ...]:
         """Return the kinds that can be used, sorted."""

@@ -75,14 +75,23 @@ class TrackerErrorKind(StrEnum):
 
 
 class TrackerError(SortieError):
-    """A tracker could not answer, or refused; ``retry_after`` is in seconds, if it said so."""
+    """A tracker could not answer, or refused; ``retry_after`` is in seconds, if it said so.
+
+    ``lists_only``: that time is for lists of candidates; anything else may be asked meanwhile.
+    """
 
     def __init__(
-        self, kind: TrackerErrorKind, message: str, *, retry_after: float | None = None
+        self,
+        kind: TrackerErrorKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        lists_only: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
+        self.lists_only = lists_only
 
 
 class TransportError(SortieError):

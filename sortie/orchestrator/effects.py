@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import trio
 
@@ -13,6 +14,7 @@ from sortie.model import (
     Finished,
     Issue,
     KnownWorkspace,
+    RunId,
     RunReport,
     SortieError,
     StoreError,
@@ -56,10 +58,14 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
         if trouble := ready.hindrance or ready.shortage:
             result, error = "skipped", trouble
         tell(ev.CandidatesFetched(issues, ready.hindrance, ready.shortage))
+        if pause := context.tracker.list_pause():
+            tell(ev.PollsPutOff(pause))
     except (TrackerError, StoreError) as exc:
         result, error = "error", str(exc)
         _tell_of_rest(exc, tell)
         tell(ev.PollFailed(error))
+        if isinstance(exc, TrackerError) and exc.lists_only and exc.retry_after is not None:
+            tell(ev.PollsPutOff(exc.retry_after))
     except Exception as exc:  # the edge: what the preflight looks at may have bugs
         result, error = "error", f"the poll crashed: {type(exc).__name__}"
         context.publish(facts.AdapterCrashed(where="poll", traceback=traceback.format_exc()))
@@ -136,7 +142,7 @@ async def hand_off(context: OrchestratorContext, question: do.Transition, tell: 
 
 def _tell_of_rest(error: Exception, tell: Tell) -> bool:
     """Tell for how long the tracker wants to be left alone, if an error says so."""
-    if not isinstance(error, TrackerError) or error.retry_after is None:
+    if not isinstance(error, TrackerError) or error.retry_after is None or error.lists_only:
         return False
     tell(ev.TrackerRests(error.retry_after))
     return True
@@ -209,7 +215,21 @@ async def _clean_one(
     return None
 
 
-async def comment(context: OrchestratorContext, issue: Issue, lifecycle: str, body: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What is to be said on an issue of one moment in the life of a run."""
+
+    run_id: RunId
+    lifecycle: str
+    body: str
+
+    @property
+    def key(self) -> str:
+        """The name of this comment, which no other has."""
+        return f"{self.run_id}:{self.lifecycle}"
+
+
+async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) -> None:
     """Write a comment, later where the tracker wants to be left alone.
 
     A failure is told and has no other consequence.
@@ -217,7 +237,7 @@ async def comment(context: OrchestratorContext, issue: Issue, lifecycle: str, bo
     error: str | None = None
     for _ in range(COMMENT_TRIES):
         try:
-            await context.tracker.comment(issue, body)
+            await context.tracker.comment(issue, remark.body, remark.key)
         except TrackerError as exc:
             error = str(exc)
             if exc.retry_after is None:
@@ -229,7 +249,7 @@ async def comment(context: OrchestratorContext, issue: Issue, lifecycle: str, bo
     context.publish(
         facts.CommentCompleted(
             issue=issue,
-            lifecycle=lifecycle,
+            lifecycle=remark.lifecycle,
             result="success" if error is None else "error",
             error=error,
         )

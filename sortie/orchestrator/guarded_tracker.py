@@ -74,12 +74,13 @@ class GuardedTracker:
         self._answers = SoundAnswers()
         self._told: set[str] = set()
         self._rest = Rest(until=float("-inf"), error="")
+        self._list_rest = self._rest
         self._lists_under_way = 0
 
     @property
     def rest(self) -> Rest | None:
         """Until when the tracker is left alone, None where it may be asked."""
-        return self._rest if self._rest.until > trio.current_time() else None
+        return _now(self._rest)
 
     @property
     def is_listing(self) -> bool:
@@ -128,9 +129,9 @@ class GuardedTracker:
 
         return await self._ask("transition", request)
 
-    async def comment(self, issue: Issue, body: str) -> None:
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """See Tracker."""
-        await self._ask("comment", lambda: self._tracker.comment(issue, body))
+        await self._ask("comment", lambda: self._tracker.comment(issue, body, key))
 
     async def changed(self) -> None:
         """See Tracker; returns only where issues may have changed, whatever fails meanwhile."""
@@ -180,12 +181,27 @@ class GuardedTracker:
             for check in checks
         ]
 
+    def list_pause(self) -> float:
+        """See Tracker: LONGEST_REST at most, and 0 after an adapter's bug."""
+        try:
+            return min(max(float(self._tracker.list_pause()), 0.0), LONGEST_REST)
+        except Exception:  # the edge: as for every request
+            self._complaining("list_pause")(traceback.format_exc())
+            return 0.0
+
     async def _ask(self, operation: str, request: Callable[[], Awaitable[_T]]) -> _T:
         """Make one request. Raises TrackerError for every failure, an adapter's crash included."""
-        if (rest := self.rest) is not None:
+        rest = self.rest
+        if rest is None and operation == "fetch_candidates":
+            rest = _now(self._list_rest)
+        if rest is not None:
             await trio.lowlevel.checkpoint()
-            left = rest.until - trio.current_time()
-            raise TrackerError(TrackerErrorKind.UNAVAILABLE, rest.error, retry_after=left)
+            raise TrackerError(
+                TrackerErrorKind.UNAVAILABLE,
+                rest.error,
+                retry_after=rest.until - trio.current_time(),
+                lists_only=self.rest is None,
+            )
         began, error = trio.current_time(), "nobody waited for the answer any more"
         try:
             answer = await _bounded(request)
@@ -233,6 +249,11 @@ class GuardedTracker:
             return
         seconds = error.retry_after = min(float(asked), LONGEST_REST)
         until = trio.current_time() + seconds
+        if error.lists_only:
+            self._list_rest = max(
+                self._list_rest, Rest(until=until, error=str(error)), key=lambda rest: rest.until
+            )
+            return
         if until <= self._rest.until:
             return
         self._rest = Rest(until=until, error=str(error))
@@ -250,6 +271,10 @@ class GuardedTracker:
             self._publish(facts.AdapterCrashed(where=operation, traceback=flaw))
 
         return complain
+
+
+def _now(rest: Rest) -> Rest | None:
+    return rest if rest.until > trio.current_time() else None
 
 
 async def _bounded(request: Callable[[], Awaitable[_T]]) -> _T:

@@ -86,9 +86,11 @@ class Performer:
                 start_soon(effects.hand_off, context, decision, self._tell)
             case do.CleanWorkspace():
                 start_soon(effects.clean, context, decision, self._tell)
-            case do.PostComment(issue, lifecycle, report):
-                body = effects.comment_on_end(report)
-                start_soon(effects.comment, context, issue, lifecycle, body)
+            case do.PostComment(run_id, issue, lifecycle, report):
+                remark = effects.Remark(
+                    run_id=run_id, lifecycle=lifecycle, body=effects.comment_on_end(report)
+                )
+                start_soon(effects.comment, context, issue, remark)
             case do.StartWorker():
                 self._start(decision, nurseries)
             case do.StopWorker():
@@ -101,10 +103,12 @@ class Performer:
     def _start(self, start: do.StartWorker, nurseries: Nurseries) -> None:
         settings = self.settings
         if settings.tracker.comments.on_dispatch:
-            body = effects.comment_on_dispatch(start.streak.failures, start.host)
-            nurseries.effects.start_soon(
-                effects.comment, self._context, start.issue, "dispatch", body
+            remark = effects.Remark(
+                run_id=start.run_id,
+                lifecycle="dispatch",
+                body=effects.comment_on_dispatch(start.streak.failures, start.host),
             )
+            nurseries.effects.start_soon(effects.comment, self._context, start.issue, remark)
         reports = RunReporter(
             tell=self._tell,
             commit=self._commit,

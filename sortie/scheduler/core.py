@@ -168,6 +168,8 @@ class Scheduler:
                 state.idle_polls = 0
             case ev.TrackerRests(seconds):
                 state.leave_tracker_alone(now + seconds)
+            case ev.PollsPutOff(seconds):
+                state.poll_at = max(state.poll_at, now + seconds)
             case ev.IssuesRefreshed():
                 refreshed(state, event, now)
             case (

@@ -81,6 +81,7 @@ class CleanWorkspace:
 class PostComment:
     """Tell the issue's readers how a run ended; nobody waits for it."""
 
+    run_id: RunId
     issue: Issue
     lifecycle: Literal["completion", "failure"]
     report: RunReport

@@ -51,6 +51,13 @@ class TrackerRests:
 
 
 @dataclass(frozen=True, slots=True)
+class PollsPutOff:
+    """Requests are short: the next poll is to be no sooner than in so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class IssuesRefreshed:
     """Issues were re-read. One that was asked for and is in neither field is not there;
     ``failed`` holds those that could not be read. Not ``answered``: the tracker gave no answer at
@@ -204,6 +211,7 @@ Event = (
     | CandidatesFetched
     | PollFailed
     | TrackerRests
+    | PollsPutOff
     | IssuesRefreshed
     | IssueMoved
     | WorkspaceMade

@@ -123,9 +123,9 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
     if isinstance(report.end, Failed) and report.end.occupied:
         return  # nothing was begun that could have failed
     if isinstance(report.end, Finished) and state.policy.comment_on_completion:
-        state.out.append(PostComment(claim.issue, "completion", report))
+        state.out.append(PostComment(claim.run_id, claim.issue, "completion", report))
     elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
-        state.out.append(PostComment(claim.issue, "failure", report))
+        state.out.append(PostComment(claim.run_id, claim.issue, "failure", report))
 
 
 def _is_over(claim: Worked, report: RunReport) -> bool:

@@ -123,8 +123,12 @@ class Tracker(Protocol):
         """
         ...
 
-    async def comment(self, issue: Issue, body: str) -> None:
-        """Add a comment to an issue."""
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+        """Add a comment to an issue.
+
+        ``key`` names this comment and no other. Who tries again gives the same key, by which a
+        tracker over a network finds what it has made although the answer was lost.
+        """
         ...
 
     async def changed(self) -> None:
@@ -166,6 +170,13 @@ class Tracker(Protocol):
         candidates can be listed is checked for every tracker, after these.
         """
         return ()
+
+    def list_pause(self) -> float:
+        """Return how many seconds to wait, at least, from one list to the next.
+
+        With it the requests that are left last until more are granted.
+        """
+        return 0.0
 
 
 class Sightings(Protocol):
@@ -215,4 +226,4 @@ class TrackerAdapter:
     capabilities: frozenset[Capability] = frozenset()
 
 
-ADAPTERS = Adapters(__name__, TrackerAdapter)
+ADAPTERS = Adapters(__name__, TrackerAdapter, shared=frozenset({"http"}))

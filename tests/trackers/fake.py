@@ -130,7 +130,7 @@ class FakeTracker(Tracker):
         self.moves.append(Moved(identifier=present.identifier, before=present.state, after=state))
         return self._with_blockers(self.put(replace(present, state=state)))
 
-    async def comment(self, issue: Issue, body: str) -> None:
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """Append a comment."""
         await self._answer()
         present = self._present(issue.id, self.comments_fail)

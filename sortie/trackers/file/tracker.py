@@ -125,8 +125,9 @@ class FileTracker(Tracker):
         known, found = await self._change(issue, issue.state, change)
         return (await self._issues(known, [found]))[0]
 
-    async def comment(self, issue: Issue, body: str) -> None:
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """Append a comment to an issue's file, signed by Sortie."""
+        del key  # the answer of a disk is not lost
         text = harmless(body).rstrip("\n")
         await self._change(issue, None, AddComment(body=text, at=self._now()))
 

@@ -115,7 +115,7 @@ class ToyTracker(Tracker):
             comments=await self._comments(issue.id),
         )
 
-    async def comment(self, issue: Issue, body: str) -> None:
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """Add a comment."""
         await self._ask("POST", "comments", {"body": body}, name=issue.id)
 

@@ -94,7 +94,7 @@ class SimTracker(Tracker):
         self._tracked.heard(issue, state)
         return moved
 
-    async def comment(self, issue: Issue, body: str) -> None:
+    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """See Tracker."""
         await self._ask(lambda: self._comment(issue, body))
 

@@ -1,0 +1,46 @@
+"""An answer of a tracker over HTTP, and what it says in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class NoJson(ValueError):
+    """An answer that should be JSON is something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A whole answer; ``headers`` have names in lower case, ``url`` is the one that was asked.
+
+    ``remembered``: the server said that nothing has changed, and the body is the one it gave
+    before. ``json`` is parsed once for as long as the answer is remembered.
+    """
+
+    status: int
+    url: str
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes = field(repr=False)
+    remembered: bool = False
+    _parsed: list[Any] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is a success."""
+        return 200 <= self.status < 300
+
+    def json(self) -> Any:
+        """Return what the body says. Raises NoJson."""
+        if not self._parsed:
+            try:
+                self._parsed.append(json.loads(self.content))
+            except (ValueError, RecursionError) as exc:
+                raise NoJson(f"no JSON: {self.text(80)!r}") from exc
+        return self._parsed[0]
+
+    def text(self, limit: int = 300) -> str:
+        """Return the beginning of the body on one line."""
+        return " ".join(self.content[: 4 * limit].decode("utf-8", "replace").split())[:limit]

@@ -1,0 +1,330 @@
+"""The HTTP client of one tracker, for its whole life: bounded, signed, without redirects.
+
+Rule 1: a request ends within LONGEST_REQUEST seconds, and its body within LARGEST_BODY bytes.
+Rule 2: a secret is sent to the endpoint's scheme, host and port only, and stands in no error.
+Rule 3: a change is sent once: no redirect is followed, and a lost answer is a LostAnswer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from urllib.parse import quote
+
+import httpx2
+import trio
+
+from sortie import __version__
+from sortie.model import TrackerError, TrackerErrorKind
+from sortie.model.secrets import redactor
+from sortie.trackers import RateBudget
+from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
+from sortie.trackers.http.credentials import Credential
+from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, failure
+from sortie.trackers.http.etags import ETagMemory
+from sortie.trackers.http.requests import Provider, Request
+
+LONGEST_REQUEST = 50.0
+"""Seconds from the sending of a request to the last byte of its answer."""
+
+TIMEOUT = httpx2.Timeout(connect=10.0, read=30.0, write=30.0, pool=None)
+
+LARGEST_BODY = 32 * 1024 * 1024
+"""Bytes of an answer, unpacked; a larger one is an error."""
+
+_SHOWN = 500  # characters of what a tracker says about an error
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def segment(text: str | int) -> str:
+    """Return a text as one part of a path: with slashes and question marks encoded."""
+    quoted = quote(str(text), safe="")
+    return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
+
+
+@asynccontextmanager
+async def open_client(
+    provider: Provider,
+    endpoint: str,
+    credential: Credential,
+    progress: Callable[[], object] = lambda: None,
+) -> AsyncIterator[HttpClient]:
+    """Hold the client of a tracker open; ``endpoint`` is what all paths are added to.
+
+    ``progress`` is that of the context, called with each answer. Raises TrackerError (INVALID)
+    where the endpoint is no address.
+    """
+    for name in ("httpx2", "httpcore2"):  # they log addresses and headers of answers
+        logging.getLogger(name).setLevel(logging.WARNING)
+    base = _base_of(endpoint)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+    async with httpx2.AsyncClient(
+        headers={
+            "Accept": "application/json",
+            "User-Agent": f"sortie/{__version__}",
+            **provider.headers,
+        },
+        cookies=no_cookies,
+        timeout=TIMEOUT,
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=provider.at_once, keepalive_expiry=60.0),
+    ) as client:
+        yield HttpClient(client, provider, base, credential, progress)
+
+
+def _base_of(endpoint: str) -> httpx2.URL:
+    try:
+        base = httpx2.URL(endpoint.rstrip("/"))
+    except httpx2.InvalidURL as exc:
+        raise TrackerError(TrackerErrorKind.INVALID, f"tracker.endpoint: {exc}") from exc
+    if base.scheme not in ("http", "https") or not base.host or base.userinfo or base.query:
+        what = f"tracker.endpoint: {str(base.copy_with(userinfo=b''))!r} is no address of a server"
+        raise TrackerError(TrackerErrorKind.INVALID, what)
+    return base
+
+
+class HttpClient:
+    """Asks one provider with one credential."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        provider: Provider,
+        base: httpx2.URL,
+        credential: Credential,
+        progress: Callable[[], object],
+    ) -> None:
+        self._client = client
+        self._provider = provider
+        self._base = base
+        self._credential = credential
+        self._progress = progress
+        self._etags = ETagMemory()
+        self._budgets = Budgets(provider.budgets)
+        self._slots = trio.CapacityLimiter(provider.at_once)
+        self._changes = trio.Lock()
+        self._next_change = float("-inf")
+        self.server_time: tuple[datetime, float] | None = None
+
+    def __repr__(self) -> str:
+        return f"HttpClient({self._provider.name}, {self._base})"
+
+    @property
+    def base(self) -> str:
+        """The endpoint, without a slash at its end."""
+        return str(self._base)
+
+    def budgets(self) -> tuple[RateBudget, ...]:
+        """Return what is known of the budgets of the credential."""
+        return self._budgets.shown(trio.current_time())
+
+    def list_pause(self) -> float:
+        """Return for how many seconds no list should be asked for, so that requests last."""
+        return self._budgets.list_pause(trio.current_time())
+
+    def list_ended(self) -> None:
+        """Note that a list is whole, by which the cost of the next one is known."""
+        self._budgets.list_ended()
+
+    async def ask(self, request: Request) -> Answer:
+        """Make a request and return its answer: a success, or a status that is ``wanted``.
+
+        A success has JSON, or no body at all. Raises TrackerError for everything else that is
+        expected: with ``retry_after`` where the tracker wants to be left alone, as LostAnswer where
+        a change may have been made.
+        """
+        async with self._slots:
+            answer = await self._answered(request)
+            if answer.status == 401 and request.signed and await self._credential.renew():
+                answer = await self._answered(request)
+            if request.follow and answer.status in _REDIRECTS and not request.is_change:
+                answer = await self._answered(self._redirected(request, answer))
+        self._progress()
+        if answer.ok or answer.status in request.wanted:
+            self._budgets.answered()
+            self._check_json(request, answer)
+            return answer
+        raise self._refusal(request, answer)
+
+    async def _answered(self, request: Request) -> Answer:
+        """Return the whole answer, whatever it is; the remembered one where it is the same."""
+        self._check_budget(request)
+        if request.is_change and self._provider.change_gap:
+            await self._take_turn()
+        url = self._url(request)
+        accept = request.headers.get("Accept", "")
+        key = (str(url), accept)
+        etag = self._etags.etag(key) if request.remember else None
+        signed = await self._credential.headers() if request.signed else {}
+        headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
+        answer = await self._sent(request, url, headers)
+        self._hear(request, answer)
+        if answer.status == 304 and etag and (known := self._etags.get(key)) is not None:
+            return replace(known, remembered=True)
+        if request.remember and request.method == "GET":
+            if answer.status == 200:
+                self._etags.put(key, answer)
+            else:
+                self._etags.forget(key)
+        return answer
+
+    def _check_budget(self, request: Request) -> None:
+        now = trio.current_time()
+        wait = self._budgets.wait_before(request.use, request.budget, now)
+        if not wait:
+            return
+        for_lists = self._budgets.wait_before(Use.WRITE, request.budget, now) == 0
+        left = "few requests are" if for_lists else "no request is"
+        raise TrackerError(
+            TrackerErrorKind.UNAVAILABLE,
+            f"{request.what}: {left} left for this credential of {self._provider.name}",
+            retry_after=wait,
+            lists_only=for_lists,
+        )
+
+    async def _take_turn(self) -> None:
+        """Wait until a change may begin: they begin some time apart."""
+        async with self._changes:
+            await trio.sleep_until(self._next_change)
+            self._next_change = trio.current_time() + self._provider.change_gap
+
+    async def _sent(self, request: Request, url: httpx2.URL, headers: Mapping[str, str]) -> Answer:
+        try:
+            with trio.fail_after(LONGEST_REQUEST):
+                question = self._client.build_request(
+                    request.method, url, json=request.body, headers=headers
+                )
+                reply = await self._client.send(question, stream=True, auth=None)
+                try:
+                    content = await self._content(request, reply)
+                finally:
+                    with trio.move_on_after(1, shield=True):
+                        await reply.aclose()
+        except (httpx2.HTTPError, OSError) as exc:
+            raise failure(
+                exc, self._attempt(request), self._clean(str(exc)), is_change=request.is_change
+            ) from exc
+        except trio.TooSlowError as exc:
+            kind = LostAnswer if request.is_change else TrackerError
+            what = f"{self._attempt(request)}: the answer took more than {LONGEST_REQUEST:g} s"
+            raise kind(TrackerErrorKind.UNAVAILABLE, what) from exc
+        return Answer(
+            status=reply.status_code,
+            url=str(url),
+            headers={name.lower(): value for name, value in reply.headers.items()},
+            content=content,
+        )
+
+    async def _content(self, request: Request, reply: httpx2.Response) -> bytes:
+        parts, size = [], 0
+        async for part in reply.aiter_bytes():
+            parts.append(part)
+            size += len(part)
+            if size > LARGEST_BODY:
+                kind = LostAnswer if request.is_change else TrackerError
+                what = f"{self._attempt(request)}: the answer is larger than {LARGEST_BODY} bytes"
+                raise kind(TrackerErrorKind.UNAVAILABLE, what)
+        return b"".join(parts)
+
+    def _hear(self, request: Request, answer: Answer) -> None:
+        now = trio.current_time()
+        self._budgets.heard(answer.headers, now, request.use)
+        if (there := server_time(answer.headers)) is not None:
+            self.server_time = there, now
+
+    def _url(self, request: Request) -> httpx2.URL:
+        url = httpx2.URL(f"{self._base}{request.path}")
+        if request.params:
+            url = url.copy_merge_params([(k, str(v)) for k, v in request.params])
+        if not self._is_ours(url):
+            what = f"{request.what}: {self._provider.name} sent us to another server, {url.host}"
+            raise TrackerError(TrackerErrorKind.CLOSED, what)
+        return url
+
+    def path_of(self, address: str, asked: Request) -> str | None:
+        """Return an address that the server gave as a path of the endpoint.
+
+        Where it names another server, as one behind a proxy may, the path that was ``asked`` gets
+        its query; None where it has none either.
+        """
+        url = httpx2.URL(address) if "://" in address else self._base.join(address)
+        prefix = self._base.raw_path.decode().rstrip("/")
+        raw = url.raw_path.decode()
+        if self._is_ours(url) and raw.startswith(f"{prefix}/"):
+            return raw[len(prefix) :]
+        query = url.query.decode()
+        return f"{asked.path.partition('?')[0]}?{query}" if query else None
+
+    def _redirected(self, request: Request, answer: Answer) -> Request:
+        """Return the request that a redirect asks for. Raises TrackerError for another server."""
+        to = httpx2.URL(answer.url).join(answer.headers.get("location", ""))
+        prefix = self._base.raw_path.decode().rstrip("/")
+        path = to.raw_path.decode()
+        if not self._is_ours(to) or not path.startswith(f"{prefix}/"):
+            what = (
+                f"{self._attempt(request)}: it sends us to {to.scheme}://{to.host}, "
+                "which is not followed; set tracker.endpoint to the address that is meant"
+            )
+            raise TrackerError(TrackerErrorKind.CLOSED, what)
+        return replace(request, path=path[len(prefix) :], params=(), follow=False)
+
+    def _is_ours(self, url: httpx2.URL) -> bool:
+        base = self._base
+        return (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port)
+
+    def _check_json(self, request: Request, answer: Answer) -> None:
+        if not answer.content or not answer.ok:
+            return
+        try:
+            answer.json()
+        except NoJson as exc:
+            kind = LostAnswer if request.is_change else TrackerError
+            what = self._clean(f"{self._attempt(request)}: it answered {exc}")
+            raise kind(TrackerErrorKind.UNAVAILABLE, what) from None
+
+    def _refusal(self, request: Request, answer: Answer) -> TrackerError:
+        """Return an answer that is no success as an error."""
+        provider = self._provider
+        told = self._clean(provider.told(answer))[:_SHOWN]
+        what = f"{self._attempt(request)}: it answered {answer.status}"
+        text = f"{what}: {told}" if told else what
+        if provider.is_limit(answer):
+            return self._limit(answer, text)
+        kind = provider.kinds.get(answer.status) or KINDS.get(
+            answer.status, TrackerErrorKind.UNAVAILABLE
+        )
+        if answer.status in _REDIRECTS:
+            place = self._clean(answer.headers.get("location", ""))[:_SHOWN]
+            text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
+        if request.is_change and answer.status in MAYBE_DONE:
+            return LostAnswer(kind, text, retry_after=_said(answer))
+        return TrackerError(kind, text, retry_after=_said(answer))
+
+    def _limit(self, answer: Answer, text: str) -> TrackerError:
+        wait = self._budgets.wait_of(answer.headers)
+        return TrackerError(TrackerErrorKind.UNAVAILABLE, text, retry_after=wait)
+
+    def limit_error(self, request: Request, answer: Answer, told: str = "") -> TrackerError:
+        """Return an answer that looks like a success as a refusal for too many requests."""
+        text = f"{self._attempt(request)}: it takes no more requests now"
+        return self._limit(answer, self._clean(f"{text}: {told}" if told else text))
+
+    def error(self, kind: TrackerErrorKind, request: Request, told: str) -> TrackerError:
+        """Return what an answer that looks like a success says, as an error."""
+        return TrackerError(kind, self._clean(f"{self._attempt(request)}: {told[:_SHOWN]}"))
+
+    def _attempt(self, request: Request) -> str:
+        return f"{request.what} ({self._provider.name} at {self._base.host})"
+
+    def _clean(self, text: str) -> str:
+        return redactor(self._credential.secrets)(text)
+
+
+def _said(answer: Answer) -> float | None:
+    return retry_after(answer.headers) if answer.status >= 500 else None

@@ -1,0 +1,97 @@
+"""A request to a tracker over HTTP, and what an adapter says of its provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sortie.model import TrackerErrorKind
+from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.budget import BudgetHeaders, Use
+
+Params = Sequence[tuple[str, str | int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One question or change.
+
+    ``path`` begins with ``/`` and is added to the endpoint as it is: encode what stands in it
+    (``segment``). ``what`` begins an error's text: ``cannot read issue 7``. ``body`` is sent as
+    JSON. ``wanted`` are statuses besides success that the caller wants to see instead of an error.
+    ``remember``: send the ETag of the last answer. ``follow``: one redirect of a GET on the same
+    server is followed. ``signed``: with the credential. ``budget`` names the one it is counted in.
+    """
+
+    path: str
+    what: str
+    method: str = "GET"
+    params: Params = ()
+    body: Any = None
+    use: Use = Use.READ
+    wanted: frozenset[int] = frozenset()
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    remember: bool = False
+    follow: bool = False
+    signed: bool = True
+    budget: str | None = None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it changes something, so that a lost answer has to be looked for."""
+        return self.use is Use.WRITE
+
+    def page(self, path: str, params: Params) -> Request:
+        """Return the same question for another page."""
+        return replace(self, path=path, params=params)
+
+
+def told_in_json(answer: Answer) -> str:
+    """Return what an answer says about its error, in the shapes that providers use."""
+    try:
+        body = answer.json()
+    except NoJson:
+        return answer.text()
+    return "; ".join(dict.fromkeys(_texts_in(body))) or answer.text()
+
+
+def _texts_in(body: Any) -> list[str]:
+    if isinstance(body, str):
+        return [body]
+    if isinstance(body, list):
+        return [text for item in body[:10] for text in _texts_in(item)]
+    if not isinstance(body, dict):
+        return []
+    found = []
+    for key in ("message", "error", "error_description", "errorMessages"):
+        found += _texts_in(body.get(key)) if not isinstance(body.get(key), dict) else []
+    for key in ("errors", "message"):
+        if isinstance(fields := body.get(key), dict):
+            found += [f"{name}: {' '.join(_texts_in(text))}" for name, text in fields.items()]
+        elif key == "errors":
+            found += _texts_in(fields)
+    return [text for text in found if text.strip()]
+
+
+def _is_429(answer: Answer) -> bool:
+    return answer.status == 429
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """What is a provider's own.
+
+    ``kinds`` go before the common table. ``is_limit`` tells a refusal for too many requests from
+    others. ``told`` is what an error says for people. ``at_once`` requests are made at a time;
+    changes begin ``change_gap`` seconds apart.
+    """
+
+    name: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    kinds: Mapping[int, TrackerErrorKind] = field(default_factory=dict)
+    budgets: Sequence[BudgetHeaders] = ()
+    is_limit: Callable[[Answer], bool] = _is_429
+    told: Callable[[Answer], str] = told_in_json
+    at_once: int = 4
+    change_gap: float = 0.0
