@@ -49,12 +49,24 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnded:
-    """A tool is done with; ``duration`` is in seconds, None where the agent does not tell it."""
+    """A tool is done with; ``duration`` is in seconds, None where the agent does not tell it.
+
+    ``error`` is what a tool that failed has said, plain text.
+    """
 
     id: str
     failed: bool = False
     duration: float | None = None
     locations: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
+    """The model has answered a request of the agent's, after so many seconds."""
+
+    seconds: float
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +111,14 @@ class PermissionAsked:
 
 
 AgentEvent = (
-    Launched | Notification | ToolStarted | ToolEnded | Usage | SessionKnown | PermissionAsked
+    Launched
+    | Notification
+    | ToolStarted
+    | ToolEnded
+    | ModelAnswered
+    | Usage
+    | SessionKnown
+    | PermissionAsked
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,10 +10,12 @@ from typing import Any, TypeVar
 import trio
 
 from sortie.model import ProcessIdentity
+from sortie.model.texts import TEXT_LIMIT
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
     Launched,
+    ModelAnswered,
     Notification,
     PermissionAsked,
     SessionKnown,
@@ -94,6 +97,8 @@ class TurnEvents:
                 self._tool_started(event)
             case ToolEnded():
                 self._tool_ended(event)
+            case ModelAnswered():
+                self._model_answered(event)
             case Usage():
                 self._used(event)
             case SessionKnown(session_id=session_id):
@@ -143,7 +148,15 @@ class TurnEvents:
             locations=_places((*tool.locations, *event.locations)),
             seconds=now - began if event.duration is None else float(event.duration),
             failed=bool(event.failed),
+            error=None if event.error is None else _text(event.error, TEXT_LIMIT),
         )
+
+    def _model_answered(self, event: ModelAnswered) -> None:
+        model = None if event.model is None else _text(event.model, WORD_LIMIT)
+        seconds = float(event.seconds)
+        if not (math.isfinite(seconds) and seconds >= 0):
+            raise ValueError(f"{event.seconds!r:.100} is no time that an answer can take")
+        self._publish(facts.ModelAnswered, agent=self._agent, model=model, seconds=seconds)
 
     def _used(self, event: Usage) -> None:
         more = self._turn.increments.of(event)

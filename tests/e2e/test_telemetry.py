@@ -40,6 +40,7 @@ LABELS = {
     "sortie_orphans_reaped_total": {"where"},
     "sortie_http_requests_total": {"route", "status"},
     "sortie_turn_startup_seconds_bucket": {"agent", "le"},
+    "sortie_model_answer_seconds_bucket": {"agent", "le"},
     "sortie_worker_duration_seconds_bucket": {"exit_type", "le"},
     "sortie_poll_duration_seconds_bucket": {"le"},
     "sortie_dispatch_latency_seconds_bucket": {"le"},

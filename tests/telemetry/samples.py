@@ -83,6 +83,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.ToolCallEnded(
         run_id=RUN, tool="shell", kind="execute", locations=("a.py",), seconds=0.5, failed=False
     ),
+    f.ModelAnswered(run_id=RUN, agent="kiro", model="large", seconds=3.5),
     AGENT_USED,
     f.PermissionAnswered(run_id=RUN, question="run ls?", answer="yes"),
     TURN_FAILED,

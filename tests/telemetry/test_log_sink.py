@@ -78,6 +78,7 @@ def test_every_fact_has_its_line() -> None:
         ("debug", "session.named"),
         ("debug", "tool.started"),
         ("debug", "tool.ended"),
+        ("debug", "model.answered"),
         ("debug", "agent.used"),
         ("info", "agent.permission"),
         ("warning", "agent.warned"),

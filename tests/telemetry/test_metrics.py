@@ -55,6 +55,7 @@ COUNTERS = {
 HISTOGRAMS = {
     "sortie_turn_duration_seconds": ["agent", "outcome"],
     "sortie_turn_startup_seconds": ["agent"],
+    "sortie_model_answer_seconds": ["agent"],
     "sortie_worker_duration_seconds": ["exit_type"],
     "sortie_poll_duration_seconds": [],
     "sortie_dispatch_latency_seconds": [],

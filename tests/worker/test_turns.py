@@ -23,6 +23,7 @@ from sortie.model import (
 )
 from sortie.model.turns import (
     AgentEvent,
+    ModelAnswered,
     Notification,
     PermissionAsked,
     SessionKnown,
@@ -263,7 +264,9 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
     async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
         on_events(events)
         await trio.sleep(2)
-        on_events([ToolEnded(id="1", failed=True), ToolEnded(id="2", duration=0.5)])
+        ended = ToolEnded(id="1", failed=True, error="exit 2")
+        on_events([ended, ToolEnded(id="2", duration=0.5)])
+        on_events([ModelAnswered(seconds=1.5, model="large")])
         on_events([Usage(input_tokens=12, output_tokens=6, cumulative=True)])
         return TurnResult(outcome=TurnOutcome.COMPLETED)
 
@@ -279,10 +282,14 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
         facts.ToolCallStarted(run_id=RUN, tool="shell", kind="execute", locations=("a.py",))
     ]
     assert [
-        (f.tool, f.kind, f.locations, f.seconds, f.failed) for f in rig.of(facts.ToolCallEnded)
+        (f.tool, f.kind, f.locations, f.seconds, f.failed, f.error)
+        for f in rig.of(facts.ToolCallEnded)
     ] == [
-        ("shell", "execute", ("a.py",), 2.0, True),
-        ("", None, (), 0.5, False),
+        ("shell", "execute", ("a.py",), 2.0, True, "exit 2"),
+        ("", None, (), 0.5, False, None),
+    ]
+    assert rig.of(facts.ModelAnswered) == [
+        facts.ModelAnswered(run_id=RUN, agent="fake", model="large", seconds=1.5)
     ]
     assert [(f.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (3, None)]
 
@@ -328,7 +335,8 @@ async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
         ToolStarted(
             id=long, name=long, kind=long, locations=tuple(f"{n}{long}" for n in range(99))
         ),
-        ToolEnded(id=long),
+        ToolEnded(id=long, failed=True, error=long),
+        ModelAnswered(seconds=1.0, model=long),
         PermissionAsked(question=long, answer=long),
         Usage(cost=1.0, currency=long),
     ]

@@ -86,6 +86,16 @@ class ToolCallEnded(RunFact):
     locations: tuple[str, ...]
     seconds: float
     failed: bool
+    error: str | None = None
+
+
+@fact("model.answered", "debug", hidden=("agent",))
+class ModelAnswered(RunFact):
+    """The model has answered a request of the agent's, after so many seconds."""
+
+    agent: str
+    model: str | None
+    seconds: float
 
 
 @fact("agent.used", "debug")

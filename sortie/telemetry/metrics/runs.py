@@ -86,6 +86,12 @@ class RunMetrics:
             REQUEST_BUCKETS,
             agent=(),
         )
+        self.model_answer = make.histogram(
+            "model_answer_seconds",
+            "Time from a request to an agent's model to its answer.",
+            RUN_BUCKETS,
+            agent=(),
+        )
 
     def output_lines_of(self, agent: str) -> Counter:
         """Return the counter of an agent's lines; it is looked up once, being the busiest one."""
@@ -105,6 +111,7 @@ class RunMetrics:
         self.turn_credits.labels(agent)
         self.turn_output_lines.labels(agent)
         self.turn_startup.labels(agent)
+        self.model_answer.labels(agent)
 
 
 @singledispatch
@@ -171,6 +178,11 @@ def _(fact: facts.AgentLaunched, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.AgentAnswered, to: RunMetrics) -> None:
     to.turn_startup.labels(fact.agent).observe(fact.seconds)
+
+
+@count.register
+def _(fact: facts.ModelAnswered, to: RunMetrics) -> None:
+    to.model_answer.labels(fact.agent).observe(rise(fact.seconds))
 
 
 @count.register
