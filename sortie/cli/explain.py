@@ -106,6 +106,8 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
     ways.add_row("next", Text(one_line(_next(view, now)), overflow="fold"))
     for way in view.ways_out:
         ways.add_row("way out", Text(one_line(way), overflow="fold"))
+    for budget in view.budgets:
+        ways.add_row("tracker", Text(one_line(f"budget of {budget.words}"), overflow="fold"))
     text = laid_out(*parts, Text(), gates, Text(), ways, width=width)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 

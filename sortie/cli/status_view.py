@@ -163,6 +163,10 @@ def _tracker(state: StateView) -> Iterator[tuple[str, str, str]]:
     more = state.counts.unreadable - len(state.tracker.unreadable)
     if more > 0:
         yield name, f"... and {more} more that cannot be read", _BAD
+        name = ""
+    for budget in state.tracker.budgets:
+        yield name, f"budget of {budget.words}", _BAD if budget.is_low else ""
+        name = ""
 
 
 def _unnamed(view: UnnamedStateView) -> str:

@@ -11,7 +11,7 @@ from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
 from sortie.web.controls import CommandAnswer, CommandStatus, Controls, ExplanationView, GateView
-from sortie.web.state import FailureView
+from sortie.web.state import BudgetView, FailureView
 
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
@@ -44,7 +44,7 @@ def controls_of(
         found = orchestrator.explain_issue(name)
         if isinstance(found, str):
             return unknown(name, found)
-        return _view(found, failures.of(found.issue))
+        return _view(found, failures.of(found.issue), tracker.budgets())
 
     return Controls(
         refresh=lambda: run(lambda ask: ev.RefreshRequested(ask), 202),
@@ -64,7 +64,9 @@ def _pending(store_error: str | None) -> str:
     )
 
 
-def _view(found: Explanation, failure: FailureView | None) -> ExplanationView:
+def _view(
+    found: Explanation, failure: FailureView | None, budgets: tuple[BudgetView, ...]
+) -> ExplanationView:
     return ExplanationView(
         issue_id=found.issue.id,
         issue_identifier=found.issue.identifier,
@@ -81,4 +83,5 @@ def _view(found: Explanation, failure: FailureView | None) -> ExplanationView:
         next_step=found.next_step,
         ways_out=found.ways_out,
         last_failure=failure,
+        budgets=budgets,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import UTC
 from difflib import get_close_matches
 
 from sortie.config import TrackerSettings
@@ -11,8 +12,8 @@ from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.model import Issue, state_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.trackers import Overview
-from sortie.web.state import TrackerView, UnnamedStateView
+from sortie.trackers import Overview, RateBudget
+from sortie.web.state import BudgetView, TrackerView, UnnamedStateView
 
 SHOWN = 20
 """Issues of one kind that are shown; all are counted."""
@@ -48,7 +49,16 @@ class TrackerStatus:
             rests_because=None if rest is None else rest.error,
             unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
             unnamed_states=self._unnamed_states(overview, named),
+            budgets=self.budgets(),
         )
+
+    def budgets(self) -> tuple[BudgetView, ...]:
+        """Return what the tracker still lets its credential ask."""
+        return tuple(map(_budget, self.tracker.budgets()))
+
+    def budget_sentences(self) -> tuple[str, ...]:
+        """Say the same in a sentence for each."""
+        return tuple(f"the tracker's budget of {budget.words}" for budget in self.budgets())
 
     def _unnamed_states(
         self, overview: Overview, named: tuple[str, ...]
@@ -86,6 +96,13 @@ class TrackerStatus:
         names = {*known, *(issue.identifier for issue in overview.issues)}
         near = _similar(name, names)
         return f"{sentence}; did you mean {', '.join(near)}?" if near else sentence
+
+
+def _budget(budget: RateBudget) -> BudgetView:
+    resets_at = None if budget.resets_at is None else budget.resets_at.astimezone(UTC)
+    return BudgetView(
+        name=budget.name, remaining=budget.remaining, limit=budget.limit, resets_at=resets_at
+    )
 
 
 def _why_not_worked_on(issue: Issue, settings: TrackerSettings) -> str | None:

@@ -101,6 +101,7 @@ class DaemonView:
             store_writable=self.orchestrator.store_error is None,
             ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
             ssh_host_up={host: host not in snapshot.troubled for host in remote},
+            tracker_budgets={b.name: (b.remaining, b.limit) for b in self.tracker.budgets()},
         )
 
     def health(self) -> Health:
@@ -121,7 +122,12 @@ class DaemonView:
         )
         overdue = max(0.0, trio.current_time() - self.orchestrator.next_round_at)
         reasons = tuple(dict.fromkeys(fault for fault in faults if fault))
-        return Health(ready=not reasons, reasons=reasons, overdue=overdue)
+        return Health(
+            ready=not reasons,
+            reasons=reasons,
+            details=self.tracker.budget_sentences(),
+            overdue=overdue,
+        )
 
     def _elapsed(self, snapshot: Snapshot) -> float:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from sortie.web.json_bytes import json_bytes
-from sortie.web.state import FailureView, Time
+from sortie.web.state import BudgetView, FailureView, Time
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
 
@@ -42,7 +42,8 @@ class ExplanationView:
 
     ``standing`` is one word and ``detail`` the sentence that goes with it; ``since`` is when that
     began, where known. ``next_run_at`` is None where no time is known; ``next_step`` says what
-    must happen before the issue runs. ``ways_out`` tell what a person can do.
+    must happen before the issue runs. ``ways_out`` tell what a person can do. ``budgets`` are what
+    the tracker still lets Sortie ask.
     """
 
     issue_id: str
@@ -62,6 +63,7 @@ class ExplanationView:
     next_step: str
     ways_out: tuple[str, ...]
     last_failure: FailureView | None = None
+    budgets: tuple[BudgetView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,15 @@ OVERDUE_LIMIT = 60.0
 class Health:
     """How the daemon is.
 
-    ``reasons`` say why it is not ready; anyone who can reach the port may read them. ``overdue`` is
+    ``reasons`` say why it is not ready, ``details`` what is worth knowing in any case; anyone who
+    can reach the port may read them. ``overdue`` is
     for how many seconds the orchestrator's next round has been due (0 while it is not): a daemon
     that waits for its next poll is not late, however long that is away.
     """
 
     ready: bool
     reasons: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     overdue: float = 0.0
 
 
@@ -43,6 +45,9 @@ def readiness(health: Health) -> ProbeAnswer:
     alive = liveness(health)
     if alive.status != 200:
         return alive
-    if health.ready:
-        return ProbeAnswer(status=200, body={"status": "ready"})
-    return ProbeAnswer(status=503, body={"status": "not ready", "reasons": list(health.reasons)})
+    body: dict[str, object] = {"status": "ready" if health.ready else "not ready"}
+    if not health.ready:
+        body["reasons"] = list(health.reasons)
+    if health.details:
+        body["details"] = list(health.details)
+    return ProbeAnswer(status=200 if health.ready else 503, body=body)

@@ -142,6 +142,32 @@ class UnnamedStateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetView:
+    """What the tracker still lets its credential ask: ``remaining`` of ``limit``, until
+    ``resets_at``; ``name`` says what is counted."""
+
+    name: str
+    remaining: int | None
+    limit: int | None
+    resets_at: Time | None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether less than a tenth is left."""
+        if self.remaining is None or self.limit is None:
+            return False
+        return self.remaining * 10 < self.limit
+
+    @property
+    def words(self) -> str:
+        """What is left, for people."""
+        left = "unknown" if self.remaining is None else str(self.remaining)
+        limit = "" if self.limit is None else f" of {self.limit}"
+        until = "" if self.resets_at is None else f" until {self.resets_at:%H:%M:%SZ}"
+        return f"{self.name}: {left}{limit} left{until}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerView:
     """What the tracker holds and nobody works on: as of the last answers, the first of each.
 
@@ -152,6 +178,7 @@ class TrackerView:
     unnamed_states: tuple[UnnamedStateView, ...] = ()
     rests_until: Time | None = None
     rests_because: str | None = None
+    budgets: tuple[BudgetView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

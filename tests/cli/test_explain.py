@@ -12,7 +12,7 @@ from sortie.cli.explain import explanation
 from sortie.cli.output import UNLIMITED
 from sortie.model import ErrorKind, RunStatus, Streak
 from sortie.web.controls import ExplanationView, GateView
-from sortie.web.state import FailureView
+from sortie.web.state import BudgetView, FailureView
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
 from tests.cli.test_history import record
@@ -120,6 +120,22 @@ def test_times_are_told_both_ways() -> None:
         "gate  claim  closed: it waits",
         "",
         "next  2026-01-01 12:00:40Z (in 40s): a slot has to be free then",
+    ]
+
+
+@pytest.mark.usefixtures("here")
+def test_what_the_tracker_lets_sortie_ask_is_told() -> None:
+    """Each budget is a line; what the tracker did not say is left out."""
+    budgets = (
+        BudgetView(name="requests", remaining=12, limit=5000, resets_at=NOON),
+        BudgetView(name="search", remaining=None, limit=30, resets_at=None),
+    )
+
+    told = explanation(view(budgets=budgets), NOON, UNLIMITED).splitlines()
+
+    assert told[-2:] == [
+        "tracker  budget of requests: 12 of 5000 left until 12:00:00Z",
+        "tracker  budget of search: unknown of 30 left",
     ]
 
 

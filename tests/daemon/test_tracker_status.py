@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
+
 from sortie.config import TrackerSettings
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.model import Issue, IssueId
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.trackers import Overview
+from sortie.trackers import Overview, RateBudget
+from sortie.web.state import BudgetView
 from tests.trackers.fake import FakeTracker
 
 
@@ -49,3 +52,30 @@ async def test_states_that_no_setting_names_are_those_of_now() -> None:
     assert {view.state: view.issues for view in first.unnamed_states} == {"Later": 2}
     assert again.unnamed_states is first.unnamed_states
     assert (others, named) == ({"Sometime": 1}, {})
+
+
+async def test_budgets_are_those_of_the_last_answer_in_utc() -> None:
+    """They are shown as they are, and said in words; an adapter's bug is no budget."""
+    tracker = FakeTracker()
+    eastern = timezone(timedelta(hours=2))
+    tracker.limits = (
+        RateBudget(
+            name="requests",
+            remaining=3,
+            limit=50,
+            resets_at=datetime(2026, 5, 1, 14, tzinfo=eastern),
+        ),
+    )
+    settings = TrackerSettings(kind="file", active_states=("Todo",))
+    guarded = GuardedTracker(tracker, lambda _fact: None)
+    status = TrackerStatus(tracker=guarded, settings=lambda: settings)
+
+    (budget,) = status.view().budgets
+    words = status.budget_sentences()
+    tracker.limits = None  # type: ignore[assignment]
+
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    assert budget == BudgetView(name="requests", remaining=3, limit=50, resets_at=noon)
+    assert budget.is_low
+    assert words == ("the tracker's budget of requests: 3 of 50 left until 12:00:00Z",)
+    assert status.budgets() == ()

@@ -13,6 +13,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts
 from sortie.telemetry.metrics.gauges import Gauges
+from sortie.trackers import RateBudget
 from sortie.web.health import Health
 from sortie.web.state import (
     CandidateView,
@@ -48,6 +49,22 @@ async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
         runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0
     )
     assert state.workflow == VALID
+
+
+async def test_what_the_tracker_lets_it_ask_is_shown_everywhere(clock: MockClock) -> None:
+    """State, gauges and health agree; a small remainder is no reason not to be ready."""
+    world = World()
+    world.tracker.limits = (RateBudget(name="requests", remaining=1, limit=5000),)
+
+    async with world.life() as orchestrator:
+        view = view_of(orchestrator, world)
+        await world.until(facts.PollCompleted)
+        state, gauges, health = view.state(), view.gauges(), view.health()
+
+    assert [budget.words for budget in state.tracker.budgets] == ["requests: 1 of 5000 left"]
+    assert gauges.tracker_budgets == {"requests": (1, 5000)}
+    assert [reason for reason in health.reasons if "budget" in reason] == []
+    assert health.details == ("the tracker's budget of requests: 1 of 5000 left",)
 
 
 async def test_a_run_shows_what_it_does(clock: MockClock) -> None:

@@ -71,6 +71,7 @@ def metrics() -> dict[str, tuple[str, set[str]]]:
         store_writable=True,
         ssh_host_usage={"h": 1},
         ssh_host_up={"h": True},
+        tracker_budgets={"requests": (1, 2)},
     )
     registry.register(GaugeCollector(lambda: gauges))
     sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))

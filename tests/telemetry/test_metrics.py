@@ -72,6 +72,8 @@ GAUGES = {
     "sortie_store_writable": [],
     "sortie_ssh_host_usage": ["host"],
     "sortie_ssh_host_up": ["host"],
+    "sortie_tracker_budget_remaining": ["budget"],
+    "sortie_tracker_budget_limit": ["budget"],
     "sortie_build_info": ["python_version", "version"],
 }
 BUSY = Gauges(
@@ -85,6 +87,7 @@ BUSY = Gauges(
     store_writable=False,
     ssh_host_usage={"builder:2222": 2},
     ssh_host_up={"builder:2222": True},
+    tracker_budgets={"requests": (12, 5000)},
 )
 
 
@@ -313,6 +316,8 @@ def test_gauges_are_read_when_they_are_asked_for() -> None:
         ("sortie_store_writable", ()): 0,
         ("sortie_ssh_host_usage", (("host", "builder:2222"),)): 2,
         ("sortie_ssh_host_up", (("host", "builder:2222"),)): 1,
+        ("sortie_tracker_budget_remaining", (("budget", "requests"),)): 12,
+        ("sortie_tracker_budget_limit", (("budget", "requests"),)): 5000,
     }
     assert second[("sortie_sessions_running", ())] == 0
     assert ("sortie_ssh_host_usage", (("host", "builder:2222"),)) not in second

@@ -13,6 +13,7 @@ from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateVi
 from sortie.web.health import Health
 from sortie.web.sources import Sources
 from sortie.web.state import (
+    BudgetView,
     CandidateView,
     Counts,
     FailureView,
@@ -98,6 +99,7 @@ STATE = StateView(
     tracker=TrackerView(
         unreadable=("X.md: it is empty",),
         unnamed_states=(UnnamedStateView(state="Todo", issues=2, first="DEMO-7", near="To Do"),),
+        budgets=(BudgetView(name="requests", remaining=12, limit=5000, resets_at=NOON),),
     ),
 )
 

@@ -196,6 +196,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "next_step": "somebody asks for a retry",
         "ways_out": ["sortie retry DEMO-3"],
         "last_failure": None,
+        "budgets": [],
     }
 
 

@@ -32,6 +32,23 @@ STUCK = ProbeAnswer(
             ),
         ),
         (Health(ready=False, overdue=OVERDUE_LIMIT + 1), STUCK, STUCK),
+        (
+            Health(ready=True, details=("3 requests left",)),
+            OK,
+            ProbeAnswer(status=200, body={"status": "ready", "details": ["3 requests left"]}),
+        ),
+        (
+            Health(ready=False, reasons=("no tracker",), details=("3 requests left",)),
+            OK,
+            ProbeAnswer(
+                status=503,
+                body={
+                    "status": "not ready",
+                    "reasons": ["no tracker"],
+                    "details": ["3 requests left"],
+                },
+            ),
+        ),
     ],
 )
 def test_what_the_probes_say(health: Health, live: ProbeAnswer, ready: ProbeAnswer) -> None:

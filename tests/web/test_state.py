@@ -119,6 +119,9 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 ],
                 "rests_until": None,
                 "rests_because": None,
+                "budgets": [
+                    {"name": "requests", "remaining": 12, "limit": 5000, "resets_at": NOON}
+                ],
             },
         },
         separators=(",", ":"),

@@ -12,7 +12,8 @@ from prometheus_client.registry import Collector
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
     """How things stand. ``ssh_host_usage`` counts runs by host; both mappings are empty where all
-    runs are local."""
+    runs are local. ``tracker_budgets`` are what is left of a tracker's limits, and these, by name;
+    None where the tracker does not say."""
 
     sessions_running: int
     sessions_retrying: int
@@ -24,6 +25,7 @@ class Gauges:
     store_writable: bool
     ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
+    tracker_budgets: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
 
 class GaugeCollector(Collector):
@@ -68,12 +70,18 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
     )
     for name, text, value in plain:
         yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))
-    yield _by_host("ssh_host_usage", "Runs under way on a host.", gauges.ssh_host_usage)
-    yield _by_host("ssh_host_up", "1 while a host can be reached.", gauges.ssh_host_up)
+    yield _by("host", "ssh_host_usage", "Runs under way on a host.", gauges.ssh_host_usage)
+    yield _by("host", "ssh_host_up", "1 while a host can be reached.", gauges.ssh_host_up)
+    budgets = gauges.tracker_budgets.items()
+    remaining = {name: left for name, (left, _) in budgets}
+    limits = {name: limit for name, (_, limit) in budgets}
+    yield _by("budget", "tracker_budget_remaining", "What may still be asked.", remaining)
+    yield _by("budget", "tracker_budget_limit", "What may be asked in all.", limits)
 
 
-def _by_host(name: str, text: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"sortie_{name}", text, labels=("host",))
-    for host, value in values.items():
-        family.add_metric((host,), float(value))
+def _by(label: str, name: str, text: str, values: Mapping[str, float | None]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"sortie_{name}", text, labels=(label,))
+    for key, value in values.items():
+        if value is not None:
+            family.add_metric((key,), float(value))
     return family
