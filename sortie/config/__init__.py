@@ -2,7 +2,14 @@
 
 from sortie.config.decode import SECTIONS, Decoded, decode
 from sortie.config.reload import keep_restart_only, needs_restart
-from sortie.config.schemas import BlockSchema, DecodeContext, Override, Schemas, TrackerSchema
+from sortie.config.schemas import (
+    BlockSchema,
+    DecodeContext,
+    Finding,
+    Override,
+    Schemas,
+    TrackerSchema,
+)
 from sortie.config.settings import (
     AgentSettings,
     Block,
@@ -26,6 +33,7 @@ __all__ = [
     "CommentSettings",
     "DecodeContext",
     "Decoded",
+    "Finding",
     "Frozen",
     "HookSettings",
     "LoggingSettings",

@@ -16,15 +16,20 @@ from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
 from sortie.config.report import Report
 from sortie.config.rules import (
-    Finding,
     adapter_findings,
     agent_findings,
     server_findings,
     tracker_findings,
     worker_findings,
 )
-from sortie.config.schemas import BlockSchema, DecodeContext, Schemas, TrackerSchema
-from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
+from sortie.config.schemas import BlockSchema, DecodeContext, Finding, Schemas, TrackerSchema
+from sortie.config.settings import (
+    AgentSettings,
+    Block,
+    Settings,
+    TrackerSettings,
+    WorkspaceSettings,
+)
 from sortie.config.values import HostPathText, PathText
 from sortie.documents import Node
 from sortie.model import Problem
@@ -99,6 +104,9 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
     for finding in _findings(parts, tracker):
         _tell(report, finding)
+    if isinstance(tracker, TrackerSchema) and parts["tracker"] is not None:
+        for finding in _findings_of_adapter(parts["tracker"], tracker, blocks):
+            _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
     if report.bad or tracker is None or agent is None or workspace is None:
@@ -219,6 +227,14 @@ def _findings(parts: Mapping[str, Any], schema: BlockSchema | None) -> Iterator[
         yield from limit_findings(parts["agent"], tracker)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
+
+
+def _findings_of_adapter(
+    settings: TrackerSettings, schema: TrackerSchema, blocks: Mapping[str, BaseModel]
+) -> Iterator[Finding]:
+    block = blocks.get(schema.block_name)
+    if block is not None:
+        yield from schema.check(settings, block)
 
 
 def _tell(report: Report, finding: Finding) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
-from sortie.config.rules import Finding
+from sortie.config.schemas import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.config.values import LARGEST
 from sortie.documents import Node

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from sortie.config.schemas import TrackerSchema
+from sortie.config.schemas import Finding, TrackerSchema
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
-
-    ``because`` is the setting to point at instead, where ``path`` is missing and that one asks for
-    it.
-    """
-
-    path: Path
-    message: str
-    severity: str = "error"
-    needs: tuple[Path, ...] = ()
-    because: Path | None = None
 
 
 def _warning(path: Path, message: str, *needs: Path) -> Finding:

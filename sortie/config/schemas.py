@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
 from pydantic import BaseModel
 
-from sortie.documents import Place
+from sortie.config.settings import TrackerSettings
+from sortie.documents import Path, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
+
+    ``because`` is the setting to point at instead, where ``path`` is missing and that one asks for
+    it.
+    """
+
+    path: Path
+    message: str
+    severity: str = "error"
+    needs: tuple[Path, ...] = ()
+    because: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +46,11 @@ class TrackerSchema(BlockSchema):
     """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
 
     Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be.
+    ``check`` takes what ``tracker`` says and the decoded block, and returns what is wrong with
+    them; it is asked only for the chosen adapter.
     """
 
+    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
     required: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     has_labels: bool = True

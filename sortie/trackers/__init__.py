@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
+from sortie.config import Finding, TrackerSettings
 from sortie.model import Issue, IssueId, Sighting, TrackerError
 from sortie.model.checks import Check
 
@@ -215,6 +216,10 @@ class TrackerAdapter:
     where the settings cannot be used. Of ``endpoint``, ``api_key``, ``project`` and
     ``query_filter`` of ``tracker`` those in ``required`` must be set, those in ``optional`` may be
     and have these defaults, and the others mean nothing to this tracker.
+
+    ``check`` returns what is wrong with the keys of ``tracker`` and the decoded block, found
+    without asking anybody, as far as pydantic cannot say it; no message holds the API key. It is
+    also asked where there are other mistakes, which have become defaults.
     """
 
     kind: str
@@ -223,6 +228,7 @@ class TrackerAdapter:
     open: Callable[[TrackerContext], AbstractAsyncContextManager[Tracker]]
     required: frozenset[str] = frozenset()
     optional: Mapping[str, str | None] = field(default_factory=dict)
+    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
     capabilities: frozenset[Capability] = frozenset()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from sortie.config import Schemas, TrackerSchema, decode
+from sortie.config import Finding, Schemas, TrackerSchema, TrackerSettings, decode
 from tests.config.sample import GOOD, SCHEMAS, Board, around, decoded, findings, tree
 
 STATES = """\
@@ -180,6 +182,14 @@ def test_limits_for_states_that_no_setting_names_are_told() -> None:
     ]
 
 
+def hub_rules(tracker: TrackerSettings, board: Board) -> Iterator[Finding]:
+    """Yield what only this tracker knows to be wrong."""
+    if tracker.project == "all":
+        yield Finding(path=("tracker", "project"), message="is every project; name one")
+    if board.columns == 5:
+        yield Finding(path=("hub", "columns"), message="is many", severity="warning")
+
+
 HUB = Schemas(
     agents=SCHEMAS.agents,
     trackers={
@@ -189,6 +199,7 @@ HUB = Schemas(
             required=frozenset({"project", "api_key"}),
             known=frozenset({"endpoint"}),
             has_labels=False,
+            check=hub_rules,
         )
     },
 )
@@ -238,10 +249,18 @@ tracker:
                 "the hub tracker has no labels"
             ],
         ),
+        (
+            "  project: all\n  api_key: $KEY\nhub:\n  columns: 5\n",
+            [
+                "W:6:12: tracker.project: is every project; name one",
+                "W:9:12: warning: hub.columns: is many",
+            ],
+        ),
     ],
 )
 def test_a_tracker_says_which_keys_it_needs_and_knows(keys: str, found: list[str]) -> None:
-    """What is missing is told where the block stands, once; what means nothing is a warning."""
+    """What is missing is told where the block stands, once; what means nothing is a warning; and
+    the tracker's own rules are told where the setting stands."""
     result = decode(
         tree(HUB_WORKFLOW.format(keys=keys)), schemas=HUB, context=around({"KEY": "hunter2hunter2"})
     )
