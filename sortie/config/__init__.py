@@ -1,15 +1,9 @@
 """Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
 
 from sortie.config.decode import SECTIONS, Decoded, decode
+from sortie.config.findings import Finding
 from sortie.config.reload import keep_restart_only, needs_restart
-from sortie.config.schemas import (
-    BlockSchema,
-    DecodeContext,
-    Finding,
-    Override,
-    Schemas,
-    TrackerSchema,
-)
+from sortie.config.schemas import BlockSchema, DecodeContext, Override, Schemas, TrackerSchema
 from sortie.config.settings import (
     AgentSettings,
     Block,

@@ -11,6 +11,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from sortie.config.blocks import decode_block
 from sortie.config.fields import sections_of
+from sortie.config.findings import Finding
 from sortie.config.limits import drop_useless_limits, limit_findings
 from sortie.config.messages import describe, misspelt, nearest
 from sortie.config.overrides import overlay
@@ -22,14 +23,8 @@ from sortie.config.rules import (
     tracker_findings,
     worker_findings,
 )
-from sortie.config.schemas import BlockSchema, DecodeContext, Finding, Schemas, TrackerSchema
-from sortie.config.settings import (
-    AgentSettings,
-    Block,
-    Settings,
-    TrackerSettings,
-    WorkspaceSettings,
-)
+from sortie.config.schemas import BlockSchema, DecodeContext, Schemas, TrackerSchema
+from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
 from sortie.config.values import HostPathText, PathText
 from sortie.documents import Node
 from sortie.model import Problem
@@ -102,11 +97,8 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     blocks |= _blocks(report, schemas.agents, agent, context)
     db_path = _db_path(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
-    for finding in _findings(parts, tracker):
+    for finding in _findings(parts, tracker, blocks):
         _tell(report, finding)
-    if isinstance(tracker, TrackerSchema) and parts["tracker"] is not None:
-        for finding in _findings_of_adapter(parts["tracker"], tracker, blocks):
-            _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
     if report.bad or tracker is None or agent is None or workspace is None:
@@ -218,23 +210,19 @@ def _workspace(
     return WorkspaceSettings(root=str(state / below)), f"~/.local/state/{below}"
 
 
-def _findings(parts: Mapping[str, Any], schema: BlockSchema | None) -> Iterator[Finding]:
+def _findings(
+    parts: Mapping[str, Any], schema: BlockSchema | None, blocks: Mapping[str, BaseModel]
+) -> Iterator[Finding]:
     if (tracker := parts["tracker"]) is not None:
         if isinstance(schema, TrackerSchema):
             yield from adapter_findings(tracker, schema)
+            if schema.block_name in blocks:
+                yield from schema.check(tracker, blocks[schema.block_name])
         yield from tracker_findings(tracker)
         yield from agent_findings(parts["agent"], tracker)
         yield from limit_findings(parts["agent"], tracker)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
-
-
-def _findings_of_adapter(
-    settings: TrackerSettings, schema: TrackerSchema, blocks: Mapping[str, BaseModel]
-) -> Iterator[Finding]:
-    block = blocks.get(schema.block_name)
-    if block is not None:
-        yield from schema.check(settings, block)
 
 
 def _tell(report: Report, finding: Finding) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sortie.config.findings import Finding
 from sortie.config.messages import describe, nearest
 from sortie.config.report import Report
-from sortie.config.schemas import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.config.values import LARGEST
 from sortie.documents import Node

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sortie.config.schemas import Finding, TrackerSchema
+from sortie.config.findings import Finding
+from sortie.config.schemas import TrackerSchema
 from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key

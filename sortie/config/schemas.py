@@ -9,23 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from sortie.config.findings import Finding
 from sortie.config.settings import TrackerSettings
-from sortie.documents import Path, Place
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
-
-    ``because`` is the setting to point at instead, where ``path`` is missing and that one asks for
-    it.
-    """
-
-    path: Path
-    message: str
-    severity: str = "error"
-    needs: tuple[Path, ...] = ()
-    because: Path | None = None
+from sortie.documents import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +31,15 @@ class BlockSchema:
 class TrackerSchema(BlockSchema):
     """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
 
-    Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be.
-    ``check`` takes what ``tracker`` says and the decoded block, and returns what is wrong with
-    them; it is asked only for the chosen adapter.
+    Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``check``
+    takes the decoded settings of ``tracker`` and the decoded block, and yields what is wrong with
+    them; it is asked only for the chosen adapter, and what has an error already is not told again.
     """
 
-    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
     required: frozenset[str] = frozenset()
     known: frozenset[str] = frozenset()
     has_labels: bool = True
+    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

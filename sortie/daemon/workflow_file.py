@@ -48,10 +48,10 @@ def _tracker_block(adapter: TrackerAdapter) -> TrackerSchema:
     return TrackerSchema(
         block_name=adapter.block_name,
         model=adapter.block,
-        check=adapter.check,
         required=adapter.required,
         known=frozenset(adapter.optional),
         has_labels=Capability.LABELS in adapter.capabilities,
+        check=adapter.check,
     )
 
 

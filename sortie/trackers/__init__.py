@@ -215,11 +215,9 @@ class TrackerAdapter:
     ``open`` is entered once and left at the end; it makes no request, and raises TrackerError
     where the settings cannot be used. Of ``endpoint``, ``api_key``, ``project`` and
     ``query_filter`` of ``tracker`` those in ``required`` must be set, those in ``optional`` may be
-    and have these defaults, and the others mean nothing to this tracker.
-
-    ``check`` returns what is wrong with the keys of ``tracker`` and the decoded block, found
-    without asking anybody, as far as pydantic cannot say it; no message holds the API key. It is
-    also asked where there are other mistakes, which have become defaults.
+    and have these defaults, and the others mean nothing to this tracker. ``check`` takes the
+    settings of ``tracker`` and of the block, and yields what is wrong with them as far as that can
+    be known without asking the tracker; each finding is told at its place.
     """
 
     kind: str
@@ -228,8 +226,8 @@ class TrackerAdapter:
     open: Callable[[TrackerContext], AbstractAsyncContextManager[Tracker]]
     required: frozenset[str] = frozenset()
     optional: Mapping[str, str | None] = field(default_factory=dict)
-    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
     capabilities: frozenset[Capability] = frozenset()
+    check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 
 ADAPTERS = Adapters(__name__, TrackerAdapter, shared=frozenset({"http"}))

@@ -182,12 +182,12 @@ def test_limits_for_states_that_no_setting_names_are_told() -> None:
     ]
 
 
-def hub_rules(tracker: TrackerSettings, board: Board) -> Iterator[Finding]:
-    """Yield what only this tracker knows to be wrong."""
-    if tracker.project == "all":
-        yield Finding(path=("tracker", "project"), message="is every project; name one")
-    if board.columns == 5:
-        yield Finding(path=("hub", "columns"), message="is many", severity="warning")
+def _hub_check(tracker: TrackerSettings, board: Board) -> Iterator[Finding]:
+    for position, state in enumerate(tracker.active_states):
+        if "," in state:
+            yield Finding(path=("tracker", "active_states", position), message="has a comma")
+    if tracker.project == "wide" and board.columns < 5:
+        yield Finding(path=("hub", "columns"), message="is too few", severity="warning")
 
 
 HUB = Schemas(
@@ -199,7 +199,7 @@ HUB = Schemas(
             required=frozenset({"project", "api_key"}),
             known=frozenset({"endpoint"}),
             has_labels=False,
-            check=hub_rules,
+            check=_hub_check,
         )
     },
 )
@@ -210,6 +210,28 @@ tracker:
   active_states: [Todo]
   handoff_state: Review
 {keys}"""
+
+
+def test_an_adapter_tells_what_is_wrong_with_its_settings_at_their_places() -> None:
+    """They stand where the settings were written; nobody asks an adapter that is not chosen."""
+    text = """\
+robot: {trust_all: true}
+tracker:
+  kind: hub
+  active_states: [Todo, "In, out"]
+  handoff_state: Review
+  project: wide
+  api_key: $KEY
+hub: {columns: 4}
+"""
+
+    found = decode(tree(text), schemas=HUB, context=around({"KEY": "0123456789"})).problems
+
+    assert [str(problem) for problem in found] == [
+        "W:4:25: tracker.active_states[1]: has a comma",
+        "W:8:16: warning: hub.columns: is too few",
+    ]
+    assert findings(GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -249,18 +271,10 @@ tracker:
                 "the hub tracker has no labels"
             ],
         ),
-        (
-            "  project: all\n  api_key: $KEY\nhub:\n  columns: 5\n",
-            [
-                "W:6:12: tracker.project: is every project; name one",
-                "W:9:12: warning: hub.columns: is many",
-            ],
-        ),
     ],
 )
 def test_a_tracker_says_which_keys_it_needs_and_knows(keys: str, found: list[str]) -> None:
-    """What is missing is told where the block stands, once; what means nothing is a warning; and
-    the tracker's own rules are told where the setting stands."""
+    """What is missing is told where the block stands, once; what means nothing is a warning."""
     result = decode(
         tree(HUB_WORKFLOW.format(keys=keys)), schemas=HUB, context=around({"KEY": "hunter2hunter2"})
     )

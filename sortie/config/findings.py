@@ -1,0 +1,22 @@
+"""What is found wrong with several settings together, before it is told at its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.documents import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
+
+    ``severity`` is ``error`` or ``warning``. ``because`` is the setting to point at instead, where
+    ``path`` is missing and that one asks for it.
+    """
+
+    path: Path
+    message: str
+    severity: str = "error"
+    needs: tuple[Path, ...] = ()
+    because: Path | None = None
