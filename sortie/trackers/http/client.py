@@ -25,7 +25,7 @@ from sortie.trackers import RateBudget
 from sortie.trackers.http.answers import Answer, NoJson
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
 from sortie.trackers.http.credentials import Credential
-from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, failure
+from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, chain_of, failure
 from sortie.trackers.http.etags import ETagMemory
 from sortie.trackers.http.requests import Provider, Request
 
@@ -167,11 +167,8 @@ class HttpClient:
         self._hear(request, answer)
         if answer.status == 304 and etag and (known := self._etags.get(key)) is not None:
             return replace(known, remembered=True)
-        if request.remember and request.method == "GET":
-            if answer.status == 200:
-                self._etags.put(key, answer)
-            else:
-                self._etags.forget(key)
+        if request.remember and request.method == "GET" and answer.status == 200:
+            self._etags.put(key, answer)
         return answer
 
     def _check_budget(self, request: Request) -> None:
@@ -208,7 +205,7 @@ class HttpClient:
                         await reply.aclose()
         except (httpx2.HTTPError, OSError) as exc:
             raise failure(
-                exc, self._attempt(request), self._clean(str(exc)), is_change=request.is_change
+                exc, self._attempt(request), self._clean(chain_of(exc)), is_change=request.is_change
             ) from exc
         except trio.TooSlowError as exc:
             kind = LostAnswer if request.is_change else TrackerError

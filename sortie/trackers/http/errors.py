@@ -39,10 +39,9 @@ class LostAnswer(TrackerError):
 
 
 def failure(
-    exc: httpx2.HTTPError | OSError, attempt: str, clean: str, *, is_change: bool
+    exc: httpx2.HTTPError | OSError, attempt: str, why: str, *, is_change: bool
 ) -> TrackerError:
-    """Return a failed request as an error of the port; ``clean`` is its text without secrets."""
-    why = clean or type(exc).__name__
+    """Return a failed request as an error of the port; ``why`` is its text without secrets."""
     never_sent = (
         httpx2.ConnectError,
         httpx2.ConnectTimeout,
@@ -55,3 +54,19 @@ def failure(
         return TrackerError(TrackerErrorKind.CLOSED, f"{attempt}: it cannot be reached: {why}")
     kind = LostAnswer if is_change else TrackerError
     return kind(TrackerErrorKind.UNAVAILABLE, f"{attempt}: the answer did not come: {why}")
+
+
+def chain_of(exc: BaseException) -> str:
+    """Return what an exception and what it was raised from say, the name of one that is silent.
+
+    The library's own text may be empty where the reason, such as a certificate, lies deeper.
+    """
+    texts: list[str] = []
+    found: BaseException | None = exc
+    while found is not None and len(texts) < 5:
+        text = " ".join(str(found).split())
+        if text and not any(text in other for other in texts):
+            texts.append(text)
+        members = getattr(found, "exceptions", ())  # of a group: one for each address
+        found = found.__cause__ or found.__context__ or (members[0] if members else None)
+    return ": ".join(texts) or type(exc).__name__

@@ -1,0 +1,1 @@
+"""What the test servers of trackers over HTTP have in common. See the README of this folder."""

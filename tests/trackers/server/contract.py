@@ -1,0 +1,140 @@
+"""Exchanges held to a published OpenAPI description: requests, their queries, and answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from openapi_core import OpenAPI
+from openapi_core.datatypes import RequestParameters
+from openapi_core.exceptions import OpenAPIError
+from werkzeug.datastructures import Headers, ImmutableMultiDict
+
+from tests.trackers.server.exchange import Received, Reply
+
+
+class Violation(AssertionError):
+    """An exchange is not as the description says."""
+
+
+class OpenApiContract:
+    """A description of an API, as JSON in a file, which may be packed with gzip.
+
+    ``prefix`` is what stands before its paths on the test server. Parameters of a query that the
+    description does not have are a violation too: providers ignore them without a word.
+    """
+
+    def __init__(self, path: Path, prefix: str = "") -> None:
+        self._api, self._paths = _described(path)
+        self._prefix = prefix
+
+    def check_request(self, request: Received) -> None:
+        """Raise Violation where a request is not as described."""
+        asked = _Asked(request, self._prefix)
+        try:
+            self._api.validate_request(asked)
+        except OpenAPIError as exc:
+            raise Violation(f"{request}: {_told(exc)}") from exc
+        self._check_query(request, asked)
+
+    def check_answer(self, request: Received, reply: Reply) -> None:
+        """Raise Violation where an answer to a described request is not as described."""
+        try:
+            self._api.validate_response(_Asked(request, self._prefix), _Answered(reply))
+        except OpenAPIError as exc:
+            raise Violation(f"{request} answered {reply.status}: {_told(exc)}") from exc
+
+    def _check_query(self, request: Received, asked: _Asked) -> None:
+        template = self._template(asked.path)
+        item = self._paths[template]
+        described = [*item.get("parameters", []), *item[asked.method].get("parameters", [])]
+        known = {p["name"] for p in described if p["in"] == "query"}
+        if unknown := sorted(set(request.query) - known):
+            raise Violation(f"{request}: {template} has no parameter {', '.join(unknown)}")
+
+    def _template(self, path: str) -> str:
+        parts = path.strip("/").split("/")
+        fitting = [t for t in self._paths if _fits(t.strip("/").split("/"), parts)]
+        return min(fitting, key=lambda template: template.count("{"))
+
+
+class _Asked:
+    """A request in the shape that the library asks for."""
+
+    def __init__(self, request: Received, prefix: str) -> None:
+        self._request = request
+        self.path = request.path.removeprefix(prefix)
+        self.method = request.method.lower()
+        self.host_url = "https://described.invalid"
+        self.full_url_pattern = f"{self.host_url}{self.path}"
+        self.body = request.body or None
+        self.content_type = request.headers.get("content-type", "").partition(";")[0]
+        self.parameters = RequestParameters(
+            query=ImmutableMultiDict(request.query),
+            header=Headers(list(request.headers.items())),
+            cookie=ImmutableMultiDict(),
+            path={},
+        )
+
+
+class _Answered:
+    def __init__(self, reply: Reply) -> None:
+        self.data = reply.content
+        self.status_code = reply.status
+        self.content_type = reply.content_type.partition(";")[0]
+        self.headers = Headers(list(reply.headers.items()))
+
+
+def _fits(template: list[str], parts: list[str]) -> bool:
+    return len(template) == len(parts) and all(
+        known.startswith("{") or known == part for known, part in zip(template, parts, strict=True)
+    )
+
+
+@cache
+def _described(path: Path) -> tuple[OpenAPI, Mapping[str, Any]]:
+    content = path.read_bytes()
+    text = gzip.decompress(content) if path.suffix == ".gz" else content
+    described = json.loads(text)
+    described["servers"] = [{"url": "https://described.invalid"}]
+    resolved = {t: _resolved(item, described) for t, item in described["paths"].items()}
+    return OpenAPI.from_dict(described), resolved
+
+
+def _resolved(item: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a path's item with its parameters in place of references to them."""
+
+    def follow(parameter: Any) -> Any:
+        while "$ref" in parameter:
+            target = described
+            for name in parameter["$ref"].removeprefix("#/").split("/"):
+                target = target[name]
+            parameter = target
+        return parameter
+
+    return {
+        key: [follow(p) for p in value]
+        if key == "parameters"
+        else {**value, "parameters": [follow(p) for p in value.get("parameters", [])]}
+        if isinstance(value, dict)
+        else value
+        for key, value in item.items()
+    }
+
+
+def _told(exc: BaseException) -> str:
+    """Return what an error of the library says, with what it was raised from."""
+    texts = []
+    found: BaseException | None = exc
+    while found is not None:
+        texts.append(str(found))
+        texts += [
+            f"{'.'.join(map(str, error.absolute_path))}: {error.message[:200]}"
+            for error in getattr(found, "schema_errors", ())
+        ]
+        found = found.__cause__
+    return "; ".join(dict.fromkeys(texts))
