@@ -151,6 +151,8 @@ class Reaper(Generic[T]):
         deadline = trio.current_time() + bound
         pause = _FIRST_PAUSE
         while found.alive:
+            if any(one.handle not in self.killed for one in found.alive.values()):
+                pause = _FIRST_PAUSE  # what hands over all the time is caught by looking often
             await self._signal(found.alive.values(), Signals.SIGKILL)
             if self._processes.hindered:
                 deadline = trio.current_time() + bound

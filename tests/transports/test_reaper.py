@@ -218,3 +218,16 @@ async def test_a_look_that_hangs_is_broken_off(autojump_clock: MockClock) -> Non
     assert not await reaper(Silent([])).end_all()
 
     assert trio.current_time() == 10.0 + SWEEP_BOUND
+
+
+async def test_what_hands_over_all_the_time_is_looked_at_often(autojump_clock: MockClock) -> None:
+    """Each look catches it with some luck only: there are hundreds before it is given up."""
+    chain = Made(400, after_term=math.inf)
+    for pid in range(399, 0, -1):
+        chain = Made(pid, after_term=math.inf, leaves=(chain,))
+    processes = MadeProcesses([chain])
+    subject = reaper(processes)
+
+    await subject.end()
+
+    assert (processes.all, subject.left) == ([], {})

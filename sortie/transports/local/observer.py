@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -42,6 +42,9 @@ OBSERVE_EVERY = 2.0
 
 _LARGEST_SHARE = 1 / 400
 """Of a core, for these looks: where there are many processes, they are made less often."""
+
+_MOST_LISTINGS = 10
+"""Of this process's children, before all processes are looked at."""
 
 _START_PAUSES = (0.001, 0.002, 0.004, 0.008)
 """Seconds in which a command that is being started comes to know its root."""
@@ -129,18 +132,27 @@ class Observer:
             adopted = self._adopted()
         return adopted is not None and all(self._trees.is_of_another(o, root) for o in adopted)
 
-    def _adopted(self) -> list[ProcessInfo] | None:
+    def _adopted(self) -> Sequence[ProcessInfo] | None:
         """Return the living that this process adopted, and roots that nobody knows yet; reap the
-        dead. None where it cannot be told."""
-        children = own_children()
-        if children is None:
-            return None
+        dead. None where it cannot be told.
+
+        Who hands over and exits before it is looked at is dead then, and its successor was not
+        listed: everybody was looked at when a later listing shows nobody new.
+        """
         try:
-            table = read_processes(children - self._trees.roots(), self._trees.roots())
+            for _ in range(_MOST_LISTINGS):
+                listed, roots = own_children(), self._trees.roots()
+                if listed is None:
+                    return None
+                others = listed - roots
+                table = read_processes(others, roots)
+                later = own_children() if others else listed
+                self._trees.reap(table)  # not before: a pid that is free may be given to a newcomer
+                if later is not None and later <= listed | self._trees.roots():
+                    return table.adopted
         except OSError:
             return None
-        self._trees.reap(table)
-        return [one for one in table.by_pid.values() if one.adopted and not one.dead]
+        return None
 
     async def until_exit(self, root: ChildProcess) -> None:
         """Wait until a root has exited.

@@ -63,7 +63,10 @@ def command(run_id: str, cwd: Path, *argv: str, grace: float = 5.0) -> Command:
 async def test_twenty_ends_at_once_share_their_sweeps(
     transport: LocalTransport, run_id: RunId, tmp_path: Path
 ) -> None:
-    """Twenty stubborn trees killed together are gone in about one grace time, in few sweeps."""
+    """Twenty stubborn trees killed together are gone after fewer sweeps than there are trees.
+
+    Each needs two: one that finds whom to end, and one that finds nobody.
+    """
     ready: list[int] = []
     go = trio.Event()
 
@@ -82,7 +85,7 @@ async def test_twenty_ends_at_once_share_their_sweeps(
         go.set()
 
     assert [pid for pid in ready if is_alive(pid)] == []
-    assert 1 <= transport.sweeps <= 6
+    assert 1 <= transport.sweeps < 20
 
 
 async def test_a_clean_exit_looks_at_nobody_else(

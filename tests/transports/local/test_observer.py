@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection
 from itertools import pairwise
 
 import pytest
@@ -9,8 +14,11 @@ import trio
 import trio.testing
 
 from sortie.transports import Exit
+from sortie.transports.local import become_subreaper
+from sortie.transports.local import observer as observer_module
 from sortie.transports.local.observer import OBSERVE_EVERY, Observer, SharedObservation
-from sortie.transports.local.process_table import ProcessTable
+from sortie.transports.local.own_children import own_children
+from sortie.transports.local.process_table import ProcessTable, read_processes
 from sortie.transports.local.process_tree import ProcessTrees
 from sortie.transports.local.spawn import ChildProcess
 
@@ -174,3 +182,55 @@ async def test_a_root_that_exits_when_a_look_is_due_does_not_end_the_looks(
         second.over.set()
 
     assert looks >= 1
+
+
+_HAND_OVER = """
+import os, sys, time
+sys.stdin.readline()
+if os.fork():
+    os._exit(0)
+os.setsid()
+print("taken over", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists one's children")
+async def test_who_is_handed_over_to_while_one_looks_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one who was listed is dead when it is looked at, and its successor was not listed."""
+    assert become_subreaper()
+    root = FakeRoot()
+    root.over.set()
+    listed_one = subprocess.Popen(
+        [sys.executable, "-c", _HAND_OVER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert listed_one.stdin and listed_one.stdout
+    before = own_children()
+    assert before is not None
+
+    def look(pids: Collection[int], roots: Collection[int]) -> ProcessTable:
+        if not listed_one.stdin.closed:
+            listed_one.stdin.close()
+            assert listed_one.stdout.readline() == b"taken over\n"
+            os.waitid(os.P_PID, listed_one.pid, os.WEXITED | os.WNOWAIT)
+        return read_processes(pids, roots)
+
+    monkeypatch.setattr(observer_module, "read_processes", look)
+
+    outlived = not await Observer(ProcessTrees()).nobody_outlives(root)
+    after = own_children()
+    assert after is not None
+    successors = after - before
+    for pid in successors:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    listed_one.stdout.close()
+    listed_one.wait()
+
+    assert len(successors) == 1
+    assert outlived
