@@ -209,14 +209,16 @@ async def test_who_is_handed_over_to_while_one_looks_is_seen(
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
-    assert listed_one.stdin and listed_one.stdout
+    told, heard = listed_one.stdin, listed_one.stdout
+    assert told is not None
+    assert heard is not None
     before = own_children()
     assert before is not None
 
     def look(pids: Collection[int], roots: Collection[int]) -> ProcessTable:
-        if not listed_one.stdin.closed:
-            listed_one.stdin.close()
-            assert listed_one.stdout.readline() == b"taken over\n"
+        if not told.closed:
+            told.close()
+            assert heard.readline() == b"taken over\n"
             os.waitid(os.P_PID, listed_one.pid, os.WEXITED | os.WNOWAIT)
         return read_processes(pids, roots)
 
@@ -229,7 +231,7 @@ async def test_who_is_handed_over_to_while_one_looks_is_seen(
     for pid in successors:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    listed_one.stdout.close()
+    heard.close()
     listed_one.wait()
 
     assert len(successors) == 1
