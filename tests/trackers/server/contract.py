@@ -74,7 +74,7 @@ class _Asked:
         self.body = request.body or None
         self.content_type = request.headers.get("content-type", "").partition(";")[0]
         self.parameters = RequestParameters(
-            query=ImmutableMultiDict(request.query),
+            query=ImmutableMultiDict(request.pairs),
             header=Headers(list(request.headers.items())),
             cookie=ImmutableMultiDict(),
             path={},

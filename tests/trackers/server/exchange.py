@@ -11,15 +11,23 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A request; ``path`` is as it was sent, still encoded, and header names are in lower case."""
+    """A request; ``path`` is as it was sent, still encoded, and header names are in lower case.
+
+    ``pairs`` are the parameters of its query, ``query`` the last of each name.
+    """
 
     number: int  # from 1, in the order of arrival
     method: str
     path: str
-    query: Mapping[str, str]
+    pairs: tuple[tuple[str, str], ...]
     headers: Mapping[str, str]
     body: bytes = b""
     origin: str = ""  # such as http://127.0.0.1:4711
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Its parameters by name; of several with one name the last."""
+        return dict(self.pairs)
 
     @property
     def json(self) -> Any:
@@ -37,7 +45,7 @@ class Received:
         return f"{self.origin}{self.path}"
 
     def __str__(self) -> str:
-        query = "&".join(f"{key}={value}" for key, value in self.query.items())
+        query = "&".join(f"{key}={value}" for key, value in self.pairs)
         return f"{self.method} {self.path}{'?' if query else ''}{query}"
 
 
@@ -71,7 +79,7 @@ def received(
         number=number,
         method=method,
         path=parts.path,
-        query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        pairs=tuple(parse_qsl(parts.query, keep_blank_values=True)),
         headers={name.lower(): value for name, value in headers.items()},
         body=body,
         origin=origin,
