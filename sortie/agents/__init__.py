@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -14,6 +14,7 @@ from sortie.model import RunId, TurnResult
 from sortie.model.turns import AgentEvent
 
 if TYPE_CHECKING:
+    from sortie.config import AgentSettings, Finding
     from sortie.transports import Transport
 
 Spent = Literal["tokens", "credits", "cost"]
@@ -96,7 +97,8 @@ class AgentAdapter:
 
     ``block`` is the schema of the adapter's block in WORKFLOW.md, named ``block_name``; its
     validators raise ValueError. ``env_names`` are the variables that a remote agent is handed.
-    ``warn`` returns warnings about settings as ``(dotted key, message)``. ``simulators``
+    ``warn`` returns warnings about settings as ``(dotted key, message)``, ``check`` what is wrong
+    with them beside those of ``agent``, which it is given first. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
     ``reports`` is what its agents may tell to have used: only that can be limited.
@@ -108,7 +110,8 @@ class AgentAdapter:
     default_command: str
     env_names: tuple[str, ...]
     create: Callable[[AgentContext], Agent]
-    warn: Callable[[Any], Sequence[tuple[str, str]]] = lambda _settings: ()
+    warn: Callable[[Any], Iterable[tuple[str, str]]] = lambda _settings: ()
+    check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _settings: ()
     simulators: frozenset[str] = frozenset()
     resumes: bool = False
     reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})

@@ -1,9 +1,10 @@
-"""Turn what a terminal program writes into plain lines, chunk by chunk."""
+"""Split what a program writes into lines, chunk by chunk: as terminals show them, or unchanged."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 LINE_LIMIT = 10 * 1024 * 1024
 """Bytes that a line of output may have."""
@@ -64,6 +65,62 @@ class LineTooLong:
     """Stands for a line of more than ``limit`` bytes, which was dropped."""
 
     limit: int
+
+
+class Splitter(Protocol):
+    """Splits a byte stream into lines; how it is cut into chunks makes no difference."""
+
+    def feed(self, chunk: bytes) -> list[str | LineTooLong]:
+        """Return the lines that this chunk completes."""
+        ...
+
+    def close(self) -> list[str]:
+        """Return the last line where it has no end of line."""
+        ...
+
+
+class RawLineSplitter:
+    """Splits a byte stream into lines as they are, such as JSON, in which no terminal's control
+    characters mean anything.
+
+    Rule 1: no more than the limit and one chunk is ever held. Rule 2: a line that is too long
+    gives one LineTooLong, where it passes the limit, and the next line is read again.
+    """
+
+    __slots__ = ("_limit", "_line", "_skipping")
+
+    def __init__(self, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
+        self._line = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> list[str | LineTooLong]:
+        """Return the lines that this chunk completes."""
+        found: list[str | LineTooLong] = []
+        *complete, rest = chunk.split(b"\n")
+        for piece in complete:
+            found += self._append(piece)
+            if not self._skipping:
+                found.append(self._line.decode(errors="replace"))
+            self._line.clear()
+            self._skipping = False
+        return [*found, *self._append(rest)]
+
+    def close(self) -> list[str]:
+        """Return the last line where it has no end of line."""
+        line = self._line.decode(errors="replace")
+        self._line.clear()
+        return [line] if line else []
+
+    def _append(self, piece: bytes) -> list[LineTooLong]:
+        if self._skipping:
+            return []
+        self._line += piece
+        if len(self._line) <= self._limit:
+            return []
+        self._skipping = True
+        self._line.clear()
+        return [LineTooLong(self._limit)]
 
 
 class LineSplitter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
-from sortie.agents.lines import LINE_LIMIT, LineSplitter, LineTooLong, strip_escapes
+from sortie.agents.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
 from sortie.model.secrets import redactor
 from sortie.model.turns import AgentEvent
 
@@ -18,8 +18,8 @@ _STDERR_LINE = 64 * 1024
 class OutputReader(Protocol):
     """What an adapter makes of its agent's output; plain, without I/O.
 
-    Lines come without escape sequences and secrets, each of them once, the last one also where it
-    has no end of line.
+    Lines come without secrets, and without escape sequences but where a splitter leaves them; each
+    comes once, the last one also where it has no end of line.
     """
 
     def stdout(self, line: str) -> Sequence[AgentEvent]:
@@ -51,20 +51,24 @@ class BatchReader(OutputReader, Protocol):
 
 
 class AgentOutput:
-    """The lines of one process for a reader.
+    """The lines of one process for a reader; ``splitter`` makes those of stdout, clean ones where
+    none is given.
 
     Rule 1: memory is bounded, however much the agent writes. Rule 2: no secret leaves here.
     Rule 3: nothing of stdout counts after a line that was too long.
     """
 
     def __init__(
-        self, reader: OutputReader, secrets: Collection[str] = (), *, line_limit: int = LINE_LIMIT
+        self,
+        reader: OutputReader,
+        secrets: Collection[str] = (),
+        splitter: Splitter | None = None,
     ) -> None:
         self._reader = reader
         self._batches = reader if isinstance(reader, BatchReader) else None
         self.line_too_long = False
         self._redacted = redactor(secrets)
-        self._stdout = LineSplitter(line_limit)
+        self._stdout = splitter or LineSplitter()
         self._stderr = LineSplitter(_STDERR_LINE)
         self._stderr_tail = bytearray()
         self._warnings: list[str] = []

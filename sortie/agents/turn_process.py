@@ -16,6 +16,7 @@ import trio
 
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
+from sortie.agents.lines import LineSplitter, Splitter
 from sortie.agents.output import AgentOutput, OutputReader
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.turns import Launched
@@ -39,11 +40,12 @@ class TurnReader(OutputReader, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCommand:
-    """How a turn is run; ``stdin`` as in Command."""
+    """How a turn is run; ``stdin`` as in Command, ``splitter`` makes the lines of its stdout."""
 
     argv: tuple[str, ...] = field(repr=False)
     stdin: bytes | None = field(default=None, repr=False)
     reader: TurnReader
+    splitter: Callable[[], Splitter] = LineSplitter
 
 
 @asynccontextmanager
@@ -118,7 +120,7 @@ class _TurnProcess:
         self._agent = agent
         self._params = params
         self._command = command
-        self._output = AgentOutput(command.reader, secrets)
+        self._output = AgentOutput(command.reader, secrets, command.splitter())
         self._scope = trio.CancelScope()
         self._exit: Exit | None = None
         self._lost: TransportError | None = None

@@ -3,7 +3,14 @@
 from sortie.config.decode import SECTIONS, Decoded, decode
 from sortie.config.findings import Finding
 from sortie.config.reload import keep_restart_only, needs_restart
-from sortie.config.schemas import BlockSchema, DecodeContext, Override, Schemas, TrackerSchema
+from sortie.config.schemas import (
+    AgentSchema,
+    BlockSchema,
+    DecodeContext,
+    Override,
+    Schemas,
+    TrackerSchema,
+)
 from sortie.config.settings import (
     AgentSettings,
     Block,
@@ -21,6 +28,7 @@ from sortie.config.values import Frozen, PathText, Secret
 
 __all__ = [
     "SECTIONS",
+    "AgentSchema",
     "AgentSettings",
     "Block",
     "BlockSchema",

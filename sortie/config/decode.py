@@ -23,7 +23,7 @@ from sortie.config.rules import (
     tracker_findings,
     worker_findings,
 )
-from sortie.config.schemas import BlockSchema, DecodeContext, Schemas, TrackerSchema
+from sortie.config.schemas import AgentSchema, BlockSchema, DecodeContext, Schemas, TrackerSchema
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
 from sortie.config.values import HostPathText, PathText
 from sortie.documents import Node
@@ -97,7 +97,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     blocks |= _blocks(report, schemas.agents, agent, context)
     db_path = _db_path(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
-    for finding in _findings(parts, tracker, blocks):
+    for finding in _findings(parts, (tracker, agent), blocks):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
@@ -211,8 +211,11 @@ def _workspace(
 
 
 def _findings(
-    parts: Mapping[str, Any], schema: BlockSchema | None, blocks: Mapping[str, BaseModel]
+    parts: Mapping[str, Any],
+    chosen: tuple[BlockSchema | None, BlockSchema | None],
+    blocks: Mapping[str, BaseModel],
 ) -> Iterator[Finding]:
+    schema, agent_schema = chosen
     if (tracker := parts["tracker"]) is not None:
         if isinstance(schema, TrackerSchema):
             yield from adapter_findings(tracker, schema)
@@ -221,6 +224,8 @@ def _findings(
         yield from tracker_findings(tracker)
         yield from agent_findings(parts["agent"], tracker)
         yield from limit_findings(parts["agent"], tracker)
+    if isinstance(agent_schema, AgentSchema) and agent_schema.block_name in blocks:
+        yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
 

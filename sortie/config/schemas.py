@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from sortie.config.findings import Finding
-from sortie.config.settings import TrackerSettings
+from sortie.config.settings import AgentSettings, TrackerSettings
 from sortie.documents import Place
 
 
@@ -24,7 +24,18 @@ class BlockSchema:
 
     block_name: str
     model: type[BaseModel]
-    warn: Callable[[Any], Sequence[tuple[str, str]]] = lambda _settings: ()
+    warn: Callable[[Any], Iterable[tuple[str, str]]] = lambda _settings: ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSchema(BlockSchema):
+    """The block of an agent's adapter.
+
+    ``check`` takes the decoded settings of ``agent`` and the decoded block, and yields what is
+    wrong with them; it is asked as a tracker's is.
+    """
+
+    check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _block: ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +61,7 @@ class Schemas:
     whose ``kind`` names them and that kind.
     """
 
-    agents: Mapping[str, BlockSchema]
+    agents: Mapping[str, AgentSchema]
     trackers: Mapping[str, TrackerSchema]
     broken: Mapping[tuple[str, str], str] = field(default_factory=dict)
 

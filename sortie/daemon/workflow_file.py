@@ -7,7 +7,7 @@ from functools import cache
 from sortie import agents, trackers
 from sortie.adapters import BrokenAdapter
 from sortie.agents import AgentAdapter
-from sortie.config import SECTIONS, BlockSchema, Schemas, TrackerSchema
+from sortie.config import SECTIONS, AgentSchema, Schemas, TrackerSchema
 from sortie.daemon.options import RunOptions
 from sortie.trackers import Capability, TrackerAdapter
 from sortie.workflow import Workflow, load
@@ -22,7 +22,7 @@ def schemas() -> Schemas:
         for section, port in ports
         for kind, adapter in port.found.items()
     ]
-    agent_blocks: dict[str, BlockSchema] = {}
+    agent_blocks: dict[str, AgentSchema] = {}
     tracker_blocks: dict[str, TrackerSchema] = {}
     broken: dict[tuple[str, str], str] = {}
     taken = {"db_path", *SECTIONS}
@@ -40,8 +40,13 @@ def schemas() -> Schemas:
     return Schemas(agents=agent_blocks, trackers=tracker_blocks, broken=broken)
 
 
-def _agent_block(adapter: AgentAdapter) -> BlockSchema:
-    return BlockSchema(block_name=adapter.block_name, model=adapter.block, warn=adapter.warn)
+def _agent_block(adapter: AgentAdapter) -> AgentSchema:
+    return AgentSchema(
+        block_name=adapter.block_name,
+        model=adapter.block,
+        warn=adapter.warn,
+        check=adapter.check,
+    )
 
 
 def _tracker_block(adapter: TrackerAdapter) -> TrackerSchema:

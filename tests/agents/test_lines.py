@@ -12,6 +12,7 @@ from sortie.agents.lines import (
     LINE_LIMIT,
     LineSplitter,
     LineTooLong,
+    RawLineSplitter,
     clean_line,
     clean_lines,
     strip_escapes,
@@ -170,3 +171,29 @@ def test_a_redraw_that_ends_its_line_in_one_chunk_shows_the_last() -> None:
     lines = [splitter.feed(chunk) for chunk in (b"10 %\r", b"20 %\n", b"30 %\r", b"\n")]
 
     assert lines == [[], ["20 %"], [], ["30 %"]]
+
+
+@given(STREAMS, st.integers(1, 7))
+def test_raw_lines_do_not_depend_on_chunks_and_lose_nothing(stream: bytes, size: int) -> None:
+    """What stands between line feeds comes unchanged, however it was cut."""
+    splitter = RawLineSplitter()
+
+    found: Found = []
+    for at in range(0, len(stream), size):
+        found += splitter.feed(stream[at : at + size])
+    found += splitter.close()
+
+    lines = stream.decode(errors="replace").split("\n")
+    assert found == (lines if lines[-1] else lines[:-1])
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_a_raw_line_that_is_too_long_is_dropped_and_told_once(size: int) -> None:
+    """The lines around it are read, and nothing of it is kept."""
+    splitter, stream = RawLineSplitter(limit=5), b"12345\n123456789\nok\n"
+
+    found: Found = []
+    for at in range(0, len(stream), size):
+        found += splitter.feed(stream[at : at + size])
+
+    assert found == ["12345", LineTooLong(5), "ok"]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.agents.exits import Failure
+from sortie.agents.lines import LineSplitter
 from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, AgentOutput
 from sortie.model.turns import AgentEvent, Notification
 
@@ -112,8 +113,8 @@ def test_chunks_and_batches_tell_what_single_bytes_tell(
     """Plain text, escapes, redraws, blanks, secrets and long lines: however they come, the events
     and the warnings are those of one byte after the other for a reader of lines."""
     whole, piecemeal = kind(), Reader()
-    quick = AgentOutput(whole, SECRETS, line_limit=24)
-    slow = AgentOutput(piecemeal, SECRETS, line_limit=24)
+    quick = AgentOutput(whole, SECRETS, LineSplitter(24))
+    slow = AgentOutput(piecemeal, SECRETS, LineSplitter(24))
 
     told = [event for chunk in chunks for event in quick.take(1, chunk)]
     expected = [event for byte in b"".join(chunks) for event in slow.take(1, bytes([byte]))]
@@ -193,7 +194,7 @@ def test_the_end_of_a_flood_is_kept() -> None:
 def test_nothing_counts_after_a_line_that_is_too_long() -> None:
     """It is seen at once, and the rest of stdout is not read any more."""
     reader = Reader()
-    output = AgentOutput(reader, line_limit=10)
+    output = AgentOutput(reader, splitter=LineSplitter(10))
 
     events = output.take(1, b"short\n" + b"x" * 11 + b"\nmore\n")
     events += output.take(1, b"even more\n")

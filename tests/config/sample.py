@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from sortie.config import (
-    BlockSchema,
+    AgentSchema,
     DecodeContext,
     Decoded,
     Override,
@@ -68,7 +68,7 @@ def warn(robot: Robot) -> Sequence[tuple[str, str]]:
 
 
 SCHEMAS = Schemas(
-    agents={"kiro": BlockSchema(block_name="robot", model=Robot, warn=warn)},
+    agents={"kiro": AgentSchema(block_name="robot", model=Robot, warn=warn)},
     trackers={
         "file": TrackerSchema(
             block_name="file", model=Files, known=frozenset({"endpoint", "api_key", "project"})

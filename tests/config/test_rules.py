@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from sortie.config import Finding, Schemas, TrackerSchema, TrackerSettings, decode
-from tests.config.sample import GOOD, SCHEMAS, Board, around, decoded, findings, tree
+from sortie.config import (
+    AgentSchema,
+    AgentSettings,
+    Finding,
+    Schemas,
+    TrackerSchema,
+    TrackerSettings,
+    decode,
+)
+from tests.config.sample import GOOD, SCHEMAS, Board, Robot, around, decoded, findings, tree
 
 STATES = """\
 tracker:
@@ -280,3 +288,34 @@ def test_a_tracker_says_which_keys_it_needs_and_knows(keys: str, found: list[str
     )
 
     assert [str(problem) for problem in result.problems] == found
+
+
+def _robot_check(agent: AgentSettings, robot: Robot) -> Iterator[Finding]:
+    if agent.max_turns > 1 and not robot.trust_all:
+        message = f"is not set for {agent.max_turns} turns"
+        yield Finding(path=("robot", "trust_all"), message=message, needs=(("agent", "max_turns"),))
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("agent: {max_turns: 1}\nrobot: {trust: [a]}\n", []),
+        (
+            "agent: {max_turns: 2}\nrobot: {trust: [a]}\n",
+            ["W:2:1: robot.trust_all: is not set for 2 turns"],
+        ),
+        (
+            "agent: {max_turns: no}\nrobot: {trust: [a]}\n",
+            ['W:1:20: agent.max_turns: needs a whole number of at least 1, not the text "no"'],
+        ),
+    ],
+)
+def test_an_agent_is_asked_beside_the_settings_of_agents(keys: str, found: list[str]) -> None:
+    """What is wrong is told at its place, unless what it depends on is wrong itself."""
+    robot = AgentSchema(block_name="robot", model=Robot, check=_robot_check)
+    schemas = Schemas(agents={"kiro": robot}, trackers=SCHEMAS.trackers)
+    text = f"{keys}{GOOD.replace('robot:', 'unknown:')}"
+
+    problems = decode(tree(text), schemas=schemas, context=around()).problems
+
+    assert [str(p) for p in problems if p.severity == "error"] == found
