@@ -88,6 +88,7 @@ class Capability(StrEnum):
     FREE_STATES = "free_states"  # an issue can be in, and be moved to, states that nobody named
     COMPARE_AND_SET = "compare_and_set"  # of several moves out of one state only one is made
     CHANGES = "changes"  # ``changed`` returns
+    REMOVALS = "removals"  # each list is without what was removed; a re-read always is
     RATE_LIMITS = "rate_limits"  # errors say how long the tracker wants to be left alone
 
 

@@ -143,7 +143,7 @@ async def test_every_field_arrives_as_it_was_written(rig: Rig) -> None:
         parent="A-0",
         comments=(
             Comment(author="ann", body="one\n\n  two\n", created_at=THEN),
-            Comment(author="bob", body="three"),
+            Comment(author="bob", body="three", created_at=THEN),
         ),
     )
     rig.put(whole)
@@ -202,13 +202,13 @@ async def test_an_issue_that_cannot_be_read_is_found_and_told_so(rig: Rig) -> No
 
 
 async def test_what_people_change_is_seen_by_the_next_call(rig: Rig) -> None:
-    """No answer comes from before the question: edits, additions and removals show at once."""
+    """No answer comes from before the question: edits, moves and additions show at once."""
     rig.put(make("A-1"))
     rig.put(make("A-2"))
     before = await rig.tracker.fetch_candidates(["todo"])
 
     rig.put(make("A-1", title="Another title"))
-    rig.lose("A-2")
+    rig.put(make("A-2", "Done"))
     rig.put(make("A-3"))
     after = await rig.tracker.fetch_candidates(["todo"])
 
@@ -217,6 +217,24 @@ async def test_what_people_change_is_seen_by_the_next_call(rig: Rig) -> None:
         "A-1": "Another title",
         "A-3": "Title of A-3",
     }
+
+
+async def test_what_is_removed_is_not_there(rig: Rig) -> None:
+    """A re-read knows it at once, and the list after it; some lists know it by themselves."""
+    rig.put(make("A-1"))
+    rig.put(make("A-2"))
+    before = await rig.tracker.fetch_candidates(["todo"])
+
+    rig.lose("A-2")
+    listed_at_once = await rig.tracker.fetch_candidates(["todo"])
+    read = await rig.tracker.fetch_by_ids([IssueId("A-1"), IssueId("A-2")])
+    after = await rig.tracker.fetch_candidates(["todo"])
+
+    assert {issue.id for issue in before} == {"A-1", "A-2"}
+    if Capability.REMOVALS in rig.capabilities:
+        assert {issue.id for issue in listed_at_once} == {"A-1"}
+    assert ({issue.id for issue in read.issues}, dict(read.failed)) == ({"A-1"}, {})
+    assert {issue.id for issue in after} == {"A-1"}
 
 
 async def test_an_unreadable_issue_hurts_no_other(rig: Rig) -> None:

@@ -50,6 +50,7 @@ ADAPTER = TrackerAdapter(
             Capability.LABELS,
             Capability.FREE_STATES,
             Capability.COMPARE_AND_SET,
+            Capability.REMOVALS,
         }
     ),
 )

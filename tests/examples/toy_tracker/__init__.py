@@ -48,6 +48,7 @@ ADAPTER = TrackerAdapter(
         {
             Capability.LABELS,
             Capability.COMPARE_AND_SET,
+            Capability.REMOVALS,
             Capability.CHANGES,
             Capability.RATE_LIMITS,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sortie.model import Blocker, Issue, IssueId
 from sortie.model.checks import Check
@@ -19,10 +20,14 @@ from sortie.trackers import (
 
 @dataclass(slots=True)
 class Aliases:
-    """Which issue of the suite is which of the tracker's, by id and by identifier."""
+    """Which issue of the suite is which of the tracker's, by id and by identifier.
+
+    ``untold`` are fields that the tracker fills in whatever the suite says; they are left out.
+    """
 
     ids: dict[str, str] = field(default_factory=dict)  # the suite's to the tracker's
     identifiers: dict[str, str] = field(default_factory=dict)
+    untold: frozenset[str] = frozenset()
 
     def name(self, issue: Issue, issue_id: str, identifier: str) -> None:
         """Note what an issue of the suite is called by the tracker."""
@@ -40,8 +45,9 @@ class Aliases:
 
     def ours(self, issue: Issue) -> Issue:
         """Return an issue of the tracker with the suite's names."""
+        left_out: dict[str, Any] = dict.fromkeys(self.untold)
         return replace(
-            issue,
+            replace(issue, **left_out),
             id=self.our_id(issue.id),
             identifier=_found(self.identifiers, issue.identifier),
             parent=issue.parent and _found(self.identifiers, issue.parent),
