@@ -81,6 +81,7 @@ class Rule:
     fault: Fault
     method: str = ""  # any
     path: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
+    body: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
     times: float = 1
     skip: int = 0
 
@@ -89,6 +90,8 @@ class Rule:
         if not self.times or self.method not in ("", request.method):
             return False
         if not self.path.search(request.path):
+            return False
+        if self.body.pattern and not self.body.search(request.body.decode("utf-8", "replace")):
             return False
         if self.skip:
             self.skip -= 1

@@ -93,16 +93,30 @@ class TestServer:
         return datetime.now(UTC) + self.skew
 
     def inject(
-        self, fault: Fault, *, method: str = "", path: str = "", times: float = 1, skip: int = 0
+        self,
+        fault: Fault,
+        *,
+        method: str = "",
+        path: str = "",
+        body: str = "",
+        times: float = 1,
+        skip: int = 0,
     ) -> None:
-        """Have the next ``times`` requests go wrong that have this method and match this path.
+        """Have the next ``times`` requests go wrong that have this method, path and body.
 
-        The first ``skip`` of those are left alone. ``path`` is a regular expression.
+        The first ``skip`` of those are left alone. ``path`` and ``body`` are regular expressions
+        that are found in them.
         """
+        rule = Rule(
+            fault=fault,
+            method=method,
+            path=re.compile(path),
+            body=re.compile(body),
+            times=times,
+            skip=skip,
+        )
         with self.lock:
-            self.rules.append(
-                Rule(fault=fault, method=method, path=re.compile(path), times=times, skip=skip)
-            )
+            self.rules.append(rule)
 
     def heal(self) -> None:
         """Have nothing go wrong any more."""
