@@ -80,7 +80,8 @@ def default_of(key: str, info: FieldInfo) -> str:
     return f"`{json.dumps(value)}`"
 
 
-def settings() -> Settings:
+def settings(tracker_block: str = "file") -> Settings:
+    """Return settings whose tracker is the one with this block."""
     blocks: dict[str, BaseModel] = {name: block.model_construct() for name, block in adapters()}
     blocks["file"] = FileSettings(path="/i")
     return Settings(
@@ -88,14 +89,21 @@ def settings() -> Settings:
         workspace=WorkspaceSettings(root="/w"),
         db_path="/d",
         blocks=blocks,
-        tracker_block="file",
+        tracker_block=tracker_block,
     )
+
+
+def settings_with(key: str) -> Settings:
+    """Return settings by which the key counts, where it is one of a tracker's block."""
+    block = key.partition(".")[0]
+    of_trackers = {schema.block_name for schema in built_in_schemas().trackers.values()}
+    return settings(block) if block in of_trackers else settings()
 
 
 def changed(key: str) -> Settings:
     """Return settings in which one key, and nothing else, has another value."""
-    old = settings()
     *above, last = key.split(".")
+    old = settings_with(key)
     if not above:
         return old.model_copy(update={last: object()})
     section_name = above[0]
@@ -144,7 +152,7 @@ def test_what_needs_a_restart_is_marked() -> None:
     """The column about reloads says ``restart`` for exactly the keys that need one."""
     marked = {key for key, row in KEYS.items() if row["reload"] == "restart"}
 
-    assert marked == {key for key, _ in leaves() if needs_restart(settings(), changed(key))}
+    assert marked == {key for key, _ in leaves() if needs_restart(settings_with(key), changed(key))}
 
 
 def test_references_are_looked_up_where_it_is_said() -> None:

@@ -1,0 +1,210 @@
+"""Linear's GraphQL API: one question or change, its errors by table, and lists in pages.
+
+Linear answers errors with 200, 400 and other statuses alike, so the ``errors`` of an answer are
+looked at before its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sortie.model import TrackerError, TrackerErrorKind
+from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.budget import BudgetHeaders, Reset, Use
+from sortie.trackers.http.client import HttpClient
+from sortie.trackers.http.credentials import FixedCredential, bearer, header
+from sortie.trackers.http.errors import LostAnswer
+from sortie.trackers.http.pages import walk
+from sortie.trackers.http.requests import Provider, Request
+
+Json = Any
+
+SMALLEST_PAGE = 5
+
+KINDS: Mapping[str, TrackerErrorKind] = {
+    "authentication error": TrackerErrorKind.CLOSED,
+    "usage limit exceeded": TrackerErrorKind.CLOSED,
+    "forbidden": TrackerErrorKind.PERMISSION,
+    "feature not accessible": TrackerErrorKind.PERMISSION,
+    "invalid input": TrackerErrorKind.INVALID,
+    "user error": TrackerErrorKind.INVALID,
+    "graphql error": TrackerErrorKind.INVALID,
+    "AUTHENTICATION_ERROR": TrackerErrorKind.CLOSED,
+    "FORBIDDEN": TrackerErrorKind.PERMISSION,
+    "INPUT_ERROR": TrackerErrorKind.INVALID,
+    "GRAPHQL_VALIDATION_FAILED": TrackerErrorKind.INVALID,
+}
+"""What ``extensions.type``, or else ``extensions.code``, of an error means; any other may pass."""
+
+_NOT_FOUND = "entity not found"
+_TOO_COMPLEX = "complex"
+_WITH_ERRORS = frozenset({400, 401, 403, 404, 409, 422})
+"""Statuses whose answers say more than they do."""
+
+
+class NotTaken(TrackerError):
+    """Linear refused a change as a whole: it has made nothing of it."""
+
+
+class TooComplex(TrackerError):
+    """A question asks for too much at once."""
+
+
+def credential_of(key: str, kind: str) -> FixedCredential:
+    """Return how requests are signed: a personal key stands bare, an OAuth token is a bearer's."""
+    if kind == "key" or (kind == "auto" and key.startswith("lin_api_")):
+        return header("Authorization", key)
+    return bearer(key)
+
+
+def errors_of(answer: Answer) -> Sequence[Mapping[str, Any]]:
+    """Return the GraphQL errors of an answer, none where it is no GraphQL answer."""
+    try:
+        found = answer.json()
+    except NoJson:
+        return ()
+    errors = found.get("errors") if isinstance(found, dict) else None
+    return [error for error in errors if isinstance(error, dict)] if errors else ()
+
+
+def told(answer: Answer) -> str:
+    """Return what an answer says about its errors, for people."""
+    texts = [_words(error) for error in errors_of(answer)]
+    return "; ".join(dict.fromkeys(texts)) if texts else answer.text()
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    said = _extension(error, "userPresentableMessage")
+    message = str(error.get("message") or "")
+    return said if not message or said.startswith(message) else f"{message}: {said}".rstrip(": ")
+
+
+def _extension(error: Mapping[str, Any], name: str) -> str:
+    extensions = error.get("extensions")
+    return str(extensions.get(name) or "") if isinstance(extensions, dict) else ""
+
+
+def _is_limit(answer: Answer) -> bool:
+    return answer.status == 429 or any(
+        _extension(error, "code") == "RATELIMITED" or _extension(error, "type") == "ratelimited"
+        for error in errors_of(answer)
+    )
+
+
+PROVIDER = Provider(
+    name="Linear",
+    is_limit=_is_limit,
+    told=told,
+    budgets=[
+        BudgetHeaders(
+            name=name,
+            limit=f"x-ratelimit-{name}-limit",
+            remaining=f"x-ratelimit-{name}-remaining",
+            reset=f"x-ratelimit-{name}-reset",
+            unit=Reset.EPOCH_MILLISECONDS,
+        )
+        for name in ("requests", "complexity")
+    ],
+)
+
+
+class LinearApi:
+    """Asks Linear; ``page_size`` is the number of issues of a page, less once that was too much."""
+
+    def __init__(self, client: HttpClient, page_size: int) -> None:
+        self.client = client
+        self.page_size = page_size
+
+    async def ask(
+        self, document: str, what: str, use: Use = Use.READ, **variables: Json
+    ) -> Mapping[str, Any]:
+        """Return the ``data`` of one document. Raises TrackerError; LostAnswer for a change that
+        may have been made, NotTaken for one that has not."""
+        request = _request(document, what, use, variables)
+        return self._data(request, await self.client.ask(request))
+
+    async def pages(
+        self,
+        document: str,
+        what: str,
+        take: Callable[[Mapping[str, Any]], Mapping[str, Json] | None],
+        use: Use = Use.READ,
+        **variables: Json,
+    ) -> None:
+        """Ask for page after page of ``first`` issues; ``take`` gets the data of one and returns
+        the variables that the next one has, None at the end.
+
+        Where a page is too complex ``take`` is called for the same page again, with fewer issues.
+        """
+        while True:
+            variables["first"] = self.page_size
+            current = _request(document, what, use, variables)
+
+            def next_page(answer: Answer) -> Request | None:
+                nonlocal current
+                changes = take(self._data(current, answer))
+                if changes is None:
+                    return None
+                variables.update(changes)
+                current = _request(document, what, use, variables)
+                return current
+
+            try:
+                return await walk(self.client, current, next_page)
+            except TooComplex:
+                if self.page_size <= SMALLEST_PAGE:
+                    raise
+                self.page_size = max(SMALLEST_PAGE, self.page_size // 2)
+
+    def _data(self, request: Request, answer: Answer) -> Mapping[str, Any]:
+        """Return the data of an answer that has no errors. Raises TrackerError."""
+        if _is_limit(answer):
+            raise self.client.limit_error(request, answer, told(answer))
+        if errors := errors_of(answer):
+            raise self._error(request, answer, errors)
+        body = answer.json() if answer.content else None
+        data = body.get("data") if isinstance(body, dict) else None
+        if not answer.ok or not isinstance(data, dict):
+            text = f"it answered {answer.status} without data"
+            raise self._as(LostAnswer if request.is_change else TrackerError, request, text)
+        return data
+
+    def _error(
+        self, request: Request, answer: Answer, errors: Sequence[Mapping[str, Any]]
+    ) -> TrackerError:
+        text, kinds = told(answer), set(map(_kind, errors))
+        if not request.is_change and any(_TOO_COMPLEX in _words(e).lower() for e in errors):
+            return self._as(TooComplex, request, text, TrackerErrorKind.INVALID)
+        if len(kinds) > 1 or None in kinds:
+            # Some of it may pass, or nobody knows: a change may have been made.
+            return self._as(LostAnswer if request.is_change else TrackerError, request, text)
+        (kind,) = kinds
+        assert kind is not None
+        return self._as(NotTaken if request.is_change else TrackerError, request, text, kind)
+
+    def _as(
+        self,
+        error: type[TrackerError],
+        request: Request,
+        text: str,
+        kind: TrackerErrorKind = TrackerErrorKind.UNAVAILABLE,
+    ) -> TrackerError:
+        return error(kind, str(self.client.error(kind, request, text)))
+
+
+def _kind(error: Mapping[str, Any]) -> TrackerErrorKind | None:
+    if str(error.get("message", "")).lower().startswith(_NOT_FOUND):
+        return TrackerErrorKind.NOT_FOUND
+    return KINDS.get(_extension(error, "type")) or KINDS.get(_extension(error, "code"))
+
+
+def _request(document: str, what: str, use: Use, variables: Mapping[str, Json]) -> Request:
+    return Request(
+        method="POST",
+        path="",
+        body={"query": document, "variables": dict(variables)},
+        what=what,
+        use=use,
+        wanted=_WITH_ERRORS,
+    )

@@ -1,0 +1,182 @@
+"""The list of issues in some states, kept up to date by one request a poll.
+
+Rule 1: what is known changes only when an answer is whole.
+Rule 2: an issue is the same object as before while nothing in it has changed, and so is the tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sortie.model import Issue
+from sortie.trackers.http.budget import Use
+from sortie.trackers.http.changes import ChangingList
+from sortie.trackers.linear import queries
+from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.issues import ListedIssue, is_gone, listed, with_blockers_moved
+
+Json = Any
+Node = Mapping[str, Any]
+
+_WHAT = "cannot list issues"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the list is of: a team's issues in some states, and what the settings ask besides."""
+
+    team_id: str
+    state_ids: tuple[str, ...]
+    terminal: tuple[str, ...] = ()
+    query_filter: Mapping[str, Json] | None = field(default=None, hash=False)
+
+    @property
+    def filter(self) -> dict[str, Json]:
+        """The IssueFilter that finds them; what the settings ask can only narrow it."""
+        ours = {"team": {"id": {"eq": self.team_id}}, "state": {"id": {"in": list(self.state_ids)}}}
+        if self.query_filter is None:
+            return ours
+        return {"and": [ours, dict(self.query_filter)]}
+
+
+class Candidates:
+    """The issues that the last answers told of."""
+
+    def __init__(self, api: LinearApi, complete: Callable[[Node], Awaitable[Node]]) -> None:
+        self._api = api
+        self._complete = complete
+        self._list = ChangingList[ListedIssue](lambda item: item.id, lambda item: item.changed_at)
+        self._last: tuple[Issue, ...] = ()
+
+    @property
+    def items(self) -> Mapping[str, ListedIssue]:
+        """All issues that are listed, those included that cannot be read, by id."""
+        return self._list.items
+
+    def forget(self) -> None:
+        """Ask for the whole list next time."""
+        self._list.forget()
+
+    def learn(self, node: Node, terminal: Sequence[str]) -> None:
+        """Take over what a re-read or a move told of an issue, where it is listed."""
+        if is_gone(node):
+            self._list.drop(str(node["id"]))
+        else:
+            self._list.put(listed(node, terminal))
+
+    def drop(self, issue_id: str) -> None:
+        """Forget an issue of which another answer told that it is not there."""
+        self._list.drop(issue_id)
+
+    async def refresh(self, wanted: Wanted, now: float) -> tuple[Issue, ...]:
+        """Bring the list up to date and return the readable ones. Raises TrackerError."""
+        items = await self._list.refresh(
+            wanted,
+            now,
+            lambda: self._whole(wanted),
+            lambda since: self._changed(wanted, since),
+        )
+        self._api.client.list_ended()
+        issues = tuple(item.issue for item in items.values() if item.issue is not None)
+        if len(issues) != len(self._last) or any(
+            one is not other for one, other in zip(issues, self._last, strict=True)
+        ):
+            self._last = issues
+        return self._last
+
+    async def _whole(self, wanted: Wanted) -> Iterable[ListedIssue]:
+        nodes: dict[str, Node] = {}
+
+        def take(data: Mapping[str, Any]) -> Mapping[str, Json] | None:
+            page = data["issues"]
+            nodes.update((str(node["id"]), node) for node in page["nodes"])
+            return _next_page(page, "after")
+
+        await self._api.pages(queries.ISSUES, _WHAT, take, Use.LIST, filter=wanted.filter)
+        return [await self._item(node, wanted) for node in nodes.values()]
+
+    async def _changed(self, wanted: Wanted, since: datetime) -> Iterable[ListedIssue]:
+        """Return what has changed and is in the list; drop what has left it."""
+        at = since.isoformat().replace("+00:00", "Z")
+        touched, found = await self._changes(wanted, at)
+        items = [await self._item(node, wanted) for node in found.values()]
+        gone = [i for i, node in touched.items() if i not in found or is_gone(node)]
+        fresh = {item.id for item in items}
+        items += [
+            moved
+            for item in self._list.items.values()
+            if item.id not in fresh
+            and item.id not in gone
+            and (moved := _moved(item, touched, wanted.terminal)) is not item
+        ]
+        for issue_id in gone:
+            self._list.drop(issue_id)
+        return [item for item in items if item.id not in gone]
+
+    async def _changes(self, wanted: Wanted, at: str) -> tuple[dict[str, Node], dict[str, Node]]:
+        """Return the bare facts of all that was touched, and the whole nodes of what is listed."""
+        touched: dict[str, Node] = {}
+        found: dict[str, Node] = {}
+        state = {"withListed": True, "withChanged": True}
+
+        def take(data: Mapping[str, Any]) -> Mapping[str, Json] | None:
+            following: dict[str, Json] = {}
+            for name, nodes in (("Listed", found), ("Changed", touched)):
+                if not state[f"with{name}"]:
+                    continue
+                page = data[name.lower()]
+                nodes.update((str(node["id"]), node) for node in page["nodes"])
+                cursor = _next_page(page, f"after{name}")
+                state[f"with{name}"] = cursor is not None
+                following |= cursor or {}
+            return {**following, **state} if any(state.values()) else None
+
+        changed_since = {"updatedAt": {"gte": at}}
+        watched: list[Json] = [{"team": {"id": {"eq": wanted.team_id}}}]
+        if blockers := self._foreign_blockers():
+            watched.append({"id": {"in": blockers}})
+        await self._api.pages(
+            queries.CHANGES,
+            _WHAT,
+            take,
+            Use.LIST,
+            listed={"and": [wanted.filter, changed_since]},
+            changed={"and": [{"or": watched}, changed_since]},
+            **state,
+        )
+        return touched, found
+
+    def _foreign_blockers(self) -> list[str]:
+        """Return the ids of blockers that the list does not hold; they may be of other teams."""
+        known = self._list.items
+        found = {
+            str(blocker.id)
+            for item in known.values()
+            if item.issue is not None
+            for blocker in item.issue.blocked_by
+            if blocker.id is not None and blocker.id not in known
+        }
+        return sorted(found)
+
+    async def _item(self, node: Node, wanted: Wanted) -> ListedIssue:
+        """Return a node, with what did not fit into its page, as an item of the list."""
+        item = listed(await self._complete(node), wanted.terminal)
+        known = self._list.items.get(item.id)
+        if known is not None and known.issue is not None and known.issue == item.issue:
+            return replace(item, issue=known.issue)
+        return item
+
+
+def _moved(item: ListedIssue, touched: Mapping[str, Node], terminal: Sequence[str]) -> ListedIssue:
+    if item.issue is None:
+        return item
+    issue = with_blockers_moved(item.issue, touched, terminal)
+    return item if issue == item.issue else replace(item, issue=issue)
+
+
+def _next_page(page: Node, variable: str) -> Mapping[str, Json] | None:
+    info = page["pageInfo"]
+    return {variable: info["endCursor"]} if info["hasNextPage"] else None

@@ -1,0 +1,163 @@
+"""Linear's issues as the program's: one node of an answer to one Issue, or why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from sortie.model import (
+    Blocker,
+    Comment,
+    Issue,
+    IssueId,
+    TrackerError,
+    TrackerErrorKind,
+    state_key,
+)
+
+Node = Mapping[str, Any]
+
+TERMINAL_TYPES = frozenset({"completed", "canceled", "duplicate"})
+"""The types of states in which an issue is over, whatever a team calls them."""
+
+_PRIORITIES = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedIssue:
+    """An issue of the list as it was last told; ``error`` says why it cannot be given.
+
+    ``changed_at`` is Linear's time of its last change, None where that cannot be read.
+    """
+
+    id: IssueId
+    identifier: str
+    changed_at: datetime | None
+    issue: Issue | None = None
+    error: TrackerError | None = None
+
+
+def listed(node: Node, terminal: Sequence[str]) -> ListedIssue:
+    """Return a node as an entry of the list, readable or not."""
+    issue, error = None, None
+    try:
+        issue = issue_of(node, terminal)
+    except TrackerError as exc:
+        error = exc
+    return ListedIssue(
+        id=IssueId(str(node["id"])),
+        identifier=str(node.get("identifier") or node["id"]),
+        changed_at=issue.updated_at if issue else None,
+        issue=issue,
+        error=error,
+    )
+
+
+def is_gone(node: Node) -> bool:
+    """Tell whether an issue is archived or in the trash: it is there for nobody's work."""
+    return bool(node.get("trashed")) or node.get("archivedAt") is not None
+
+
+def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] = ()) -> Issue:
+    """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read.
+
+    ``terminal`` are the terminal states of the settings.
+    """
+    name = str(node.get("identifier") or node.get("id"))
+    try:
+        title, state = str(node["title"]), str(node["state"]["name"])
+        if not title.strip() or not state.strip():
+            what = "title" if not title.strip() else "state"
+            raise _unreadable(name, f"has no {what}; give it one")
+        return Issue(
+            id=IssueId(str(node["id"])),
+            identifier=name,
+            title=title,
+            state=state,
+            description=node.get("description") or "",
+            priority=_priority(node.get("priority")),
+            url=node.get("url") or None,
+            branch_name=node.get("branchName") or None,
+            labels=tuple(str(label["name"]) for label in node["labels"]["nodes"]),
+            assignee=_person(node.get("assignee")),
+            parent=(node.get("parent") or {}).get("identifier"),
+            comments=comments,
+            blocked_by=tuple(blockers_of(node["inverseRelations"]["nodes"], terminal)),
+            created_at=time_of(node["createdAt"]),
+            updated_at=time_of(node["updatedAt"]),
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise _unreadable(name, f"makes no sense as Linear tells it: {exc!r}") from exc
+
+
+def _unreadable(name: str, why: str) -> TrackerError:
+    return TrackerError(TrackerErrorKind.INVALID, f"Linear issue {name} {why}")
+
+
+def time_of(text: str) -> datetime:
+    """Return a time of Linear's. Raises ValueError where it is none, or of no zone."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError(f"{text!r} has no zone")
+    return found
+
+
+def _priority(value: Any) -> int | None:
+    return int(value) if value in _PRIORITIES else None
+
+
+def _person(user: Node | None) -> str | None:
+    return (user.get("displayName") or user.get("name") or None) if user else None
+
+
+def blockers_of(relations: Sequence[Node], terminal: Sequence[str]) -> list[Blocker]:
+    """Return what blocks an issue: the other end of its inverse relations of that type.
+
+    What was put into the trash blocks nobody. One that cannot be read has no state, and blocks.
+    """
+    return [
+        blocker_of(relation["issue"], terminal)
+        for relation in relations
+        if relation["type"] == "blocks" and not relation["issue"].get("trashed")
+    ]
+
+
+def blocker_of(node: Node, terminal: Sequence[str]) -> Blocker:
+    """Return a blocker; where it is over in a state that the settings do not name, as in another
+    team, it is given as in the first terminal state that they do name."""
+    identifier = str(node["identifier"])
+    if not str(node["title"]).strip():
+        return Blocker(identifier=identifier)
+    state, named = str(node["state"]["name"]), set(map(state_key, terminal))
+    if node["state"]["type"] in TERMINAL_TYPES and state_key(state) not in named and terminal:
+        state = terminal[0]
+    return Blocker(identifier=identifier, id=IssueId(str(node["id"])), state=state)
+
+
+def with_blockers_moved(issue: Issue, moved: Mapping[str, Node], terminal: Sequence[str]) -> Issue:
+    """Return an issue with those of its blockers as they are now that ``moved`` has, by id."""
+    present: list[Blocker] = []
+    for blocker in issue.blocked_by:
+        node = moved.get(blocker.id) if blocker.id is not None else None
+        if node is None:
+            present.append(blocker)
+        elif not node.get("trashed"):
+            present.append(blocker_of(node, terminal))
+    return replace(issue, blocked_by=tuple(present))
+
+
+def comments_of(nodes: Sequence[Node]) -> tuple[Comment, ...]:
+    """Return comments oldest first, which come newest first. Raises ValueError for an odd one."""
+    found = [
+        Comment(author=_author(node), body=str(node["body"]), created_at=time_of(node["createdAt"]))
+        for node in reversed(nodes)
+    ]
+    return tuple(sorted(found, key=attrgetter("created_at")))
+
+
+def _author(node: Node) -> str:
+    bot = node.get("botActor") or {}
+    return _person(node.get("user")) or bot.get("name") or _person(node.get("externalUser")) or "?"

@@ -1,0 +1,98 @@
+"""A team of Linear and the states that it has; two teams may have states of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sortie.model import TrackerError, TrackerErrorKind, state_key
+from sortie.trackers.linear import queries
+from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.issues import TERMINAL_TYPES
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamState:
+    """A workflow state of a team; ``type`` is Linear's word for what it means."""
+
+    id: str
+    name: str
+    type: str
+    position: float = 0.0
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether Linear takes an issue in it to be over."""
+        return self.type in TERMINAL_TYPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """A team, with its states in the order of its workflow."""
+
+    id: str
+    key: str
+    name: str
+    states: tuple[TeamState, ...]
+
+    def ids_of(self, names: Collection[str]) -> tuple[str, ...]:
+        """Return the ids of the states with these names, however they are spelled."""
+        wanted = set(map(state_key, names))
+        return tuple(state.id for state in self.states if state_key(state.name) in wanted)
+
+    def missing(self, names: Collection[str]) -> list[str]:
+        """Return the names that no state of the team has."""
+        there = {state_key(state.name) for state in self.states}
+        return [name for name in names if state_key(name) not in there]
+
+    @property
+    def state_names(self) -> str:
+        """The names of its states, for people."""
+        return ", ".join(state.name for state in self.states)
+
+
+def states_of(connection: Node) -> tuple[TeamState, ...]:
+    """Return states in the order of the team's workflow. Raises TrackerError for too many."""
+    nodes = connection["nodes"]
+    if connection["pageInfo"]["hasNextPage"]:
+        what = f"a team of Linear has more than {len(nodes)} states; that is not provided for"
+        raise TrackerError(TrackerErrorKind.INVALID, what)
+    found = [
+        TeamState(
+            id=str(node["id"]),
+            name=str(node["name"]),
+            type=str(node["type"]),
+            position=float(node["position"]),
+        )
+        for node in nodes
+    ]
+    return tuple(sorted(found, key=lambda state: state.position))
+
+
+def state_named(states: Sequence[TeamState], name: str) -> TeamState | None:
+    """Return the state of a name: the one spelled so, else the first that is alike."""
+    alike = [state for state in states if state_key(state.name) == state_key(name)]
+    exact = [state for state in alike if state.name == name.strip()]
+    return next(iter([*exact, *alike]), None)
+
+
+async def find_team(api: LinearApi, key: str) -> Team:
+    """Return the team of a key. Raises TrackerError (NOT_FOUND) where it cannot be seen."""
+    data = await api.ask(queries.TEAM, f"cannot read team {key}", key=key)
+    nodes = data["teams"]["nodes"]
+    if not nodes:
+        raise TrackerError(
+            TrackerErrorKind.NOT_FOUND,
+            f"Linear shows no team with the key {key} to this API key; look at tracker.project, and"
+            " whether the key's owner is in the team and the key is for all teams",
+        )
+    (node,) = nodes
+    return Team(
+        id=str(node["id"]),
+        key=str(node["key"]),
+        name=str(node["name"]),
+        states=states_of(node["states"]),
+    )
