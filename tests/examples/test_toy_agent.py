@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import defaultdict
 from dataclasses import replace
@@ -12,11 +13,11 @@ from typing import Any
 import pytest
 import trio
 
-from sortie.model import AgentError, ErrorKind, TurnOutcome
+from sortie.agents import SessionParams
+from sortie.model import AgentError, ErrorKind, RunId, TurnOutcome
 from sortie.model.turns import PermissionAsked, SessionKnown, ToolEnded, ToolStarted, Usage
-from sortie.transports.local import become_subreaper
+from sortie.transports.local import LocalTransport, become_subreaper
 from tests.agents.kiro.simulated import Heard, is_alive
-from tests.contract.test_agent import Subject, toy
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
 from tests.examples.toy_agent import KEY, ToyAgent, ToySettings
@@ -24,25 +25,35 @@ from tests.transports.ssh.sshd import requires_sshd
 
 FOLDER = Path(__file__).parent
 PROGRAM = FOLDER / "toy_agent" / "program.py"
+CAREFUL = ToyAgent((sys.executable, str(PROGRAM)), ToySettings())
 ALLOWED = ToyAgent((sys.executable, str(PROGRAM)), ToySettings(allow=("shell",)))
 PROMPT = "{% if attempt == 0 %}toy: exit 1{% else %}toy: shell{% endif %}"
 """The first run dies in its first turn; the next one goes on."""
 
 
 @pytest.fixture
-def subject(tmp_path: Path) -> Subject:
-    """Give the toy on this machine."""
+def params(tmp_path: Path) -> SessionParams:
+    """Give the parameters of a session on this machine."""
     become_subreaper()
-    return toy(tmp_path)
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    return SessionParams(
+        run_id=RunId("run-toy"),
+        workspace=str(workspace),
+        transport=LocalTransport(),
+        env={"PATH": os.defpath, "HOME": str(tmp_path), "SORTIE_RUN_ID": f"toy-{os.getpid()}"},
+        read_timeout=20.0,
+        stop_grace=0.5,
+    )
 
 
 @pytest.mark.parametrize("allowed", [True, False])
-async def test_a_question_in_mid_turn_is_answered(subject: Subject, allowed: bool) -> None:
+async def test_a_question_in_mid_turn_is_answered(params: SessionParams, allowed: bool) -> None:
     """The answer follows from the settings, reaches the agent in its turn, and is told."""
-    agent, heard = ALLOWED if allowed else subject.agent, Heard()
+    agent, heard = ALLOWED if allowed else CAREFUL, Heard()
 
     with trio.fail_after(60):
-        async with agent.session(subject.params) as session:
+        async with agent.session(params) as session:
             result = await session.run_turn("toy: shell", heard)
             known = session.id
 
@@ -58,19 +69,19 @@ async def test_a_question_in_mid_turn_is_answered(subject: Subject, allowed: boo
     )
     assert SessionKnown(session_id=known) in heard.events
     assert heard.used == [Usage(input_tokens=10, cost=0.01, currency="USD", cumulative=True)]
-    assert (Path(subject.params.workspace) / "made-by-toy").exists() is allowed
+    assert (Path(params.workspace) / "made-by-toy").exists() is allowed
 
 
-async def test_a_session_goes_on_by_its_id(subject: Subject) -> None:
+async def test_a_session_goes_on_by_its_id(params: SessionParams) -> None:
     """One process serves all turns of a session, and the next session resumes its conversation."""
     first, second, third = Heard(), Heard(), Heard()
 
     with trio.fail_after(60):
-        async with subject.agent.session(subject.params) as session:
+        async with CAREFUL.session(params) as session:
             await session.run_turn("one", first)
             await session.run_turn("two", second)
-        again = replace(subject.params, resume_session_id=session.id)
-        async with subject.agent.session(again) as session:
+        again = replace(params, resume_session_id=session.id)
+        async with CAREFUL.session(again) as session:
             await session.run_turn("three", third)
 
     assert first.pid == second.pid != third.pid
@@ -81,12 +92,12 @@ async def test_a_session_goes_on_by_its_id(subject: Subject) -> None:
     ]
 
 
-async def test_an_agent_that_is_deaf_is_ended(subject: Subject) -> None:
+async def test_an_agent_that_is_deaf_is_ended(params: SessionParams) -> None:
     """A turn that is cancelled and does not end within the grace time takes its process along."""
     heard = Heard()
 
     with trio.fail_after(60):
-        async with subject.agent.session(subject.params) as session:
+        async with CAREFUL.session(params) as session:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(session.run_turn, "toy: deaf", heard)
                 await heard.spoke.wait()
@@ -96,12 +107,12 @@ async def test_an_agent_that_is_deaf_is_ended(subject: Subject) -> None:
     assert not alive
 
 
-async def test_an_agent_that_does_not_answer_is_refused(subject: Subject) -> None:
+async def test_an_agent_that_does_not_answer_is_refused(params: SessionParams) -> None:
     """The greeting has a limit, after which the session is a ``response_timeout``."""
     agent = ToyAgent(("/bin/sleep", "600"), ToySettings())
 
     with trio.fail_after(60), pytest.raises(ExceptionGroup) as caught:
-        async with agent.session(replace(subject.params, read_timeout=0.3)):
+        async with agent.session(replace(params, read_timeout=0.3)):
             pass
 
     (error,) = caught.value.exceptions
@@ -109,13 +120,13 @@ async def test_an_agent_that_does_not_answer_is_refused(subject: Subject) -> Non
     assert (error.kind, error.timed_out) == (ErrorKind.RESPONSE_TIMEOUT, True)
 
 
-async def test_its_key_is_shown_to_nobody(subject: Subject) -> None:
+async def test_its_key_is_shown_to_nobody(params: SessionParams) -> None:
     """Neither a line nor a warning holds it."""
     heard = Heard()
-    env = {**subject.params.env, KEY: "sk-toy-secret"}
+    env = {**params.env, KEY: "sk-toy-secret"}
 
     with trio.fail_after(60):
-        async with subject.agent.session(replace(subject.params, env=env)) as session:
+        async with CAREFUL.session(replace(params, env=env)) as session:
             await session.run_turn("toy: secret", heard)
             result = await session.run_turn("toy: fail", heard)
 

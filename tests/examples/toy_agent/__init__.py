@@ -9,6 +9,8 @@ import json
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import trio
@@ -95,6 +97,7 @@ class ToySession:
         self._answered = trio.Event()
         self._result: TurnResult | None = None
         self._end: Failure | TransportError | None = None
+        self._tools: set[str] = set()
 
     async def greet(self) -> None:
         """Wait until the agent is there. Raises AgentError and TransportError."""
@@ -195,7 +198,7 @@ class ToySession:
         """Obey a message of the agent's; whatever else it prints is only a sign of life."""
         try:
             return self._obey(json.loads(line))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return []
 
     def stderr(self, line: str) -> bool:
@@ -213,14 +216,16 @@ class ToySession:
             case "session":
                 self.id = str(message["id"])
                 return [SessionKnown(session_id=self.id)]
-            case "say":
+            case "say" if message["text"]:
                 return [Notification(message=str(message["text"])[:NOTIFICATION_LIMIT])]
             case "tool":
                 files = tuple(map(str, message["files"]))
                 name, kind = str(message["name"]), str(message["kind"])
+                self._tools.add(str(message["id"]))
                 return [ToolStarted(id=str(message["id"]), name=name, kind=kind, locations=files)]
-            case "tool_done":
-                return [ToolEnded(id=str(message["id"]), failed=bool(message["failed"]))]
+            case "tool_done" if message["id"] in self._tools:
+                self._tools.remove(message["id"])
+                return [ToolEnded(id=message["id"], failed=bool(message["failed"]))]
             case "ask":
                 return [self._answer(message)]
             case "usage":
@@ -238,8 +243,11 @@ class ToySession:
     def _done(self, message: dict[str, Any]) -> None:
         self._result = TurnResult(outcome=TurnOutcome.COMPLETED)
         if not message["ok"]:
-            failure = Failure(ErrorKind.TURN_FAILED, str(message["why"]))
-            self._result = failure.result(self._output.warnings)
+            resets = message["resets"]
+            kind = ErrorKind.USAGE_LIMIT if resets else ErrorKind.TURN_FAILED
+            result = Failure(kind, str(message["why"])).result(self._output.warnings)
+            until = datetime.fromisoformat(resets) if resets else None
+            self._result = replace(result, resets_at=until)
         self._answered.set()
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -51,12 +52,17 @@ class Conversation:
         if not self.told:
             self.told = True
             tell("session", id=self.id)
-        tell("say", text=f"prompt {len((STORE / self.id).read_text().splitlines())}")
+        tell("say", text=f"prompt {len(self.prompts())}")
         deeds = (deed for word, deed in DEEDS.items() if f"toy: {word}" in text)
         failure = next(deeds, fine)(self)
         self.used += len(text)
         tell("usage", input=self.used, cost=self.used / 1000)
-        tell("done", ok=failure is None, why=failure)
+        resets = "2030-01-01T00:00:00+00:00" if failure == "limit" else None
+        tell("done", ok=failure is None, why=failure, resets=resets)
+
+    def prompts(self) -> list[str]:
+        """Return all prompts of the conversation."""
+        return [json.loads(line) for line in (STORE / self.id).read_text().splitlines()]
 
     def shell(self) -> str | None:
         """Use a tool, if that is allowed."""
@@ -91,8 +97,99 @@ def fail(_: Conversation) -> str:
 
 
 def deaf(_: Conversation) -> None:
-    """Hear nothing any more."""
+    """Hear nothing any more, not even SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    tell("say", text="I hear nothing")
     time.sleep(600)
+
+
+def talk(_: Conversation) -> None:
+    """Say something for ever."""
+    while True:
+        tell("say", text="and another thing")
+        time.sleep(0.05)
+
+
+def limit(_: Conversation) -> str:
+    """Fail because the provider gives no more for now."""
+    return "limit"
+
+
+def recall(conversation: Conversation) -> None:
+    """Say what the first prompt was."""
+    tell("say", text=f"you began with {conversation.prompts()[0]}")
+
+
+def child(*, orphan: bool = False, holds: bool = False) -> int:
+    """Run a process that does not end, in a session of its own."""
+    script = "sleep 600 & exit 0" if orphan else "exec sleep 600"
+    output = None if holds else subprocess.DEVNULL
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script], start_new_session=True, stdout=output, stderr=output
+    ).pid
+
+
+def tool(*, orphan: bool = False) -> Deed:
+    """Use a tool that does not end."""
+
+    def use(conversation: Conversation) -> str:
+        tell("tool", id="t2", name="shell", kind="execute", files=[])
+        child(orphan=orphan)
+        return conversation.hang()
+
+    return use
+
+
+def leave(*, holds: bool = False) -> Deed:
+    """Leave a process behind, and work on for a second."""
+
+    def deed(_: Conversation) -> None:
+        child(holds=holds)
+        time.sleep(1)
+
+    return deed
+
+
+def junk(_: Conversation) -> None:
+    """Write what is no message."""
+    for text in (
+        "",
+        "null",
+        "[]",
+        "7",
+        '"say"',
+        "{",
+        "nan",
+        "[" * 5000,
+        '{"is": []}',
+        '{"is": "x"}',
+    ):
+        write(f"{text}\n")
+    sys.stdout.buffer.write(b'\xff\xfe\x00{"is": "say"}\n\r\n')
+    for message in ({"is": "say"}, {"is": "say", "text": None}, {"is": "say", "text": ""}):
+        write(json.dumps(message) + "\n")
+    for message in ({"is": "usage", "input": "many", "cost": 1}, {"is": "tool", "id": 1}):
+        write(json.dumps(message) + "\n")
+
+
+def unknown(_: Conversation) -> None:
+    """Send what a later version may send."""
+    tell("dream", of="sheep")
+    tell("say", text="hello", mood={"good": True}, more=[None])
+
+
+def repeated(_: Conversation) -> None:
+    """Use the same id again, and end what has not begun."""
+    for _again in range(2):
+        tell("tool", id="t9", name="shell", kind="execute", files=[])
+        tell("tool_done", id="t9", failed=False)
+        tell("tool_done", id="t9", failed=True)
+
+
+def unasked(_: Conversation) -> None:
+    """Answer what nobody asked."""
+    tell("ready")
+    tell("tool_done", id="never", failed=False)
 
 
 def secret(_: Conversation) -> None:
@@ -134,10 +231,23 @@ DEEDS: dict[str, Deed] = {
     "hang": Conversation.hang,
     "deaf": deaf,
     "fail": fail,
+    "talk": talk,
+    "limit": limit,
+    "recall": recall,
+    "tool": tool(),
+    "orphan": tool(orphan=True),
+    "leave": leave(),
+    "hold": leave(holds=True),
+    "junk": junk,
+    "unknown": unknown,
+    "repeated": repeated,
+    "unasked": unasked,
+    "exit 0": die(lambda: os._exit(0)),
     "secret": secret,
     "noise": noise,
     "unterminated": unterminated,
     "long line": line(5000),
+    "megabyte": line(1024 * 1024),
     "too long": line(10 * 1024 * 1024),
     "exit 127": die(lambda: os._exit(127)),
     "exit 137": die(lambda: os._exit(137)),

@@ -1,0 +1,87 @@
+"""The agent's process ends in mid-turn, by itself or by somebody else's hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import trio
+
+from sortie.model import ErrorKind, TurnOutcome, TurnResult
+from sortie.testing.agent.check import Check, add, check
+from sortie.testing.agent.subject import Subject, told
+from sortie.testing.agent.turn_record import TurnRecord
+from sortie.testing.agent.verdicts import require
+
+EXITS: Mapping[str, ErrorKind] = {
+    "exit-1": ErrorKind.PORT_EXIT,
+    "exit-127": ErrorKind.AGENT_NOT_FOUND,
+    "exit-137": ErrorKind.TURN_CANCELLED,
+    "exit-143": ErrorKind.TURN_CANCELLED,
+}
+"""What an exit in mid-turn means, whichever agent it is."""
+
+SIGNALS: Mapping[str, ErrorKind] = {
+    "TERM": ErrorKind.TURN_CANCELLED,
+    "KILL": ErrorKind.TURN_CANCELLED,
+    "SEGV": ErrorKind.PORT_EXIT,
+}
+"""What the death by a signal means that somebody else sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Exit:
+    scenario: str
+    kind: ErrorKind
+
+    async def __call__(self, subject: Subject) -> None:
+        result, _ = await subject.only_turn(self.scenario)
+        _require_kind(result, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signal:
+    name: str
+    kind: ErrorKind
+
+    async def __call__(self, subject: Subject) -> None:
+        scenario, record = subject.scenario("hang", "tool"), TurnRecord()
+        results: list[TurnResult] = []
+
+        async def turn() -> None:
+            result, _ = await subject.turn(session, scenario.prompt, record)
+            results.append(result)
+
+        async with subject.session(scenario) as session:
+            with subject.within(2 * subject.stop_bound, "the end of the turn"):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(turn)
+                    await record.until(record.launched, "it was launched")
+                    await subject.signal(record.pid, self.name)
+        _require_kind(results[0], self.kind)
+
+
+def _require_kind(result: TurnResult, kind: ErrorKind) -> None:
+    cancelled = kind is ErrorKind.TURN_CANCELLED
+    outcome = TurnOutcome.CANCELLED if cancelled else TurnOutcome.FAILED
+    require((result.outcome, result.error_kind) == (outcome, kind), told(result))
+
+
+for _name, _kind in EXITS.items():
+    add(
+        Check(
+            f"end.{_name}", f"{_name.replace('-', ' ')} in mid-turn is {_kind}", _Exit(_name, _kind)
+        )
+    )
+for _name, _kind in SIGNALS.items():
+    promise = f"death by SIG{_name} from outside is {_kind}, and its tools are ended"
+    add(Check(f"end.signal-{_name}", promise, _Signal(_name, _kind)))
+
+
+@check("end.unterminated", "what was said last is told though its line has no end")
+async def unterminated(subject: Subject) -> None:
+    """The program dies in the middle of the line."""
+    _, record = await subject.only_turn("unterminated")
+
+    says = subject.scenario("unterminated").says
+    require(says in " ".join(record.messages[-1:]), f"what was told last is {record.messages[-1:]}")

@@ -1,0 +1,216 @@
+"""The command line of the kit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import trio
+import typer
+
+from sortie.agents import ADAPTERS, AgentAdapter
+from sortie.model import LOCAL, SortieError
+from sortie.testing.agent.check import CHECKS
+from sortie.testing.agent.place import Place, open_host, this_machine
+from sortie.testing.agent.report import as_json, heading, row, summary
+from sortie.testing.agent.run import Conformance, chosen, failed
+from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
+from sortie.testing.agent.verdicts import Verdict
+from sortie.transports.ssh.settings import SshSettings
+
+EXIT_FAILED, EXIT_USAGE, EXIT_BLOCKED = 1, 2, 3
+_WIDTH = 28
+_STUCK = 60.0
+"""Seconds beyond all others after which an adapter that blocks the whole process is given up."""
+
+
+class Format(StrEnum):
+    """How the verdicts are shown."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def _list(wanted: bool) -> None:
+    """List the checks and the scenarios, and end."""
+    if not wanted:
+        return
+    typer.echo("Checks:")
+    for check in CHECKS.values():
+        typer.echo(f"  {check.name:{_WIDTH}}  {check.promise}")
+    typer.echo("\nScenarios, which a scenarios.toml describes:")
+    for name, deed in SCENARIOS.items():
+        typer.echo(f"  {name:{_WIDTH}}  {deed}")
+    raise typer.Exit
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def run_checks(
+    kind: Annotated[str, typer.Option(metavar="KIND", help="The adapter, as agent.kind names it.")],
+    command: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Its program, as agent.command names it."),
+    ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A scenarios.toml, or the directory that holds it: how the program is made to "
+            "misbehave. Without it a real agent is asked in plain words, which its model "
+            "answers and its provider charges for, and what words cannot do is not tried.",
+        ),
+    ] = None,
+    settings: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="The adapter's block, over the one of the scenarios."),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CHECK", help="A check, or a group such as stop; may be repeated."),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="[USER@]HOST[:PORT]", help="Run the agent there, over SSH."),
+    ] = None,
+    ssh_config: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    ssh_known_hosts: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    ssh_identity_file: Annotated[list[str] | None, typer.Option(metavar="FILE")] = None,
+    show_list: Annotated[
+        bool,
+        typer.Option(
+            "--list", is_eager=True, callback=_list, help="List the checks and the scenarios."
+        ),
+    ] = False,
+    patience: Annotated[
+        float, typer.Option(min=1.0, metavar="SECONDS", help="How long a check may take.")
+    ] = 120.0,
+    output: Annotated[Format, typer.Option("--format", help="How it is shown.")] = Format.TABLE,
+) -> None:
+    """Try what every agent's adapter promises, with its program, and show what it kept.
+
+    Exits with 0 where no check failed, 1 where one did, 2 where the checks could not begin, 3
+    where the adapter blocked the process.
+    """
+    del show_list
+    ssh = SshSettings(
+        config=ssh_config,
+        known_hosts=ssh_known_hosts,
+        identity_files=tuple(ssh_identity_file or ()),
+        agent=os.environ.get("SSH_AUTH_SOCK"),
+        search_path=os.environ.get("PATH", os.defpath),
+    )
+    try:
+        names = chosen(only or CHECKS)
+        with tempfile.TemporaryDirectory(prefix="sortie-scenarios-") as scratch:
+            read = read_scenarios(scenarios, Path(scratch)) if scenarios else plain_scenarios()
+            adapter = _adapter(kind)
+            conformance = Conformance(
+                adapter=adapter,
+                command=command,
+                scenarios=_with_settings(read, settings),
+                env=_environment(adapter, remote=host is not None),
+                patience=patience,
+            )
+            conformance.settings()
+            run = _Run(conformance, output)
+            trio.run(run.everywhere, names, host, ssh)
+    except SortieError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(EXIT_USAGE) from error
+    raise typer.Exit(EXIT_FAILED if failed(run.verdicts) else 0)
+
+
+class _Run:
+    """Makes the checks and shows what they come to, each as it is made."""
+
+    def __init__(self, conformance: Conformance, output: Format) -> None:
+        self._conformance = conformance
+        self._output = output
+        self.verdicts: list[Verdict] = []
+
+    async def everywhere(self, names: Sequence[str], host: str | None, ssh: SshSettings) -> None:
+        """Make the checks on this machine, or on a host."""
+        async with _place(host, ssh) as place:
+            self._show_row(heading())
+            for name in names:
+                with _given_up(name, after=_STUCK + 4 * self._conformance.patience):
+                    verdict = await self._conformance.verdict(CHECKS[name], place)
+                self.verdicts.append(verdict)
+                self._show_row(row(verdict))
+        self._show_row(summary(self.verdicts))
+        if self._output is Format.JSON:
+            kind = self._conformance.adapter.kind
+            typer.echo(as_json(kind, host or LOCAL, self.verdicts))
+
+    def _show_row(self, text: str) -> None:
+        if self._output is Format.TABLE:
+            typer.echo(text)
+
+
+@asynccontextmanager
+async def _place(host: str | None, ssh: SshSettings) -> AsyncIterator[Place]:
+    if host is None:
+        yield this_machine()
+        return
+    async with open_host(host, ssh) as place:
+        yield place
+
+
+@contextmanager
+def _given_up(name: str, *, after: float) -> Iterator[None]:
+    """End this process where an adapter blocks it: nothing in it runs any more that could."""
+
+    def give_up() -> None:
+        sys.stderr.write(f"{name}: the adapter blocks the process; given up after {after:g} s\n")
+        sys.stderr.flush()
+        os._exit(EXIT_BLOCKED)
+
+    timer = threading.Timer(after, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _adapter(kind: str) -> AgentAdapter:
+    try:
+        return ADAPTERS.load(kind)
+    except LookupError as error:
+        raise SortieError(f"--kind {kind}: {error.args[0]}") from error
+
+
+def _with_settings(scenarios: Scenarios, settings: str | None) -> Scenarios:
+    if settings is None:
+        return scenarios
+    try:
+        block = json.loads(settings)
+    except ValueError as error:
+        raise SortieError(f"--settings: {error}") from error
+    if not isinstance(block, dict):
+        raise SortieError("--settings: a JSON object is expected, as the adapter's block is one")
+    return scenarios.model_copy(update={"settings": {**scenarios.settings, **block}})
+
+
+def _environment(adapter: AgentAdapter, *, remote: bool) -> dict[str, str]:
+    """Return what an agent has of our environment: all of it here, on a host what it is handed."""
+    if not remote:
+        return dict(os.environ)
+    return {name: os.environ[name] for name in adapter.env_names if name in os.environ}
+
+
+def main() -> None:
+    """Obey the command line."""
+    app(prog_name="python -m sortie.testing.agent")

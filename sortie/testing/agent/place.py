@@ -1,0 +1,67 @@
+"""Where the checks run: this machine, or a host over SSH."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from sortie.model import LOCAL, TransportError
+from sortie.transports import Command, Transport
+from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.ssh.settings import SshSettings
+
+_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A host; ``transport`` makes a transport of its own for each check, one after the other."""
+
+    host: str
+    transport: Callable[[], Transport]
+
+
+def this_machine() -> Place:
+    """Return this machine; from now on this process adopts orphans, as the daemon does."""
+    become_subreaper()
+    return Place(LOCAL, lambda: LocalTransport(os.environ.get("PATH", os.defpath)))
+
+
+@asynccontextmanager
+async def open_host(host: str, settings: SshSettings) -> AsyncIterator[Place]:
+    """Reach a host over SSH while the block lasts."""
+    from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
+    from sortie.transports.ssh.connection_pool import ConnectionPool
+    from sortie.transports.ssh.transport import SshTransport
+
+    async with open_asyncio_thread() as thread:
+        connections = ConnectionPool(host, settings, thread)
+        try:
+            yield Place(host, lambda: SshTransport(host, connections))
+        finally:
+            await connections.aclose()
+
+
+@asynccontextmanager
+async def temporary_directory(transport: Transport) -> AsyncIterator[str]:
+    """Have a new directory on a host while the block lasts. Raises TransportError."""
+    path = await _output(transport, 'mktemp -d "${TMPDIR:-/tmp}/sortie-agent-XXXXXXXX"')
+    try:
+        yield path
+    finally:
+        await transport.files.remove_directory(os.path.dirname(path), os.path.basename(path))
+
+
+async def _output(transport: Transport, script: str) -> str:
+    command = Command(argv=("/bin/sh", "-c", script), cwd="/", env={"PATH": _PATH})
+    said = bytearray()
+    async with transport.process(command) as process:
+        async for source, chunk in process.output():
+            said += chunk if source == 1 else b""
+        end = await process.wait()
+    text = said.decode(errors="replace").strip()
+    if end.status != 0 or not text.startswith("/"):
+        raise TransportError(f"no temporary directory could be made on {transport.host}: {text}")
+    return text

@@ -1,0 +1,91 @@
+"""All checks of one adapter, one after the other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import BaseModel, ValidationError
+
+from sortie.agents import Agent, AgentAdapter, AgentContext
+from sortie.model import RunId, SortieError
+from sortie.model.secrets import redactor
+from sortie.testing.agent import checks as _checks  # registers them
+from sortie.testing.agent.check import CHECKS, PATIENCE, Check
+from sortie.testing.agent.place import Place, temporary_directory
+from sortie.testing.agent.scenarios import Scenarios
+from sortie.testing.agent.subject import Program, Subject
+from sortie.testing.agent.verdicts import Status, Verdict
+from sortie.transports import COOKIE
+
+assert _checks is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conformance:
+    """An adapter that is to be checked; ``env`` is what its sessions have besides the scenarios'.
+
+    ``make`` makes the adapter in another way than its own. ``slack`` is as in Subject.
+    """
+
+    adapter: AgentAdapter
+    scenarios: Scenarios
+    command: Program = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    patience: float = PATIENCE
+    slack: float = 10.0
+    make: Callable[[AgentContext], Agent] | None = None
+
+    async def verdict(self, check: Check, place: Place) -> Verdict:
+        """Make one check, in a workspace of its own. Raises TransportError, SortieError."""
+        transport = place.transport()
+        run_id = RunId(str(uuid.uuid4()))
+        async with temporary_directory(transport) as workspace:
+            subject = Subject(
+                adapter=self.adapter,
+                command=self.scenarios.command if self.command is None else self.command,
+                settings=self.settings(),
+                scenarios=self.scenarios,
+                transport=transport,
+                workspace=workspace,
+                run_id=run_id,
+                env={**self.env, **self.scenarios.env, COOKIE: run_id},
+                slack=self.slack,
+                make=self.make,
+            )
+            verdict = await check.verdict(subject, self.patience)
+        return replace(verdict, reason=redactor(self._secrets())(verdict.reason))
+
+    def _secrets(self) -> list[str]:
+        known = {**self.env, **self.scenarios.env}
+        named = [known.get(name, "").strip() for name in self.adapter.env_names]
+        return [*named, *(each.secret for each in self.scenarios.scenarios.values())]
+
+    def settings(self) -> BaseModel:
+        """Return the adapter's block as the scenarios give it. Raises SortieError."""
+        try:
+            return self.adapter.block.model_validate(self.scenarios.settings)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, (self.adapter.block_name, *first["loc"])))
+            raise SortieError(f"{place}: {first['msg']}") from error
+
+
+def chosen(words: Collection[str]) -> list[str]:
+    """Return the names of the checks that these words mean: names, or beginnings as ``stop``.
+
+    Raises SortieError where a word means none.
+    """
+    found: dict[str, None] = {}
+    for word in words:
+        names = [name for name in CHECKS if name == word or name.startswith(f"{word}.")]
+        if not names:
+            raise SortieError(f"there is no check {word!r}; known: {', '.join(CHECKS)}")
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
+def failed(verdicts: Collection[Verdict]) -> bool:
+    """Tell whether a promise was not kept."""
+    return any(verdict.status is Status.FAILED for verdict in verdicts)

@@ -1,0 +1,24 @@
+"""Every adapter keeps what the port promises, with a program that behaves as badly as it can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sortie.agents import ADAPTERS
+from sortie.testing.agent import CHECKS
+from tests.contract.agent.kinds import FOLDERS, require_kept
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_promise_is_kept(kind: str, check: str, tmp_path: Path) -> None:
+    """On this machine; what a kind cannot be made to do says why."""
+    require_kept(kind, check, tmp_path)
+
+
+def test_every_kind_is_held_to_this() -> None:
+    """No adapter that is built in stays outside of the suite."""
+    assert set(ADAPTERS.built_in) <= set(FOLDERS)
+    assert all((folder / "scenarios.toml").is_file() for folder in FOLDERS.values())
