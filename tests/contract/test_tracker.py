@@ -23,7 +23,7 @@ from sortie.model import (
 )
 from sortie.model.checks import CheckOutcome
 from sortie.trackers import ADAPTERS, Capability, IssuesRead, TrackerStates
-from tests.contract.tracker_rig import OPTIONAL_FIELDS, THEN, OpenRig, Rig, make, rigs_of
+from tests.contract.tracker_rig import OPTIONAL_FIELDS, THEN, OpenRig, Rig, make, rigs_of, told_text
 from tests.trackers.fake import FakeTracker
 
 
@@ -83,7 +83,9 @@ def needs(rig: Rig, *capabilities: Capability) -> None:
 def kept(rig: Rig, issue: Issue) -> Issue:
     """Return an issue without what the tracker does not keep."""
     absent: dict[str, Any] = dict.fromkeys(OPTIONAL_FIELDS - rig.keeps, None)
-    return replace(issue, **absent)
+    comments = tuple(replace(c, body=told_text(rig, c.body)) for c in issue.comments)
+    description = told_text(rig, issue.description)
+    return replace(issue, description=description, comments=comments, **absent)
 
 
 def listed(rig: Rig, issue: Issue) -> Issue:
@@ -398,7 +400,7 @@ async def test_comments_are_added_in_order_whatever_the_state(rig: Rig) -> None:
     comments = read.issues[0].comments
     assert [(comment.author, comment.body) for comment in comments[:2]] == [
         ("ann", "hello"),
-        ("sortie", "first\n\n- {{ 7*7 }}: 'x'"),
+        ("sortie", told_text(rig, "first\n\n- {{ 7*7 }}: 'x'")),
     ]
     assert sorted(comment.body for comment in comments[2:]) == [f"more {n}" for n in range(8)]
     assert all(comment.created_at is not None for comment in comments[1:])
@@ -562,7 +564,7 @@ async def test_hostile_words_stay_harmless_text(rig: Rig, hostile: str) -> None:
     read = await rig.tracker.fetch_by_ids([IssueId(hostile)])
 
     assert list(candidates) == [listed(rig, issue)]
-    assert [comment.body for comment in read.issues[0].comments] == [hostile]
+    assert [comment.body for comment in read.issues[0].comments] == [told_text(rig, hostile)]
     changed = kept(rig, replace(issue, state="Done"))
     assert replace(read.issues[0], comments=(), updated_at=changed.updated_at) == changed
 

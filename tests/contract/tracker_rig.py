@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from sortie.model import Issue, IssueId, Sighting
 from sortie.trackers import Capability, Tracker, TrackerAdapter, TrackerContext, TrackerStates
@@ -66,6 +66,19 @@ class Rig(Protocol):
 
         Only called where RATE_LIMITS is declared.
         """
+
+
+@runtime_checkable
+class ConvertsTexts(Protocol):
+    """A rig of a tracker that keeps descriptions and comments in a format of its own."""
+
+    def text(self, text: str) -> str:
+        """Return Markdown as it comes back from the tracker: it means the same."""
+
+
+def told_text(rig: Rig, text: str) -> str:
+    """Return a text as the tracker gives it back."""
+    return rig.text(text) if isinstance(rig, ConvertsTexts) else text
 
 
 OpenRig = Callable[[Path], AbstractAsyncContextManager[Rig]]

@@ -1,0 +1,200 @@
+"""An issue as Jira gives it, made into an issue of the port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.trackers import TrackerStates
+
+FIELDS = (
+    "summary",
+    "description",
+    "status",
+    "priority",
+    "labels",
+    "assignee",
+    "issuetype",
+    "parent",
+    "issuelinks",
+    "created",
+    "updated",
+    "project",
+)
+
+PRIORITIES: Mapping[str, int] = {
+    **dict.fromkeys(("highest", "blocker", "critical"), 1),
+    **dict.fromkeys(("high", "major"), 2),
+    **dict.fromkeys(("medium", "normal"), 3),
+    **dict.fromkeys(("low", "minor"), 4),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldRules:
+    """What an issue is made by; ``blocked_by`` is the ``state_key`` of a link's name."""
+
+    browse: str
+    read_text: Callable[[object], str]
+    blocked_by: str
+    priorities: Mapping[str, int]
+    states: TrackerStates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What an answer told of an issue.
+
+    ``issue`` is None where it cannot be read, and ``error`` says why. ``project_id`` is where it
+    is. ``blocking_state`` is its state as others see it that wait for it.
+    """
+
+    id: IssueId
+    key: str
+    project_id: str
+    updated: datetime | None
+    blocking_state: str | None
+    issue: Issue | None
+    error: TrackerError | None = field(default=None, compare=False)
+
+
+def entry_of(item: object, rules: FieldRules, known: Entry | None = None) -> Entry:
+    """Return what an item of an answer tells; ``known`` is what was known of the issue before.
+
+    Raises TrackerError (INVALID) where not even its id can be read.
+    """
+    record = mapping_of(item)
+    issue_id, key = word_of(record.get("id")), word_of(record.get("key"))
+    if not issue_id:
+        raise _invalid(f"an issue has no id (its key is {key or 'missing'})")
+    fields = mapping_of(record.get("fields"))
+    project_id = word_of(mapping_of(fields.get("project")).get("id"))
+    try:
+        issue = _issue(issue_id, key, fields, rules, known)
+    except TrackerError as exc:
+        return Entry(
+            id=IssueId(issue_id),
+            key=key,
+            project_id=project_id,
+            updated=None,
+            blocking_state=None,
+            issue=None,
+            error=exc,
+        )
+    return Entry(
+        id=issue.id,
+        key=key,
+        project_id=project_id,
+        updated=issue.updated_at,
+        blocking_state=blocking_state(fields.get("status"), rules.states),
+        issue=issue,
+    )
+
+
+def _issue(
+    issue_id: str, key: str, fields: Mapping[str, Any], rules: FieldRules, known: Entry | None
+) -> Issue:
+    title, state = fields.get("summary"), mapping_of(fields.get("status")).get("name")
+    name = key or issue_id
+    if not key:
+        raise _invalid(f"issue {issue_id} has no key")
+    if not isinstance(title, str) or not title.strip():
+        raise _invalid(f"{name} has no summary; give it one")
+    if not isinstance(state, str) or not state.strip():
+        raise _invalid(f"{name} has no status")
+    updated = time_of(fields.get("updated"), f"{name}: updated")
+    return Issue(
+        id=IssueId(issue_id),
+        identifier=key,
+        title=title,
+        state=state,
+        description=_description(fields, rules, known, updated),
+        priority=_priority(fields.get("priority"), rules.priorities),
+        url=f"{rules.browse}/browse/{key}",
+        labels=tuple(text for text in list_of(fields.get("labels")) if isinstance(text, str)),
+        assignee=word_of(mapping_of(fields.get("assignee")).get("displayName")) or None,
+        issue_type=word_of(mapping_of(fields.get("issuetype")).get("name")) or None,
+        parent=word_of(mapping_of(fields.get("parent")).get("key")) or None,
+        blocked_by=tuple(_blockers(fields.get("issuelinks"), rules)),
+        created_at=time_of(fields.get("created"), f"{name}: created"),
+        updated_at=updated,
+    )
+
+
+def _description(
+    fields: Mapping[str, Any], rules: FieldRules, known: Entry | None, updated: datetime
+) -> str:
+    """Return the description; a known one is not made again where the issue has not changed."""
+    if known is not None and known.issue is not None and known.updated == updated:
+        return known.issue.description
+    return rules.read_text(fields.get("description"))
+
+
+def _priority(value: object, priorities: Mapping[str, int]) -> int | None:
+    name = state_key(word_of(mapping_of(value).get("name")))
+    return priorities.get(name, PRIORITIES.get(name))
+
+
+def _blockers(links: object, rules: FieldRules) -> list[Blocker]:
+    """Return what an issue waits for: the inward ends of links that are called so."""
+    found = []
+    for link in map(mapping_of, list_of(links)):
+        other = mapping_of(link.get("inwardIssue"))
+        name = word_of(mapping_of(link.get("type")).get("inward"))
+        if not other or state_key(name) != rules.blocked_by:
+            continue
+        issue_id = word_of(other.get("id"))
+        found.append(
+            Blocker(
+                identifier=word_of(other.get("key")) or issue_id or "?",
+                id=IssueId(issue_id) if issue_id else None,
+                state=blocking_state(mapping_of(other.get("fields")).get("status"), rules.states),
+            )
+        )
+    return found
+
+
+def blocking_state(status: object, states: TrackerStates) -> str | None:
+    """Return a blocker's state; a finished one with a name of its own is in a terminal state.
+
+    Issues of other projects have other names; Jira's category says whether they are finished.
+    """
+    told = mapping_of(status)
+    name = word_of(told.get("name"))
+    if not name:
+        return None
+    is_named = state_key(name) in {state_key(state) for state in states.named}
+    is_done = mapping_of(told.get("statusCategory")).get("key") == "done"
+    return states.terminal[0] if is_done and not is_named and states.terminal else name
+
+
+def time_of(value: object, what: str) -> datetime:
+    """Return a time. Raises TrackerError (INVALID) for what is none."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise _invalid(f"{what} is no time: {str(value)[:40]!r}")
+    return found
+
+
+def _invalid(message: str) -> TrackerError:
+    return TrackerError(TrackerErrorKind.INVALID, message)
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def word_of(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,155 @@
+"""Jira for the suite of trackers: its service in this process, cloud and data center."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from sortie.model import Issue
+from sortie.trackers import Tracker
+from sortie.trackers.http.changes import SWEEP
+from sortie.trackers.http.client import open_client
+from sortie.trackers.jira import ADAPTER, JiraSettings
+from sortie.trackers.jira.editions import Cloud, DataCenter
+from sortie.trackers.jira.provider import credential_of, provider_of
+from sortie.trackers.jira.tracker import JiraTracker
+from tests.contract.tracker_rig import OpenRig, Rig, context_of
+from tests.trackers.jira.contracts import CloudContract, DataCenterContract
+from tests.trackers.jira.server import API_KEY, PAT, Comment, JiraService, Record
+from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.server.serving import TestServer, serving
+
+PRIORITIES = {1: "Highest", 2: "High", 3: "Medium", 4: "Low"}
+
+
+class JiraRig:
+    """The service and a tracker that asks it."""
+
+    capabilities = ADAPTER.capabilities
+    keeps = frozenset({"priority", "assignee", "issue_type", "parent", "updated_at"})
+
+    def __init__(self, service: JiraService, tracker: Tracker) -> None:
+        self._service = service
+        self._aliases = Aliases(untold=frozenset({"url"}))  # it says itself where that is
+        self._numbers: dict[str, int] = {}
+        self._edition = Cloud() if service.cloud else DataCenter()
+        self.tracker = AliasedTracker(tracker, self._aliases)
+
+    def text(self, text: str) -> str:
+        """See ConvertsTexts."""
+        return self._edition.read_text(self._edition.write_text(text))
+
+    def put(self, issue: Issue) -> None:
+        number = self._number(issue.identifier)
+        self._aliases.name(issue, str(10000 + number), f"PROJ-{number}")
+        self._service.issues.pop(10000 + number, None)
+        record = self._service.put(
+            number,
+            summary=issue.title,
+            description=self._edition.write_text(issue.description),
+            status=issue.state,
+            priority=PRIORITIES.get(issue.priority or 0),
+            labels=list(issue.labels),
+            assignee=issue.assignee,
+            issue_type=issue.issue_type,
+            parent=issue.parent,
+            links=[("Blocks", self._key(b.identifier)) for b in issue.blocked_by],
+            created=issue.created_at,
+            updated=issue.updated_at,
+        )
+        record.comments = [
+            Comment(
+                id=number * 100 + n,
+                author=c.author,
+                body=self._edition.write_text(c.body),
+                created=c.created_at,
+            )
+            for n, c in enumerate(issue.comments)
+        ]
+
+    def lose(self, issue_id: str) -> None:
+        del self._service.issues[self._id(issue_id)]
+        self._service.index()
+
+    def spoil(self, issue_id: str) -> None:
+        self._record(issue_id).summary = None
+        self._service.index()
+
+    def fail(self) -> None:
+        self._service.down = True
+
+    def limit(self, seconds: int) -> None:
+        self._service.limited = seconds
+
+    def recover(self) -> None:
+        self._service.down, self._service.limited = False, None
+
+    def _number(self, identifier: str) -> int:
+        return self._numbers.setdefault(identifier, len(self._numbers) + 1)
+
+    def _key(self, identifier: str) -> str:
+        key = f"PROJ-{self._number(identifier)}"
+        return self._aliases.identifiers.setdefault(identifier, key)
+
+    def _id(self, issue_id: str) -> int:
+        return int(self._aliases.ids[issue_id])
+
+    def _record(self, issue_id: str) -> Record:
+        return self._service.issues[self._id(issue_id)]
+
+
+def service_of_suite(*, cloud: bool) -> JiraService:
+    """Return a service with the statuses of the suite."""
+    working = ("Todo", "In Progress", "Review", "Ready", "Check")
+    finished = ("Done", "Dropped", "Shipped")
+    statuses = {**dict.fromkeys(working, "new"), **dict.fromkeys(finished, "done")}
+    return JiraService(cloud=cloud, statuses=statuses)
+
+
+def contract_of(service: JiraService) -> CloudContract | DataCenterContract:
+    """Return what exchanges with a service are held to."""
+    return CloudContract() if service.cloud else DataCenterContract()
+
+
+@asynccontextmanager
+async def opened(
+    server: TestServer,
+    directory: Path,
+    sweep: float = SWEEP,
+    block: Mapping[str, object] = MappingProxyType({}),
+    **keys: object,
+) -> AsyncIterator[JiraTracker]:
+    """Open a tracker of the project PROJ at a server."""
+    service = server.service
+    assert isinstance(service, JiraService)
+    given = {
+        "endpoint": server.url,
+        "project": "PROJ",
+        "api_key": API_KEY if service.cloud else PAT,
+        **keys,
+    }
+    context = context_of(ADAPTER, block, directory, **given)
+    assert isinstance(context.settings, JiraSettings)
+    assert context.endpoint is not None
+    assert context.api_key is not None
+    provider = provider_of(context.endpoint, context.settings.deployment)
+    signed = credential_of(context.api_key)
+    async with open_client(provider, context.endpoint, signed, context.progress) as client:
+        yield JiraTracker(client, context, context.settings, sweep)
+
+
+@asynccontextmanager
+async def _rig(directory: Path, *, cloud: bool) -> AsyncIterator[Rig]:
+    service = service_of_suite(cloud=cloud)
+    with serving(service, contract_of(service)) as server:
+        async with opened(server, directory) as tracker:
+            yield JiraRig(service, tracker)
+
+
+RIGS: Mapping[str, OpenRig] = {
+    "cloud": partial(_rig, cloud=True),
+    "data-center": partial(_rig, cloud=False),
+}
