@@ -7,7 +7,7 @@ from sortie.kiro.simulator.directives import describe
 from sortie.worker.outcome import StatusWord
 from tests.docs.pages import page, section, table, word
 
-TEXT = page("kiro.md")
+TEXT = page("agents/kiro.md")
 
 
 def test_every_directive_is_listed() -> None:

@@ -67,14 +67,20 @@ class ChangingList(Generic[ItemT]):
         cursor = self._cursor
         if cursor is None or scope != self._scope or now - self._swept >= self._sweep:
             items = {self._key_of(item): item for item in await whole()}
-            self._items, self._scope, self._swept = items, scope, now
-            self._cursor = None
+            self._items = {key: self._known(key, item) for key, item in items.items()}
+            self._scope, self._swept = scope, now
         else:
             for item in await since(cursor - OVERLAP):
-                self._items[self._key_of(item)] = item
+                key = self._key_of(item)
+                self._items[key] = self._known(key, item)
         times = [at for at in map(self._changed_at, self._items.values()) if at is not None]
         self._cursor = max((*times, *([cursor] if cursor else [])), default=None)
         return self._items
+
+    def _known(self, key: str, item: ItemT) -> ItemT:
+        """Return the object that is known already, where it is equal."""
+        known = self._items.get(key)
+        return known if known is not None and known == item else item
 
     def put(self, item: ItemT) -> None:
         """Take over what another answer told of an item, if the list has it."""

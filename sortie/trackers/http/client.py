@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ from sortie.trackers import RateBudget
 from sortie.trackers.http.answers import Answer, NoJson
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
 from sortie.trackers.http.credentials import Credential
+from sortie.trackers.http.endpoint import REDIRECTS, Endpoint
 from sortie.trackers.http.errors import KINDS, MAYBE_DONE, LostAnswer, chain_of, failure
 from sortie.trackers.http.etags import ETagMemory
 from sortie.trackers.http.requests import Provider, Request
@@ -38,8 +39,6 @@ LARGEST_BODY = 32 * 1024 * 1024
 """Bytes of an answer, unpacked; a larger one is an error."""
 
 _SHOWN = 500  # characters of what a tracker says about an error
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 def segment(text: str | int) -> str:
@@ -62,7 +61,7 @@ async def open_client(
     """
     for name in ("httpx2", "httpcore2"):  # they log addresses and headers of answers
         logging.getLogger(name).setLevel(logging.WARNING)
-    base = _base_of(endpoint)
+    place = Endpoint.of(endpoint)
     no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
     async with httpx2.AsyncClient(
         headers={
@@ -75,18 +74,7 @@ async def open_client(
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=provider.at_once, keepalive_expiry=60.0),
     ) as client:
-        yield HttpClient(client, provider, base, credential, progress)
-
-
-def _base_of(endpoint: str) -> httpx2.URL:
-    try:
-        base = httpx2.URL(endpoint.rstrip("/"))
-    except httpx2.InvalidURL as exc:
-        raise TrackerError(TrackerErrorKind.INVALID, f"tracker.endpoint: {exc}") from exc
-    if base.scheme not in ("http", "https") or not base.host or base.userinfo or base.query:
-        what = f"tracker.endpoint: {str(base.copy_with(userinfo=b''))!r} is no address of a server"
-        raise TrackerError(TrackerErrorKind.INVALID, what)
-    return base
+        yield HttpClient(client, provider, place, credential, progress)
 
 
 class HttpClient:
@@ -96,13 +84,13 @@ class HttpClient:
         self,
         client: httpx2.AsyncClient,
         provider: Provider,
-        base: httpx2.URL,
+        endpoint: Endpoint,
         credential: Credential,
         progress: Callable[[], object],
     ) -> None:
         self._client = client
         self._provider = provider
-        self._base = base
+        self._endpoint = endpoint
         self._credential = credential
         self._progress = progress
         self._etags = ETagMemory()
@@ -113,12 +101,12 @@ class HttpClient:
         self.server_time: tuple[datetime, float] | None = None
 
     def __repr__(self) -> str:
-        return f"HttpClient({self._provider.name}, {self._base})"
+        return f"HttpClient({self._provider.name}, {self._endpoint})"
 
     @property
     def base(self) -> str:
         """The endpoint, without a slash at its end."""
-        return str(self._base)
+        return str(self._endpoint)
 
     def budgets(self) -> tuple[RateBudget, ...]:
         """Return what is known of the budgets of the credential."""
@@ -132,6 +120,21 @@ class HttpClient:
         """Note that a list is whole, by which the cost of the next one is known."""
         self._budgets.list_ended()
 
+    def server_now(self) -> datetime:
+        """Return the time by the clock of the last answer, by ours before the first."""
+        if self.server_time is None:
+            return datetime.now(UTC)
+        then, at = self.server_time
+        return then + timedelta(seconds=trio.current_time() - at)
+
+    def path_of(self, address: str, asked: Request) -> str | None:
+        """Return an address that the server gave as a path of the endpoint.
+
+        Where it names another server, as one behind a proxy may, the path that was ``asked`` gets
+        its query; None where it has none either.
+        """
+        return self._endpoint.path_of(address, asked)
+
     async def ask(self, request: Request) -> Answer:
         """Make a request and return its answer: a success, or a status that is ``wanted``.
 
@@ -139,12 +142,13 @@ class HttpClient:
         expected: with ``retry_after`` where the tracker wants to be left alone, as LostAnswer where
         a change may have been made.
         """
-        async with self._slots:
-            answer = await self._answered(request)
-            if answer.status == 401 and request.signed and await self._credential.renew():
-                answer = await self._answered(request)
-            if request.follow and answer.status in _REDIRECTS and not request.is_change:
-                answer = await self._answered(self._redirected(request, answer))
+        answer = await self._signed(request)
+        if answer.status == 401 and request.signed and await self._credential.renew():
+            answer = await self._signed(request)
+        if request.follow and answer.status in REDIRECTS and not request.is_change:
+            location = answer.headers.get("location", "")
+            path = self._endpoint.redirected(answer.url, location, self._attempt(request))
+            answer = await self._signed(replace(request, path=path, params=(), follow=False))
         self._progress()
         if answer.ok or answer.status in request.wanted:
             self._budgets.answered()
@@ -152,16 +156,21 @@ class HttpClient:
             return answer
         raise self._refusal(request, answer)
 
-    async def _answered(self, request: Request) -> Answer:
+    async def _signed(self, request: Request) -> Answer:
+        """Make a request with the credential, for which that may have to ask first."""
+        signed = await self._credential.headers() if request.signed else {}
+        async with self._slots:
+            return await self._answered(request, signed)
+
+    async def _answered(self, request: Request, signed: Mapping[str, str]) -> Answer:
         """Return the whole answer, whatever it is; the remembered one where it is the same."""
         self._check_budget(request)
         if request.is_change and self._provider.change_gap:
             await self._take_turn()
-        url = self._url(request)
+        url = self._endpoint.url(request)
         accept = request.headers.get("Accept", "")
         key = (str(url), accept)
         etag = self._etags.etag(key) if request.remember else None
-        signed = await self._credential.headers() if request.signed else {}
         headers = {**request.headers, **signed, **({"If-None-Match": etag} if etag else {})}
         answer = await self._sent(request, url, headers)
         self._hear(request, answer)
@@ -235,46 +244,6 @@ class HttpClient:
         if (there := server_time(answer.headers)) is not None:
             self.server_time = there, now
 
-    def _url(self, request: Request) -> httpx2.URL:
-        url = httpx2.URL(f"{self._base}{request.path}")
-        if request.params:
-            url = url.copy_merge_params([(k, str(v)) for k, v in request.params])
-        if not self._is_ours(url):
-            what = f"{request.what}: {self._provider.name} sent us to another server, {url.host}"
-            raise TrackerError(TrackerErrorKind.CLOSED, what)
-        return url
-
-    def path_of(self, address: str, asked: Request) -> str | None:
-        """Return an address that the server gave as a path of the endpoint.
-
-        Where it names another server, as one behind a proxy may, the path that was ``asked`` gets
-        its query; None where it has none either.
-        """
-        url = httpx2.URL(address) if "://" in address else self._base.join(address)
-        prefix = self._base.raw_path.decode().rstrip("/")
-        raw = url.raw_path.decode()
-        if self._is_ours(url) and raw.startswith(f"{prefix}/"):
-            return raw[len(prefix) :]
-        query = url.query.decode()
-        return f"{asked.path.partition('?')[0]}?{query}" if query else None
-
-    def _redirected(self, request: Request, answer: Answer) -> Request:
-        """Return the request that a redirect asks for. Raises TrackerError for another server."""
-        to = httpx2.URL(answer.url).join(answer.headers.get("location", ""))
-        prefix = self._base.raw_path.decode().rstrip("/")
-        path = to.raw_path.decode()
-        if not self._is_ours(to) or not path.startswith(f"{prefix}/"):
-            what = (
-                f"{self._attempt(request)}: it sends us to {to.scheme}://{to.host}, "
-                "which is not followed; set tracker.endpoint to the address that is meant"
-            )
-            raise TrackerError(TrackerErrorKind.CLOSED, what)
-        return replace(request, path=path[len(prefix) :], params=(), follow=False)
-
-    def _is_ours(self, url: httpx2.URL) -> bool:
-        base = self._base
-        return (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port)
-
     def _check_json(self, request: Request, answer: Answer) -> None:
         if not answer.content or not answer.ok:
             return
@@ -293,10 +262,12 @@ class HttpClient:
         text = f"{what}: {told}" if told else what
         if provider.is_limit(answer):
             return self._limit(answer, text)
-        kind = provider.kinds.get(answer.status) or KINDS.get(
-            answer.status, TrackerErrorKind.UNAVAILABLE
+        kind = (
+            provider.kind_of(answer)
+            or provider.kinds.get(answer.status)
+            or KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
         )
-        if answer.status in _REDIRECTS:
+        if answer.status in REDIRECTS:
             place = self._clean(answer.headers.get("location", ""))[:_SHOWN]
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
         if request.is_change and answer.status in MAYBE_DONE:
@@ -317,7 +288,7 @@ class HttpClient:
         return TrackerError(kind, self._clean(f"{self._attempt(request)}: {told[:_SHOWN]}"))
 
     def _attempt(self, request: Request) -> str:
-        return f"{request.what} ({self._provider.name} at {self._base.host})"
+        return f"{request.what} ({self._provider.name} at {self._endpoint.host})"
 
     def _clean(self, text: str) -> str:
         return redactor(self._credential.secrets)(text)

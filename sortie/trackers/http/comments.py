@@ -36,6 +36,26 @@ def is_marked(body: str, key: str) -> bool:
     return key_in(body) == _plain(key)
 
 
+_MENTION = re.compile(r"(?<![\w`])@(?=[A-Za-z0-9_])")
+
+_SHORTENED = "\n\n[...] (shortened; the whole text is in the log of Sortie)"
+
+
+def harmless_mentions(body: str) -> str:
+    """Return a body in which no ``@name`` calls anybody: an invisible mark stands behind the ``@``.
+
+    What an agent or a program has said may hold names, of decorators for example.
+    """
+    return _MENTION.sub("@\u200b", body)
+
+
+def shortened(body: str, limit: int) -> str:
+    """Return a body of at most so many characters, with a note where it was longer."""
+    if len(body) <= limit:
+        return body
+    return body[: limit - len(_SHORTENED)] + _SHORTENED
+
+
 def _plain(key: str) -> str:
     """Return a key as it can stand in a mark: no blanks, and nothing that ends a comment."""
     return re.sub(r"[^0-9A-Za-z._:]", "-", key)[:200].replace("--", "-.")

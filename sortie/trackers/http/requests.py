@@ -82,7 +82,8 @@ def _is_429(answer: Answer) -> bool:
 class Provider:
     """What is a provider's own.
 
-    ``kinds`` go before the common table. ``is_limit`` tells a refusal for too many requests from
+    ``kinds`` go before the common table, and ``kind_of``, which sees the whole answer,
+    before both. ``is_limit`` tells a refusal for too many requests from
     others. ``told`` is what an error says for people. ``at_once`` requests are made at a time;
     changes begin ``change_gap`` seconds apart.
     """
@@ -90,6 +91,7 @@ class Provider:
     name: str
     headers: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[int, TrackerErrorKind] = field(default_factory=dict)
+    kind_of: Callable[[Answer], TrackerErrorKind | None] = lambda _answer: None
     budgets: Sequence[BudgetHeaders] = ()
     is_limit: Callable[[Answer], bool] = _is_429
     told: Callable[[Answer], str] = told_in_json

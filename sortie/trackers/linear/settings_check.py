@@ -108,7 +108,8 @@ def _about_filter(keys: dict[str, Any]) -> Iterator[Finding]:
     for key in keys:
         if key in ("team", "state"):
             setting = "tracker.project" if key == "team" else "the states of the settings"
-            yield _warning(f'"{key}" narrows what {setting} already choose; is that meant?')
+            what = f'"{key}" is chosen by {setting} already; is a further condition meant?'
+            yield _warning(what)
         elif key not in _FILTER_KEYS:
             near = get_close_matches(key, _FILTER_KEYS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""

@@ -63,7 +63,7 @@ class LinearTracker(Tracker):
         self._candidates = Candidates(api, self._rest.complete)
         self._at_once = REREAD_AT_ONCE
         self._moving: dict[IssueId, trio.Lock] = defaultdict(trio.Lock)
-        self._told_missing: tuple[str, ...] = ()
+        self._told_missing: list[str] = []
 
     def configure(self, states: TrackerStates) -> None:
         """Tell by these from now on which states are terminal, and look for them in the team."""
@@ -182,6 +182,8 @@ class LinearTracker(Tracker):
                 return await self._rest.complete(payload["issue"])
             raise LostAnswer(TrackerErrorKind.UNAVAILABLE, f"{what}: Linear says no success")
         except LostAnswer as lost:
+            if lost.retry_after is not None:
+                raise  # who tries again looks first
             node, _ = await self._with_states(issue)
             if same_state(str(node["state"]["name"]), issue.state):
                 raise lost from None
@@ -199,9 +201,10 @@ class LinearTracker(Tracker):
                 return
             raise LostAnswer(TrackerErrorKind.UNAVAILABLE, f"{what}: Linear says no success")
         except TrackerError as exc:
-            if exc.retry_after is not None or exc.kind is TrackerErrorKind.CLOSED:
+            refused = not isinstance(exc, LostAnswer) and exc.kind is not TrackerErrorKind.INVALID
+            if refused or exc.retry_after is not None:
                 raise
-            # Lost, or refused: perhaps since it was made by an earlier try.
+            # Lost, or its id is there already: it was made by an earlier try.
             if not await self._has_comment(comment_id, what):
                 raise
 
@@ -240,26 +243,24 @@ class LinearTracker(Tracker):
 
     async def _team_with(self, states: Collection[str]) -> Team:
         """Return the team, asked for anew where a state is not known. Raises TrackerError."""
-        known = self._team
-        if known is None or trio.current_time() - known[1] >= TEAM_LIFE:
+        team, missing = None, list(states)
+        if self._team is not None and trio.current_time() - self._team[1] < TEAM_LIFE:
+            team = self._team[0]
+            missing = team.missing(states)
+        if team is None or len(missing) == len(states) or missing not in ([], self._told_missing):
             team = await self._found_team()
-        else:
-            team = known[0]
-            if tuple(team.missing(states)) not in ((), self._told_missing):
-                team = await self._found_team()
-        missing = team.missing(states)
-        if len(missing) == len(set(states)):
-            self._team = None
+            missing = team.missing(states)
+        if len(missing) == len(states):
             raise TrackerError(
                 TrackerErrorKind.INVALID,
                 f"team {team.key} of Linear has none of the states {', '.join(missing)};"
                 f" it has {team.state_names}",
             )
-        if missing and tuple(missing) != self._told_missing:
+        if missing and missing != self._told_missing:
             log.warning(
                 "tracker.states_missing", team=team.key, missing=missing, known=team.state_names
             )
-        self._told_missing = tuple(missing)
+        self._told_missing = missing
         return team
 
     # Reading

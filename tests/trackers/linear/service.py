@@ -55,7 +55,8 @@ class LinearService:
     """Teams, issues, comments; and switches for what goes wrong.
 
     ``down``: 503 to all. ``retry_after``: every request is limited, for so many seconds.
-    ``scopes``: what the key may do. ``hidden_teams``: keys of teams that it may not see.
+    ``stuck``: every page is the first. ``scopes``: what the key may do. ``hidden_teams``: keys of
+    teams that it may not see.
     ``operations`` are the names of the documents that were sent.
     """
 
@@ -70,6 +71,7 @@ class LinearService:
     requests_left: int = 5000
     points_left: int = 3_000_000
     dead: bool = False
+    stuck: bool = False
     operations: list[str] = field(default_factory=list)
     teams: dict[str, Node] = field(default_factory=dict)
     issues: dict[str, Node] = field(default_factory=dict)
@@ -155,7 +157,7 @@ class LinearService:
     def now(self) -> str:
         """Return a time that is later than every other one."""
         self._number += 1
-        return _text(self.clock() + timedelta(microseconds=self._number))
+        return text_of(self.clock() + timedelta(milliseconds=self._number))
 
     viewer: Node = field(
         default_factory=lambda: {
@@ -303,7 +305,7 @@ class _Queries:
         ]
         order = args.get("orderBy") or "createdAt"
         found.sort(key=lambda issue: (str(issue[order]), issue["number"]), reverse=True)
-        return _page(found, args)
+        return _page(found, args | ({"after": None} if self._service.stuck else {}))
 
     def teams(self, info: Any, **args: Any) -> Node:
         shown = [t for k, t in self._service.teams.items() if k not in self._service.hidden_teams]
@@ -392,5 +394,6 @@ def _is_change(document: DocumentNode) -> bool:
     return operation_of(document).operation.value == "mutation"
 
 
-def _text(time: datetime) -> str:
+def text_of(time: datetime) -> str:
+    """Write a time as Linear does."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

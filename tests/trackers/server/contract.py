@@ -131,10 +131,9 @@ def _told(exc: BaseException) -> str:
     texts = []
     found: BaseException | None = exc
     while found is not None:
-        texts.append(str(found))
-        texts += [
-            f"{'.'.join(map(str, error.absolute_path))}: {error.message[:200]}"
-            for error in getattr(found, "schema_errors", ())
-        ]
+        errors = getattr(found, "schema_errors", ())
+        texts += [f"{'.'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in errors]
+        if not errors:
+            texts.append(str(found)[:300])
         found = found.__cause__
     return "; ".join(dict.fromkeys(texts))
