@@ -1,0 +1,41 @@
+"""The adapter for Claude Code; its README states keys, events and error mapping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortie.agents import AgentAdapter, AgentContext
+from sortie.agents.claude_code.settings import (
+    DEFAULT_COMMAND,
+    ENV_NAMES,
+    ClaudeCodeSettings,
+    check,
+    warn,
+)
+
+if TYPE_CHECKING:
+    from sortie.agents.claude_code.agent import ClaudeCodeAgent
+
+
+def create(context: AgentContext) -> ClaudeCodeAgent:
+    """Make the adapter. Raises TypeError where the settings are another adapter's."""
+    from sortie.agents.claude_code.agent import ClaudeCodeAgent
+
+    if not isinstance(context.settings, ClaudeCodeSettings):
+        given = type(context.settings)
+        raise TypeError(f"the claude-code adapter needs ClaudeCodeSettings, not {given}")
+    return ClaudeCodeAgent(context.command, context.settings, context.clock)
+
+
+ADAPTER = AgentAdapter(
+    kind="claude-code",
+    block_name="claude-code",
+    block=ClaudeCodeSettings,
+    default_command=DEFAULT_COMMAND,
+    env_names=ENV_NAMES,
+    create=create,
+    warn=warn,
+    check=check,
+    resumes=True,
+    reports=frozenset({"tokens", "cost"}),
+)

@@ -1,0 +1,145 @@
+"""The Claude Code adapter: one process per turn, outcome from its last result."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from uuid import uuid4
+
+from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents.claude_code.arguments import turn
+from sortie.agents.claude_code.reader import ClaudeReader
+from sortie.agents.claude_code.settings import (
+    DEFAULT_COMMAND,
+    SECRET_NAMES,
+    ClaudeCodeSettings,
+)
+from sortie.agents.claude_code.tokens import TokenLedger
+from sortie.agents.launch import check_workspace, resolve_command
+from sortie.agents.lines import RawLineSplitter
+from sortie.agents.turn_process import TurnCommand, turn_processes
+from sortie.model import TurnResult
+from sortie.model.turns import AgentEvent, Notification, SessionKnown
+
+
+class _Conversation:
+    """The conversation of a session, and the turns in it.
+
+    Rule 1: an id is begun once; from then on it is resumed, also where the turn that began it was
+    killed, since Claude Code begins no conversation with an id that was ever used. Rule 2: without
+    persistence each turn has an id of its own.
+    """
+
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        settings: ClaudeCodeSettings,
+        clock: Callable[[], float],
+        resume: str | None,
+    ) -> None:
+        self._argv = argv
+        self._settings = settings
+        self._clock = clock
+        self._ledger = TokenLedger()
+        self._kept = settings.session_persistence
+        self._begun = self._kept and resume is not None
+        self._id = resume if self._begun and resume is not None else str(uuid4())
+        self._last: ClaudeReader | None = None
+
+    @property
+    def id(self) -> str:
+        """The id by which it can be resumed, "" where it cannot."""
+        self._follow()
+        return self._id if self._kept else ""
+
+    def _follow(self) -> None:
+        """Take over the id that the last turn told: old versions give a resumed one a new id."""
+        if self._kept and self._last is not None:
+            self._id = self._last.session_id
+
+    def command(self, prompt: str) -> TurnCommand:
+        """Return how the next prompt is run."""
+        self._follow()
+        invocation = turn(self._settings, prompt, session_id=self._id, resume=self._begun)
+        reader = ClaudeReader(self._id, self._ledger, self._clock, self._begun)
+        self._last = reader
+        if self._kept:
+            self._begun = True
+        else:
+            self._id = str(uuid4())
+        return TurnCommand(
+            argv=(*self._argv, *invocation.arguments),
+            stdin=invocation.stdin,
+            reader=reader,
+            splitter=RawLineSplitter,
+        )
+
+    def begin_anew(self) -> list[AgentEvent]:
+        """Where the last turn could not begin because of its id, make the next one able to, and
+        return what is to be told of that; empty where the id was not to blame."""
+        last = self._last
+        if last is None or not self._kept:
+            return []
+        self._last = None
+        if last.conversation_lost:
+            self._begun = False
+            return [Notification(message=f"conversation {self._id} is gone; it begins anew")]
+        if last.id_taken:
+            self._id, self._begun = str(uuid4()), False
+            message = f"another directory's conversation has the id; this one is {self._id}"
+            return [SessionKnown(session_id=self._id), Notification(message=message)]
+        return []
+
+
+class _ClaudeSession:
+    """A session whose turn is run again where its conversation's id kept it from beginning."""
+
+    def __init__(self, conversation: _Conversation, processes: Session) -> None:
+        self._conversation = conversation
+        self._processes = processes
+
+    @property
+    def id(self) -> str:
+        return self._conversation.id
+
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
+        """Run one prompt in a process of its own, or in a second or third."""
+        result = await self._processes.run_turn(prompt, on_events)
+        for _ in range(2):
+            if result.error_kind is None or not (told := self._conversation.begin_anew()):
+                break
+            on_events(told)
+            result = await self._processes.run_turn(prompt, on_events)
+        return result
+
+
+class ClaudeCodeAgent:
+    """Runs claude on a transport, for all sessions at once."""
+
+    def __init__(
+        self,
+        command: str | tuple[str, ...] | None,
+        settings: ClaudeCodeSettings,
+        clock: Callable[[], float],
+    ) -> None:
+        self._command = command
+        self._settings = settings
+        self._clock = clock
+
+    @asynccontextmanager
+    async def session(self, params: SessionParams) -> AsyncIterator[Session]:
+        """Check workspace and program, in this order; start no process.
+
+        The id is known before the first launch, so that it can be stored before. Entering raises
+        AgentError and TransportError.
+        """
+        await check_workspace(params.transport, params.workspace)
+        argv = await resolve_command(
+            self._command, DEFAULT_COMMAND, params.transport, params.env.get("PATH")
+        )
+        conversation = _Conversation(argv, self._settings, self._clock, params.resume_session_id)
+        secrets = [params.env.get(name, "").strip() for name in SECRET_NAMES]
+        async with turn_processes(
+            "claude-code", params, conversation.command, secrets
+        ) as processes:
+            yield _ClaudeSession(conversation, processes)
