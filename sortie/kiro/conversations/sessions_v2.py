@@ -1,0 +1,149 @@
+"""The two files in which engine v2 keeps a session: ``<id>.json`` and ``<id>.jsonl``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from sortie.acp import values
+from sortie.kiro.conversations.files import milliseconds, names_in, read_lines, read_object
+from sortie.kiro.conversations.records import (
+    Answer,
+    Conversation,
+    ConversationError,
+    ConversationSummary,
+    HistoryCleared,
+    HistoryCompacted,
+    Prompt,
+    Record,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+
+
+class SessionsV2:
+    """The sessions in ``<sessions>/cli``, which need not be there."""
+
+    def __init__(self, sessions: str, limit: int) -> None:
+        self._folder = os.path.join(sessions, "cli")
+        self._limit = limit
+
+    def summaries(self, directory: str | None = None) -> Iterator[ConversationSummary]:
+        """Return the sessions of a directory, or all of them; one that cannot be read is not."""
+        for name in names_in(self._folder):
+            if name.endswith(".json"):
+                with suppress(ConversationError):
+                    found = self._summary(os.path.join(self._folder, name))
+                    if directory in (None, found.directory):
+                        yield found
+
+    def load(self, summary: ConversationSummary) -> Conversation:
+        """Return a session. Raises ConversationError where its files cannot be read."""
+        session = read_object(summary.place, self._limit)
+        lines = list(read_lines(f"{summary.place}l", self._limit))
+        usages = tuple(_usages(session))
+        model = next((u.model for u in reversed(usages) if u.model is not None), None)
+        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+        return Conversation(
+            summary=summary,
+            records=tuple(record for _, record in pairs),
+            entry_of=tuple(n for n, _ in pairs),
+            entries=len(lines),
+            usages=usages,
+        )
+
+    def delete(self, summary: ConversationSummary) -> None:
+        """Delete a session's files. Raises ConversationError where they stay."""
+        try:
+            for path in (summary.place, f"{summary.place}l"):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+        except OSError as exc:
+            raise ConversationError(f"{summary.place} cannot be deleted: {exc.strerror}") from exc
+
+    def _summary(self, path: str) -> ConversationSummary:
+        session = read_object(path, self._limit)
+        name = os.path.basename(path).removesuffix(".json")
+        created = milliseconds(session.get("created_at"))
+        return ConversationSummary(
+            engine="v2",
+            id=values.text(session, "session_id") or name,
+            directory=values.text(session, "cwd") or "",
+            place=path,
+            title=values.text(session, "title"),
+            created=created,
+            updated=milliseconds(session.get("updated_at")) or created or 0,
+        )
+
+
+def _usages(session: Mapping[str, Any]) -> Iterator[Usage]:
+    conversation = values.mapping(session, "session_state", "conversation_metadata")
+    for turn in values.items(conversation, "user_turn_metadatas"):
+        spent = [
+            values.amount(usage, "value")
+            for usage in values.items(turn, "metering_usage")
+            if values.text(usage, "unit") in ("credit", "credits")
+        ]
+        told = [amount for amount in spent if amount is not None]
+        # Kiro counts no tokens under an API key and writes 0 then.
+        yield Usage(
+            credits=sum(told) if told else None,
+            input_tokens=values.count(turn, "input_token_count") or None,
+            output_tokens=values.count(turn, "output_token_count") or None,
+            model=values.text(turn, "model"),
+        )
+
+
+def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
+    data = values.mapping(line, "data")
+    at = milliseconds(values.mapping(data, "meta").get("timestamp"))
+    content = values.items(data, "content")
+    match line.get("kind"):
+        case "Prompt":
+            yield Prompt(text=_text(content), at=at)
+        case "AssistantMessage":
+            identity = values.text(data, "message_id")
+            yield Answer(text=_text(content), message_id=identity, model=model, at=at)
+            for use in _of_kind(content, "toolUse"):
+                if (used := values.text(use, "toolUseId")) is not None:
+                    name = values.text(use, "name") or ""
+                    yield ToolUse(id=used, name=name, input=values.mapping(use, "input"), at=at)
+        case "ToolResults":
+            for result in _of_kind(content, "toolResult"):
+                if (used := values.text(result, "toolUseId")) is not None:
+                    yield _result(used, result, at)
+        case "Clear":
+            yield HistoryCleared()
+        case "Compaction":
+            yield HistoryCompacted()
+        case _:
+            pass
+
+
+def _result(used: str, result: Mapping[str, Any], at: int | None) -> ToolResult:
+    content = values.items(result, "content")
+    texts = [_text([block]) or values.text(block, "text") or _json(block) for block in content]
+    status = (values.text(result, "status") or "").lower()
+    return ToolResult(
+        tool_use_id=used,
+        text="\n".join(text for text in texts if text),
+        succeeded={"success": True, "error": False}.get(status),
+        at=at,
+    )
+
+
+def _json(block: Mapping[str, Any]) -> str:
+    return json.dumps(block["data"], ensure_ascii=False) if block.get("kind") == "json" else ""
+
+
+def _text(content: Sequence[Mapping[str, Any]]) -> str:
+    told = (block.get("data") for block in content if block.get("kind") == "text")
+    return "".join(text for text in told if isinstance(text, str))
+
+
+def _of_kind(content: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, Any]]:
+    return (values.mapping(block, "data") for block in content if block.get("kind") == kind)

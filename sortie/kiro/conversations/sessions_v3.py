@@ -1,0 +1,150 @@
+"""The folder in which engine v3 keeps a session: ``<workspace>/sess_<id>``.
+
+What the payloads of its messages hold is known by their types only; their fields are taken by
+each name under which they were seen in Kiro's other stores.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from sortie.acp import values
+from sortie.kiro.conversations.files import milliseconds, names_in, read_lines, read_object
+from sortie.kiro.conversations.records import (
+    Answer,
+    Conversation,
+    ConversationError,
+    ConversationSummary,
+    Prompt,
+    Record,
+    ToolResult,
+    ToolUse,
+    Usage,
+)
+
+_SESSION = "session.json"
+_MESSAGES = "messages.jsonl"
+
+
+class SessionsV3:
+    """The sessions in ``<sessions>/<workspace>``, of which there need be none."""
+
+    def __init__(self, sessions: str, limit: int) -> None:
+        self._folder = sessions
+        self._limit = limit
+
+    def summaries(self, directory: str | None = None) -> Iterator[ConversationSummary]:
+        """Return the sessions of a directory, or all of them; one that cannot be read is not."""
+        for workspace in names_in(self._folder):
+            folder = os.path.join(self._folder, workspace)
+            for name in names_in(folder):
+                if name.startswith("sess_"):
+                    with suppress(ConversationError):
+                        yield from self._summaries(os.path.join(folder, name), directory)
+
+    def load(self, summary: ConversationSummary) -> Conversation:
+        """Return a session. Raises ConversationError where its files cannot be read."""
+        model = values.text(read_object(summary.place, self._limit), "modelId")
+        messages = os.path.join(os.path.dirname(summary.place), _MESSAGES)
+        lines = list(read_lines(messages, self._limit))
+        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+        return Conversation(
+            summary=summary,
+            records=tuple(record for _, record in pairs),
+            entry_of=tuple(n for n, _ in pairs),
+            entries=len(lines),
+            usages=tuple(_usages(lines, model)),
+        )
+
+    def delete(self, summary: ConversationSummary) -> None:
+        """Delete a session's folder. Raises ConversationError where it stays."""
+        try:
+            shutil.rmtree(os.path.dirname(summary.place))
+        except FileNotFoundError:
+            return
+        except OSError as exc:
+            raise ConversationError(f"{summary.place} cannot be deleted: {exc.strerror}") from exc
+
+    def _summaries(self, folder: str, directory: str | None) -> Iterator[ConversationSummary]:
+        path = os.path.join(folder, _SESSION)
+        session = read_object(path, self._limit)
+        named = session.get("workspacePaths")
+        places = [p for p in named if isinstance(p, str)] if isinstance(named, list) else []
+        if directory is not None and directory not in places:
+            return
+        created = milliseconds(session.get("createdAt"))
+        yield ConversationSummary(
+            engine="v3",
+            id=values.text(session, "id") or os.path.basename(folder).removeprefix("sess_"),
+            directory=directory or next(iter(places), ""),
+            place=path,
+            title=values.text(session, "title"),
+            created=created,
+            updated=milliseconds(session.get("lastModifiedAt")) or created or 0,
+        )
+
+
+def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
+    payload = values.mapping(line, "payload")
+    at = milliseconds(line.get("timestamp"))
+    match payload.get("type"):
+        case "user":
+            yield Prompt(text=_text(payload), at=at)
+        case "assistant":
+            identity = _first(payload, "messageId", "message_id", "id")
+            yield Answer(text=_text(payload), message_id=identity, model=model, at=at)
+        case "tool_call":
+            used = _first(payload, "toolUseId", "tool_use_id", "toolCallId", "id")
+            if used is not None:
+                name = _first(payload, "name", "toolName") or ""
+                args = values.mapping(payload, "input") or values.mapping(payload, "args")
+                yield ToolUse(id=used, name=name, input=args, at=at)
+        case "tool_result":
+            used = _first(payload, "toolUseId", "tool_use_id", "toolCallId", "id")
+            if used is not None:
+                yield ToolResult(
+                    tool_use_id=used, text=_text(payload), succeeded=_succeeded(payload), at=at
+                )
+        case _:
+            pass
+
+
+def _succeeded(payload: Mapping[str, Any]) -> bool | None:
+    for key, yes in (("success", True), ("isError", False), ("is_error", False)):
+        if isinstance(payload.get(key), bool):
+            return bool(payload[key] is yes)
+    status = (values.text(payload, "status") or "").lower()
+    return {"success": True, "completed": True, "error": False, "failed": False}.get(status)
+
+
+def _first(payload: Mapping[str, Any], *names: str) -> str | None:
+    return next((t for name in names if (t := values.text(payload, name)) is not None), None)
+
+
+def _text(payload: Mapping[str, Any]) -> str:
+    """Return the text of a payload: a text itself, or blocks that hold one."""
+    found = next((payload[k] for k in ("content", "text", "message") if k in payload), "")
+    if isinstance(found, str):
+        return found
+    blocks = values.items(found)
+    told = (values.text(block, "text") or values.text(block, "data") for block in blocks)
+    return "\n".join(text for text in told if text)
+
+
+def _usages(lines: list[Mapping[str, Any]], model: str | None) -> Iterator[Usage]:
+    for line in lines:
+        payload = values.mapping(line, "payload")
+        if payload.get("type") != "usage_summary":
+            continue
+        metered = [
+            values.amount(usage, "value")
+            for key in ("usage", "meteringUsage", "metering_usage")
+            for usage in values.items(payload, key)
+            if values.text(usage, "unit") in ("credit", "credits")
+        ]
+        told = [amount for amount in [*metered, values.amount(payload, "credits")] if amount]
+        yield Usage(credits=sum(told) if told else None, model=model)
