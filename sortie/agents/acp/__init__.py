@@ -1,0 +1,32 @@
+"""The adapter for agents that speak the Agent Client Protocol; its README states the keys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sortie.agents import AgentAdapter, AgentContext
+from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings, warn
+
+if TYPE_CHECKING:
+    from sortie.agents.acp.agent import AcpAgent
+
+
+def create(context: AgentContext) -> AcpAgent:
+    """Make the adapter. Raises TypeError where the settings are another adapter's."""
+    from sortie.agents.acp.agent import AcpAgent
+
+    if not isinstance(context.settings, AcpSettings):
+        raise TypeError(f"the acp adapter needs AcpSettings, not {type(context.settings)}")
+    return AcpAgent(context.command, context.settings, context.clock)
+
+
+ADAPTER = AgentAdapter(
+    kind="acp",
+    block_name="acp",
+    block=AcpSettings,
+    default_command=DEFAULT_COMMAND,
+    env_names=(),
+    create=create,
+    warn=warn,
+    resumes=True,
+)

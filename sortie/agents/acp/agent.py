@@ -1,0 +1,92 @@
+"""The adapter for agents that speak the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import trio
+
+from sortie.agents import SessionParams
+from sortie.agents.acp.conversations import Conversations
+from sortie.agents.acp.opening import Opening
+from sortie.agents.acp.process import AgentProcess, Launch
+from sortie.agents.acp.session import AcpSession
+from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
+from sortie.agents.launch import check_workspace, resolve_command
+from sortie.model.secrets import redactor
+from sortie.transports import Command, Stdin
+
+UNATTENDED: Mapping[str, str] = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "GEMINI_CLI_NO_RELAUNCH": "true",
+    "COPILOT_AUTO_UPDATE": "false",
+    "DISABLE_AUTOUPDATER": "1",
+}
+"""What agents are told where the environment does not say otherwise: not to update themselves in
+the middle of the work, and not to start twice, of which one would outlive a stop."""
+
+_SHORTEST_KEY = 8
+_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+
+
+class AcpAgent:
+    """Runs agents on a transport; each session has a process of its own."""
+
+    def __init__(
+        self,
+        command: str | tuple[str, ...] | None,
+        settings: AcpSettings,
+        clock: Callable[[], float],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._command = command
+        self._settings = settings
+        self._conversations = Conversations(clock)
+        self._now = now
+
+    @asynccontextmanager
+    async def session(self, params: SessionParams) -> AsyncIterator[AcpSession]:
+        """Check workspace and program, start the agent and have a session; end it with the block.
+
+        Entering raises AgentError and TransportError.
+        """
+        await check_workspace(params.transport, params.workspace)
+        path = params.env.get("PATH")
+        argv = await resolve_command(self._command, DEFAULT_COMMAND, params.transport, path)
+        secrets = [
+            value
+            for name, value in params.env.items()
+            if _SECRET.search(name) and len(value) >= _SHORTEST_KEY
+        ]
+        redacted = redactor(secrets)
+        launch = Launch(
+            agent=argv[0].rpartition("/")[2],
+            command=Command(
+                argv=argv,
+                cwd=params.workspace,
+                env={**UNATTENDED, **params.env},
+                stdin=Stdin.PIPE,
+                grace=params.stop_grace,
+            ),
+            transport=params.transport,
+            secrets=secrets,
+            redacted=redacted,
+        )
+        opening = Opening(
+            params=params,
+            settings=self._settings,
+            conversations=self._conversations,
+            redacted=redacted,
+            now=self._now,
+        )
+        async with trio.open_nursery() as nursery:
+            session = AcpSession(opening, nursery, lambda: AgentProcess(launch))
+            try:
+                await session.start()
+                yield session
+            finally:
+                with trio.CancelScope(shield=True):  # bounded by the transport
+                    await session.leave()

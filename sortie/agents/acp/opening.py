@@ -1,0 +1,214 @@
+"""From a process that has just been started to a session in it: greet, resume or begin, set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import trio
+
+import sortie
+from sortie.acp import values
+from sortie.acp.events import Initialized, RequestFailed, SessionOpened
+from sortie.agents import SessionParams
+from sortie.agents.acp.conversations import Conversations
+from sortie.agents.acp.process import AgentProcess, Reply
+from sortie.agents.acp.reader import ReaderContext, UpdateReader, failure_of
+from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.exits import Failure
+from sortie.model import AgentError, ErrorKind
+
+_ID_LIMIT = 200
+_SHOWN = 10
+_RETRY_PAUSE = 1.0
+_ELSEWHERE = re.compile(r"active (?:writer|in another)", re.IGNORECASE)
+_DIRECTORY = re.compile(r"\b(?:cwd|directory)\b", re.IGNORECASE)
+_WRONG = (-32602, -32603)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What opening a session depends on; ``now`` tells the time, with a zone."""
+
+    params: SessionParams
+    settings: AcpSettings
+    conversations: Conversations
+    redacted: Callable[[str], str]
+    now: Callable[[], datetime]
+
+    @property
+    def patience(self) -> float:
+        """Seconds for the greeting, for an old session and for a new one, each."""
+        return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A session in a process; ``lost`` says why it does not go on with the one it should."""
+
+    session_id: str
+    agent: str
+    lost: str | None = None
+
+
+class NotResumed(Exception):
+    """An agent has not answered whether a session can be gone on with; its process is lost."""
+
+
+async def open_session(process: AgentProcess, opening: Opening, resume: str | None) -> Opened:
+    """Greet the agent and have a session in its process.
+
+    Raises AgentError and TransportError, and NotResumed where the agent does not answer to
+    ``resume``: then another process is needed.
+    """
+    greeting = await _greet(process, opening)
+    agent = values.text(greeting.result, "agentInfo", "name") or ""
+    context = ReaderContext(
+        agent=agent,
+        workspace=opening.params.workspace,
+        rules=opening.settings.permissions,
+        now=opening.now,
+        redacted=opening.redacted,
+    )
+    process.reader = UpdateReader(context)
+    opened: SessionOpened | str = ""
+    if resume is not None:
+        opened = await _resume(process, opening, greeting, agent, resume)
+    lost = opened if isinstance(opened, str) and resume is not None else None
+    if not isinstance(opened, SessionOpened):
+        opened = await _begin(process, opening)
+    id_ = opened.session_id
+    if len(id_) > _ID_LIMIT or not id_.isprintable():
+        message = "the agent's session has an id that cannot be kept"
+        raise AgentError(ErrorKind.RESPONSE_ERROR, message)
+    process.reader.usage.cost = opening.conversations.opened(id_, resumed=id_ == resume)
+    for method, params in _settings(opening.settings, opened.result):
+        await _set(process, opening, method, params)
+    return Opened(session_id=id_, agent=agent, lost=lost)
+
+
+async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
+    process.client.initialize("sortie", "Sortie", sortie.__version__)
+    reply = await _within(process, opening, "initialize")
+    if isinstance(reply, Initialized):
+        return reply
+    raise _refused(reply, opening)
+
+
+async def _begin(process: AgentProcess, opening: Opening) -> SessionOpened:
+    process.client.open(opening.params.workspace)
+    reply = await _within(process, opening, "session/new")
+    if isinstance(reply, SessionOpened):
+        return reply
+    raise _refused(reply, opening)
+
+
+async def _resume(
+    process: AgentProcess, opening: Opening, greeting: Initialized, agent: str, session_id: str
+) -> SessionOpened | str:
+    """Go on with a session; return why that is not possible, where it is not."""
+    able = values.mapping(greeting.result, "agentCapabilities")
+    how: Literal["session/resume", "session/load"]
+    if isinstance(values.mapping(able, "sessionCapabilities").get("resume"), dict):
+        how = "session/resume"
+    elif able.get("loadSession") is True:
+        how = "session/load"
+    else:
+        return "the agent cannot go on with earlier sessions"
+    if reason := opening.conversations.not_yet(agent, session_id):
+        return reason
+    reply: Reply | None = None
+    for attempt in range(2):
+        process.client.open(opening.params.workspace, how, session_id)
+        with trio.move_on_after(opening.patience):
+            reply = await process.reply()
+        if reply is None:
+            raise NotResumed
+        if isinstance(reply, SessionOpened):
+            return reply
+        said = reply.message if isinstance(reply, RequestFailed) else ""
+        if attempt == 0 and _ELSEWHERE.search(said):
+            await trio.sleep(_RETRY_PAUSE)  # another process of this run may just have ended
+            continue
+        break
+    assert isinstance(reply, RequestFailed)
+    failure = failure_of(reply, ErrorKind.TURN_FAILED)
+    if failure.kind is ErrorKind.RESPONSE_ERROR:  # without a login a new one would fail, too
+        raise AgentError(failure.kind, opening.redacted(failure.message))
+    return opening.redacted(failure.message)
+
+
+async def _set(
+    process: AgentProcess, opening: Opening, method: str, params: Mapping[str, Any]
+) -> None:
+    process.client.set(method, params)
+    reply = await _within(process, opening, method)
+    if isinstance(reply, RequestFailed):
+        raise _refused(reply, opening)
+
+
+async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:
+    with trio.move_on_after(opening.patience):
+        return await process.reply()
+    raise AgentError(
+        ErrorKind.RESPONSE_TIMEOUT,
+        f"the agent did not answer to {method} within {opening.patience:g} s"
+        " (acp.start_timeout_ms)",
+        timed_out=True,
+    )
+
+
+def _refused(reply: Reply, opening: Opening) -> AgentError:
+    """Return the error that no session begins with."""
+    assert isinstance(reply, RequestFailed)
+    failure = failure_of(reply, ErrorKind.RESPONSE_ERROR)
+    kind = failure.kind
+    opens = reply.method in ("session/new", "session/load", "session/resume")
+    if opens and reply.code in _WRONG and _DIRECTORY.search(reply.message):
+        kind = ErrorKind.INVALID_WORKSPACE_CWD
+    return AgentError(kind, opening.redacted(failure.message))
+
+
+def _settings(
+    settings: AcpSettings, session: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the requests that set what the settings name. Raises AgentError where one cannot be."""
+    options = {o["id"]: o for o in values.items(session, "configOptions") if values.text(o, "id")}
+    for category, value in (("model", settings.model), ("mode", settings.mode)):
+        if value is None:
+            continue
+        found = [id_ for id_, o in options.items() if o.get("category") == category]
+        if category == "mode" and values.items(session, "modes", "availableModes"):
+            yield "session/set_mode", {"modeId": value}
+        elif found:
+            if options[found[0]].get("currentValue") != value:
+                yield _option(found[0], value)
+        elif category == "model" and values.items(session, "models", "availableModels"):
+            yield "session/set_model", {"modelId": value}
+        else:
+            raise _lacks(f"acp.{category}", f"no choice of a {category}", sorted(options))
+    for id_, chosen in settings.options.items():
+        if id_ not in options:
+            raise _lacks(f"acp.options.{id_}", "no such option", sorted(options))
+        yield _option(id_, chosen)
+
+
+def _option(id_: str, value: object) -> tuple[str, Mapping[str, Any]]:
+    return "session/set_config_option", {"configId": id_, "value": value}
+
+
+def _lacks(key: str, what: str, offered: list[str]) -> AgentError:
+    shown = ", ".join(offered[:_SHOWN]) or "none"
+    return AgentError(
+        ErrorKind.RESPONSE_ERROR,
+        f"{key} is set, but the agent offers {what}; its options: {shown}; leave the key out, or"
+        " say it on the agent's command line",
+    )
+
+
+def session_left() -> Failure:
+    """Return how a turn ends whose session is left."""
+    return Failure(ErrorKind.TURN_CANCELLED, "the session was left")

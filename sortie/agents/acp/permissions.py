@@ -1,0 +1,88 @@
+"""Answer what an agent asks by the rules of WORKFLOW.md; pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from sortie.acp import values
+from sortie.agents.acp.settings import PermissionRules, ruling_of
+
+_PATH_KEYS = frozenset(
+    {
+        "path",
+        "paths",
+        "file",
+        "files",
+        "filepath",
+        "filename",
+        "dir",
+        "directory",
+        "parentdir",
+        "dirpath",
+        "absolutepath",
+        "notebookpath",
+        "oldpath",
+        "newpath",
+        "source",
+        "destination",
+        "cwd",
+        "workdir",
+    }
+)
+"""Keys of a tool's input that name files, without their underscores; agents differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionAnswer:
+    """What is answered: an option's id or None for none of them; ``reason`` is for people."""
+
+    option_id: str | None
+    allowed: bool
+    reason: str
+
+
+def decide(
+    kind: str, *, outside: bool, options: Sequence[Mapping[str, Any]], rules: PermissionRules
+) -> PermissionAnswer:
+    """Return the answer for a call of a kind; once is preferred to always."""
+    place = "outside" if outside else "inside"
+    allowed = ruling_of(rules.outside if outside else rules.inside, kind) == "allow"
+    verb = "allow" if allowed else "reject"
+    reason = f"by permissions.{place} for {kind}"
+    for word in (f"{verb}_once", f"{verb}_always"):
+        for option in options:
+            option_id = values.text(option, "optionId")
+            if option.get("kind") == word and option_id is not None:
+                said = f"{'allowed' if allowed else 'denied'} {reason} ({word})"
+                return PermissionAnswer(option_id=option_id, allowed=allowed, reason=said)
+    said = f"allowed {reason}, but it offered no such choice" if allowed else f"denied {reason}"
+    return PermissionAnswer(option_id=None, allowed=False, reason=said)
+
+
+def is_inside(path: str, workspace: str) -> bool:
+    """Tell whether a path, as it is written, is in a workspace; links are not looked at."""
+    if path.startswith("~"):
+        return False
+    whole = posixpath.normpath(posixpath.join(workspace, path))
+    root = posixpath.normpath(workspace)
+    return whole == root or whole.startswith(root.rstrip("/") + "/")
+
+
+def paths_of(call: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths that a tool call names: its locations, diffs, and those of its input."""
+    for place in (*values.items(call, "locations"), *values.items(call, "content")):
+        if path := values.text(place, "path"):
+            yield _plain(path)
+    for key, value in values.mapping(call, "rawInput").items():
+        if key.replace("_", "").lower() in _PATH_KEYS:
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, str) and path:
+                    yield _plain(path)
+
+
+def _plain(path: str) -> str:
+    return unquote(path.removeprefix("file://")) if path.startswith("file://") else path

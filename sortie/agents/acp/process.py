@@ -1,0 +1,328 @@
+"""One process of an agent, and the protocol that is spoken with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from sortie.acp.client import ClientConnection, ConnectionState
+from sortie.acp.events import (
+    ClientEvent,
+    Initialized,
+    PermissionRequested,
+    RequestFailed,
+    SessionOpened,
+    SettingTaken,
+)
+from sortie.acp.wire import Junk, Oversize
+from sortie.agents import OnEvents
+from sortie.agents.acp.reader import UpdateReader
+from sortie.agents.exits import Failure, exit_failure
+from sortie.agents.output import AgentOutput
+from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
+from sortie.model.texts import UNUSABLE
+from sortie.model.turns import AgentEvent, Launched
+from sortie.transports import Command, Process, Transport
+
+POLITE_END = 2.5
+"""Seconds that an idle agent is given to end by itself when its stdin ends."""
+
+_CREDITS_PATIENCE = 0.25
+"""Seconds in which Kiro's word on credits may follow the end of a turn."""
+
+_END_PATIENCE = 5.0
+"""Seconds that a process may go on that has closed its output."""
+
+Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a process is started; ``agent`` is how messages call it."""
+
+    agent: str
+    command: Command
+    transport: Transport
+    secrets: Collection[str] = field(repr=False)
+    redacted: Callable[[str], str] = field(repr=False)
+
+
+class NotPrompted(Exception):
+    """A process had ended, unseen, when a turn began in it."""
+
+
+class _Stderr:
+    """Shows all that the agent writes to its stderr, where a turn fails."""
+
+    def stdout(self, _line: str) -> Sequence[AgentEvent]:
+        """Take nothing: stdout is read elsewhere."""
+        return []
+
+    def stderr(self, _line: str) -> bool:
+        """Show it."""
+        return True
+
+    def close(self, _stderr: str) -> Sequence[AgentEvent]:
+        """Tell nothing."""
+        return []
+
+
+class AgentProcess:
+    """A process of an agent, from its start to its end; ``live`` is run by a task of its own.
+
+    Rule 1: one task reads all output, another one writes all input, and neither waits for the
+    other. Rule 2: whatever ends first (the process, its host, the session), everybody who waits
+    is released. Rule 3: a turn ends by the agent's answer or the process's end, whichever is
+    first; an agent that does not answer a cancel in time is ended.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        self.reader: UpdateReader | None = None
+        self.client = ClientConnection()
+        self.leaving_error: TransportError | None = None
+        self._launch = launch
+        self._stderr = AgentOutput(_Stderr(), launch.secrets)
+        # Without a bound: who reads answers questions, and must not wait for the agent to read.
+        self._send, self._outgoing = trio.open_memory_channel[bytes](math.inf)
+        self._identity: ProcessIdentity | None = None
+        self._end: Failure | TransportError | None = None
+        self._said = ""
+        self._reply: Reply | None = None
+        self._on_events: OnEvents | None = None
+        self._news = trio.Event()
+        self._leaving = trio.Event()
+        self._is_polite = True
+        self._unsent = 0
+        self._has_answered = False
+        self._silent = trio.Event()
+        self._gone = trio.Event()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another turn can begin in it."""
+        return self._end is None and self.client.state is ConnectionState.IDLE
+
+    @property
+    def pid(self) -> int:
+        """The pid of the root process, once it has been started."""
+        assert self._identity is not None
+        return self._identity.pid
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The last lines of its stderr."""
+        return self._stderr.warnings
+
+    async def live(self) -> None:
+        """Run the process until it ends or is to end; its whole tree is gone afterwards."""
+        launch = self._launch
+        try:
+            async with launch.transport.process(launch.command) as process:
+                self._identity = process.identity
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write, process)
+                    nursery.start_soon(self._read, process)
+                    await self._leaving.wait()
+                    await self._end_politely(process)
+                    nursery.cancel_scope.cancel()
+        except TransportError as error:
+            self.leaving_error = error
+            self._over(error)
+        finally:
+            self._over(Failure(ErrorKind.TURN_CANCELLED, "the session was left"))
+            self._gone.set()
+
+    async def end(self, *, politely: bool) -> None:
+        """Have it end, and wait until nothing of it is left.
+
+        Raises TransportError where something of it may be.
+        """
+        self.leave(politely=politely)
+        await self._gone.wait()
+        if self.leaving_error is not None and self._identity is not None:
+            raise self.leaving_error
+
+    def leave(self, *, politely: bool) -> None:
+        """Have it end."""
+        self._is_polite = politely and self._on_events is None
+        self._over(Failure(ErrorKind.TURN_CANCELLED, "the session was left"))
+
+    async def reply(self) -> Reply:
+        """Send what is to be sent, and wait for the answer to it.
+
+        Raises AgentError and TransportError where the process ends before that.
+        """
+        self._reply = None
+        self._flush()
+        while self._reply is None:
+            if self._end is not None:
+                failure = self._failure()
+                raise AgentError(failure.kind, failure.message)
+            await self._news.wait()
+        return self._reply
+
+    async def turn(
+        self, prompt: str, on_events: OnEvents, before: Sequence[AgentEvent]
+    ) -> TurnResult | None:
+        """Run one prompt and return how the turn failed, None where it is a good one.
+
+        ``before`` is told first, behind the launch. Raises TransportError, and NotPrompted where
+        the process had ended before it could take the prompt.
+        """
+        assert self.reader is not None
+        assert self._identity is not None
+        reader = self.reader
+        reader.begin()
+        self._on_events, self._has_answered = on_events, False
+        try:
+            on_events([Launched(process=self._identity)])
+            if early := [*before, *_told(reader.usage.credits())]:
+                on_events(early)
+            if not self.is_usable:
+                raise NotPrompted
+            self.client.prompt(UNUSABLE.sub("\ufffd", prompt))
+            self._flush()
+            await self._turn_over(reader)
+        finally:
+            if reader.over is None and self._end is None:
+                await self._cancel(reader)
+            if rest := [*reader.end(), *_told(reader.usage.credits())]:
+                on_events(rest)
+            self._on_events = None
+        if reader.over is None and self._unsent > 0 and not self._has_answered:
+            raise NotPrompted
+        failure = self._failure() if reader.over is None else reader.over.failure
+        return None if failure is None else failure.result(self.warnings)
+
+    async def _turn_over(self, reader: UpdateReader) -> None:
+        while reader.over is None and self._end is None:
+            await self._news.wait()
+        if reader.is_kiro and not reader.usage.knows_credits:
+            with trio.move_on_after(_CREDITS_PATIENCE):
+                while not reader.usage.knows_credits and self._end is None:
+                    await self._news.wait()
+
+    async def _cancel(self, reader: UpdateReader) -> None:
+        """Have the agent end a turn; where it does not in time, end the agent."""
+        self.client.cancel()
+        self._flush()
+        with trio.move_on_after(self._launch.command.grace, shield=True):
+            await self._turn_over(reader)
+        if reader.over is None:
+            with trio.CancelScope(shield=True):  # bounded by the transport
+                self.leave(politely=False)
+                await self._gone.wait()
+
+    def _failure(self) -> Failure:
+        """Return why nothing can go on. Raises TransportError where the host is to blame."""
+        assert self._end is not None
+        if isinstance(self._end, TransportError):
+            raise self._end
+        return self._end
+
+    def _over(self, end: Failure | TransportError) -> None:
+        """Note the first reason for which nothing can go on, and release whoever waits."""
+        if self._end is None:
+            self._end = end
+        self._leaving.set()
+        self._tell_waiters()
+
+    def _tell_waiters(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+    def _flush(self) -> None:
+        if data := self.client.data_to_send():
+            self._unsent += len(data)
+            self._send.send_nowait(data)
+
+    # The tasks of the process
+
+    async def _end_politely(self, process: Process) -> None:
+        """Let an idle agent end by itself: it closes what it has open then."""
+        if self._is_polite and process.stdin is not None:
+            with trio.move_on_after(min(POLITE_END, self._launch.command.grace)):
+                await process.stdin.aclose()
+                await self._silent.wait()
+
+    async def _write(self, process: Process) -> None:
+        """Write what is to be sent, as fast as the agent reads; its end is seen by the other."""
+        assert process.stdin is not None
+        try:
+            async for data in self._outgoing:
+                await process.stdin.send_all(data)
+                self._unsent -= len(data)
+        except trio.ClosedResourceError:
+            return
+        except trio.BrokenResourceError:
+            pass
+        with trio.move_on_after(_END_PATIENCE):  # how it has ended says more
+            await self._silent.wait()
+        self._over(Failure(ErrorKind.PORT_EXIT, self._worded("takes no more input")))
+
+    async def _read(self, process: Process) -> None:
+        try:
+            self._over(await self._read_to_the_end(process))
+        except TransportError as error:
+            self._over(error)
+        finally:
+            self._silent.set()
+
+    async def _read_to_the_end(self, process: Process) -> Failure:
+        async for source, chunk in process.output():
+            if source != 1:
+                self._stderr.take(source, chunk)
+                self._tell([])
+                continue
+            self._has_answered = True
+            if self._take(self.client.feed(chunk)):
+                message = f"{self._launch.agent} wrote a line of more than 10 MiB and was ended"
+                return Failure(ErrorKind.PORT_EXIT, message)
+        self._take(self.client.end())
+        self._stderr.close()
+        with trio.move_on_after(_END_PATIENCE):
+            end = await process.wait()
+            if failure := exit_failure(self._launch.agent, end):
+                return failure
+            return Failure(ErrorKind.PORT_EXIT, self._worded(f"exited with status {end.status}"))
+        return Failure(ErrorKind.PORT_EXIT, self._worded("closed its output and went on"))
+
+    def _worded(self, what: str) -> str:
+        """Return what happened, and what the agent said last beside the protocol."""
+        said = (*self.warnings[-1:], self._said)[0]
+        return f"{self._launch.agent} {what}" + (f": {said}" if said else "")
+
+    def _take(self, events: Sequence[ClientEvent]) -> bool:
+        """Take what the protocol tells; return whether a line was too long."""
+        told: list[AgentEvent] = []
+        for event in events:
+            match event:
+                case Oversize():
+                    return True
+                case Junk():
+                    self._said = self._launch.redacted(event.text)
+                case PermissionRequested() if self.reader is not None:
+                    answer, more = self.reader.permit(event)
+                    self.client.answer_permission(event.id, answer.option_id)
+                    told += more
+                case Initialized() | SessionOpened() | SettingTaken():
+                    self._reply = event
+                case RequestFailed(method=method) if method != "session/prompt":
+                    self._reply = event
+                case _ if self.reader is not None:
+                    told += self.reader.take(event)
+        self._flush()
+        self._tell(told)
+        self._tell_waiters()
+        return False
+
+    def _tell(self, events: Sequence[AgentEvent]) -> None:
+        if self._on_events is not None:
+            self._on_events(events)
+
+
+def _told(event: AgentEvent | None) -> list[AgentEvent]:
+    return [] if event is None else [event]

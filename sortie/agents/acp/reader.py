@@ -1,0 +1,262 @@
+"""What a process of an agent tells, made into what the worker hears; pure.
+
+One reader lives as long as a process; its turns follow one another. What is told outside of a
+turn, or while a conversation is replayed, is a sign of life and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from sortie.acp import values, wire
+from sortie.acp.events import (
+    ClientEvent,
+    ExtensionTold,
+    PermissionRequested,
+    PromptAnswered,
+    RequestDeclined,
+    RequestFailed,
+    SessionUpdated,
+)
+from sortie.agents.acp.permissions import PermissionAnswer, decide
+from sortie.agents.acp.settings import PermissionRules
+from sortie.agents.acp.texts import Texts
+from sortie.agents.acp.tools import ToolCall, ToolCalls
+from sortie.agents.acp.usage import UsageReader
+from sortie.agents.acp.usage_limit import names_a_limit, reset_time
+from sortie.agents.acp.verdict import Evidence
+from sortie.agents.exits import Failure
+from sortie.model import ErrorKind
+from sortie.model.turns import AgentEvent, Notification, PermissionAsked, ToolEnded, ToolStarted
+
+_MESSAGE_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderContext:
+    """What reading depends on: the agent's name for itself, and what of the session counts.
+
+    ``redacted`` puts something else in the place of secrets. ``now`` tells the time, with a zone.
+    """
+
+    agent: str
+    workspace: str
+    rules: PermissionRules
+    now: Callable[[], datetime]
+    redacted: Callable[[str], str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """A turn has ended; ``failure`` is None where it is a good one."""
+
+    failure: Failure | None
+
+
+class UpdateReader:
+    """See the module. ``over`` is the end of the turn, once it was seen.
+
+    ``is_kiro``: it has told what Kiro alone tells, so that credits may follow a turn's end.
+    """
+
+    __slots__ = (
+        "_context",
+        "_evidence",
+        "_in_turn",
+        "_texts",
+        "_tools",
+        "is_kiro",
+        "over",
+        "usage",
+    )
+
+    def __init__(self, context: ReaderContext) -> None:
+        self._context = context
+        self.usage = UsageReader(context.agent)
+        self.is_kiro = False
+        self._texts = Texts(context.redacted)
+        self.begin()
+        self._in_turn = False
+
+    def begin(self) -> None:
+        """Begin a turn."""
+        self.over: TurnOver | None = None
+        self._in_turn = True
+        self._tools = ToolCalls(self._context.agent, self._context.workspace)
+        self._evidence = Evidence(self._context.agent)
+
+    def take(self, event: ClientEvent) -> list[AgentEvent]:
+        """Take what the protocol tells and return what the worker hears of it."""
+        match event:
+            case SessionUpdated(when="replay", kind="usage_update") if event.ours:
+                self.usage.update(event.body)
+            case SessionUpdated() if event.ours and event.when != "replay":
+                return self._clean(self._update(event))
+            case ExtensionTold():
+                return self._clean(self._extension(event))
+            case RequestDeclined() if self._in_turn and event.method:
+                asked = self._asked_for(event)
+                return self._clean([PermissionAsked(question=asked, answer="declined")])
+            case PromptAnswered():
+                return self._clean(self._answered(event))
+            case RequestFailed(method="session/prompt"):
+                return self._clean(self._failed(event))
+            case _:
+                pass
+        return []
+
+    def permit(self, event: PermissionRequested) -> tuple[PermissionAnswer, list[AgentEvent]]:
+        """Take a permission that was asked for; return the answer, and what is told of it."""
+        call, events = self._tools.take(event.call)
+        rules = self._context.rules
+        answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
+        question = _question(call)
+        if not answer.allowed:
+            call.denied = True
+            self._evidence.denied(self._texts.clean(question))
+        told = PermissionAsked(question=question, answer=answer.reason)
+        return answer, self._clean([*self._texts.flush(), *events, told])
+
+    def end(self) -> list[AgentEvent]:
+        """End a turn that has got no answer, and return what is left to tell."""
+        self._in_turn = False
+        return self._clean([*self._texts.flush(), *self._tools.close(failed=True)])
+
+    # What is told
+
+    def _update(self, event: SessionUpdated) -> list[AgentEvent]:
+        body = event.body
+        if event.kind == "usage_update":  # also outside of a turn: it counts what was used before
+            used = self.usage.update(body)
+            return [] if used is None else [used]
+        if event.kind == "session_info_update" and (kiro := values.mapping(body, "_meta", "kiro")):
+            used = self.usage.extension(kiro)
+            return [] if used is None else [used]
+        if not self._in_turn or event.when != "turn":
+            return []
+        match event.kind:
+            case "agent_message_chunk":
+                piece = values.block_text(body.get("content"))
+                self._evidence.text(piece)
+                return [*self._texts.add("", values.text(body, "messageId"), piece)]
+            case "agent_thought_chunk":
+                piece = values.block_text(body.get("content"))
+                return [*self._texts.add("[thought] ", values.text(body, "messageId"), piece)]
+            case "tool_call" | "tool_call_update":
+                return [*self._texts.flush(), *self._tool(body)]
+            case "plan":
+                return [*self._texts.flush(), *_plan(body)]
+            case "session_info_update":
+                self._evidence.info(body)
+            case "current_mode_update":
+                mode = values.text(body, "currentModeId") or values.text(body, "modeId")
+                return [Notification(message=f"[mode] {mode}")] if mode else []
+        return []
+
+    def _tool(self, body: Mapping[str, Any]) -> list[AgentEvent]:
+        _, events = self._tools.take(body)
+        for event in events:
+            if isinstance(event, ToolEnded):
+                self._evidence.tool_ended(failed=event.failed)
+        return events
+
+    def _extension(self, event: ExtensionTold) -> list[AgentEvent]:
+        params = event.params
+        self.is_kiro = self.is_kiro or event.method.startswith("_kiro")
+        if event.method == "_kiro.dev/metadata":
+            used = self.usage.extension(params)
+            return [] if used is None else [used]
+        if event.method == "_kiro.dev/error/rate_limit" and self._in_turn:
+            said = values.text(params, "message") or "its rate limit is reached"
+            self._evidence.text(said)
+            return [Notification(message=f"[limit] {said}")]
+        return []
+
+    def _asked_for(self, event: RequestDeclined) -> str:
+        call = event.params.get("toolCall")
+        if isinstance(call, dict):
+            return _question(self._tools.take(call)[0])
+        about = values.text(event.params, "path") or values.text(event.params, "command") or ""
+        return f"{event.method} {about}".strip()
+
+    # How a turn ends
+
+    def _answered(self, event: PromptAnswered) -> list[AgentEvent]:
+        used = self.usage.turn(event.result)
+        used_tokens = bool(used and used.output_tokens) or self.usage.knows_credits
+        failure = self._evidence.failure(event.stop_reason, used_tokens=used_tokens)
+        return [*self._close(failure), *([used] if used else [])]
+
+    def _failed(self, event: RequestFailed) -> list[AgentEvent]:
+        return self._close(failure_of(event, ErrorKind.TURN_FAILED))
+
+    def _close(self, failure: Failure | None) -> list[AgentEvent]:
+        if failure is not None:
+            failure = worded(failure, self._texts, self._context.now)
+        self.over = TurnOver(failure)
+        self._in_turn = False
+        return [*self._texts.flush(), *self._tools.close(failed=failure is not None)]
+
+    def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
+        """Take the secrets out of what is not clean yet; notifications of texts are."""
+        return [self._cleaned(event) for event in events]
+
+    def _cleaned(self, event: AgentEvent) -> AgentEvent:
+        clean = self._texts.clean
+        match event:
+            case ToolStarted():
+                places = tuple(map(clean, event.locations))
+                return replace(event, name=clean(event.name), locations=places)
+            case ToolEnded():
+                error = None if event.error is None else clean(event.error, _MESSAGE_LIMIT)
+                return replace(event, locations=tuple(map(clean, event.locations)), error=error)
+            case PermissionAsked():
+                return PermissionAsked(question=clean(event.question), answer=event.answer)
+            case Notification(message=message) if message.startswith("["):
+                return replace(event, message=clean(message) or "-")
+            case _:
+                return event
+
+
+def failure_of(event: RequestFailed, kind: ErrorKind) -> Failure:
+    """Return the failure that an error is; without a login it is the same for every request."""
+    data = values.mapping(event.data)
+    names = (values.text(data, key) for key in ("errorKind", "errorName", "details"))
+    more = ", ".join(filter(None, names))
+    said = f"{event.message or 'no message'} ({more})" if more else event.message or "no message"
+    if event.code == wire.AUTH_REQUIRED:
+        message = f"the agent is not logged in: {said}; log in first, as the user of this host"
+        return Failure(ErrorKind.RESPONSE_ERROR, message)
+    return Failure(kind, f"{said} (error {event.code} to {event.method})")
+
+
+def worded(failure: Failure, texts: Texts, now: Callable[[], datetime]) -> Failure:
+    """Return a failure as it may be shown; one that names a usage limit is one."""
+    said = texts.clean(failure.message, _MESSAGE_LIMIT)
+    if failure.kind is ErrorKind.TURN_FAILED and names_a_limit(failure.message):
+        return Failure(ErrorKind.USAGE_LIMIT, said, reset_time(failure.message, now()))
+    return Failure(failure.kind, said)
+
+
+def _question(call: ToolCall) -> str:
+    """Return what is asked, in words: the kind of tool, what it says of itself, its files."""
+    title = call.title or call.name
+    command = "" if call.command in title else call.command
+    places = ", ".join(path for path in call.paths if path not in title)
+    return ": ".join(filter(None, (call.kind, title, command, places)))
+
+
+def _plan(body: Mapping[str, Any]) -> list[AgentEvent]:
+    entries = values.items(body, "entries")
+    if not entries:
+        return []
+    done = sum(entry.get("status") == "completed" for entry in entries)
+    here = [e for e in entries if e.get("status") == "in_progress"] or [
+        e for e in entries if e.get("status") != "completed"
+    ]
+    now = values.text(here[0], "content") if here else None
+    rest = f": {now}" if now else ""
+    return [Notification(message=f"[plan] {done} of {len(entries)} done{rest}")]

@@ -1,0 +1,119 @@
+"""The ``acp`` block of WORKFLOW.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+)
+
+from sortie.config.values import Frozen
+
+DEFAULT_COMMAND = "opencode acp"
+
+Ruling = Literal["allow", "deny"]
+ToolKind = Literal[
+    "read",
+    "edit",
+    "delete",
+    "move",
+    "search",
+    "execute",
+    "think",
+    "fetch",
+    "switch_mode",
+    "other",
+]
+KINDS: tuple[str, ...] = get_args(ToolKind)
+
+
+def _kind(value: str) -> str:
+    if value != "default" and value not in KINDS:
+        raise ValueError(f"must be default or a kind of tool: {', '.join(KINDS)}")
+    return value
+
+
+Kind = Annotated[StrictStr, AfterValidator(_kind)]
+
+
+def _word(value: str) -> str:
+    word = value.strip()
+    if not word:
+        raise ValueError("must not be empty")
+    if not word.isprintable():
+        raise ValueError("must not contain control characters")
+    return word
+
+
+Word = Annotated[StrictStr, AfterValidator(_word)]
+
+
+_freeze_rulings: Callable[[Mapping[str, Ruling]], Mapping[str, Ruling]] = Frozen
+_freeze_options: Callable[[Mapping[str, bool | str]], Mapping[str, bool | str]] = Frozen
+
+_READING: Mapping[str, Ruling] = Frozen({"read": "allow", "search": "allow", "think": "allow"})
+
+Rulings = Annotated[
+    Mapping[Kind, Ruling],
+    AfterValidator(_freeze_rulings),
+    PlainSerializer(dict, return_type=dict[str, Ruling]),
+]
+"""What is answered to each kind of tool; ``default`` goes for those that are not named."""
+
+Options = Annotated[
+    Mapping[Word, StrictBool | Word],
+    AfterValidator(_freeze_options),
+    PlainSerializer(dict, return_type=dict[str, bool | str]),
+]
+"""Values of the agent's own options by their ids."""
+
+
+def ruling_of(rulings: Mapping[str, Ruling], kind: str) -> Ruling:
+    """Return what goes for a kind of tool; one that is unknown is ``other``."""
+    named = kind if kind in KINDS else "other"
+    return rulings.get(named) or rulings.get("default") or "deny"
+
+
+class PermissionRules(BaseModel):
+    """What is answered where all paths of a call are inside of the workspace, and where not."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    inside: Rulings = _READING
+    outside: Rulings = Frozen()
+
+
+class AcpSettings(BaseModel):
+    """How every session is opened and what it may do; the keys are in this folder's README."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: Word | None = None
+    mode: Word | None = None
+    options: Options = Frozen()
+    permissions: PermissionRules = PermissionRules()
+    resume: StrictBool = True
+    start_timeout_ms: Annotated[StrictInt, Field(ge=1000, le=70_000)] = 60_000
+    memory_limit_mb: Annotated[StrictInt, Field(ge=0)] = 2000
+
+
+def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:
+    """Return what ``validate`` should warn about."""
+    if settings.permissions != PermissionRules():
+        return ()
+    return (
+        (
+            "acp.permissions",
+            "not set: an agent that asks may read and search in the workspace, and is refused"
+            " everything else; set permissions.inside to {default: allow} to let it work",
+        ),
+    )

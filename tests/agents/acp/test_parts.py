@@ -1,0 +1,412 @@
+"""The pure parts of the adapter: rules, paths, usage, limits, verdicts, memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sortie.acp.client import ClientConnection
+from sortie.acp.events import PermissionRequested
+from sortie.agents.acp.conversations import REMEMBERED, Conversations
+from sortie.agents.acp.memory import tree_mb
+from sortie.agents.acp.permissions import decide, is_inside, paths_of
+from sortie.agents.acp.reader import ReaderContext, UpdateReader
+from sortie.agents.acp.settings import AcpSettings, PermissionRules, ruling_of, warn
+from sortie.agents.acp.tools import CALLS_AT_ONCE, ToolCalls
+from sortie.agents.acp.usage import NO_COST, UsageReader
+from sortie.agents.acp.usage_limit import names_a_limit, reset_time
+from sortie.agents.acp.verdict import Evidence
+from sortie.model.turns import (
+    NOTIFICATION_LIMIT,
+    AgentEvent,
+    Notification,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
+from tests.acp.hostile import for_a_while, lines, proceed
+
+NOW = datetime(2026, 11, 22, 22, 30, tzinfo=UTC)
+
+
+def option(kind: str) -> dict[str, str]:
+    return {"optionId": f"id of {kind}", "kind": kind}
+
+
+EVERY = tuple(map(option, ("reject_always", "allow_always", "reject_once", "allow_once")))
+
+
+# Permissions
+
+
+@pytest.mark.parametrize(
+    ("offered", "ruling", "chosen"),
+    [
+        (EVERY, "allow", "id of allow_once"),
+        (EVERY, "deny", "id of reject_once"),
+        ((option("allow_always"), option("reject_once")), "allow", "id of allow_always"),
+        ((option("allow_always"), option("reject_always")), "deny", "id of reject_always"),
+        ((option("reject_once"),), "allow", None),
+        ((option("allow_once"),), "deny", None),
+        (({"optionId": 7, "kind": "allow_once"}, {"kind": "allow_once"}), "allow", None),
+        ((), "allow", None),
+    ],
+)
+def test_an_option_is_chosen_by_its_kind(
+    offered: tuple[Mapping[str, Any], ...], ruling: Any, chosen: str | None
+) -> None:
+    """Not by its place or name; once rather than always; none where none fits."""
+    rules = PermissionRules(inside={"default": ruling})
+
+    answer = decide("edit", outside=False, options=offered, rules=rules)
+
+    assert (answer.option_id, answer.allowed) == (chosen, ruling == "allow" and chosen is not None)
+
+
+def test_rules_are_by_kind_and_place() -> None:
+    """What is named goes before the default; what is unknown is ``other``."""
+    rulings: dict[Any, Any] = {"default": "deny", "read": "allow", "other": "allow"}
+
+    assert [ruling_of(rulings, kind) for kind in ("read", "edit", "other", "default", "new")] == [
+        *("allow", "deny", "allow", "allow", "allow")
+    ]
+    rules = PermissionRules(inside=rulings)
+    assert not decide("read", outside=True, options=EVERY, rules=rules).allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [
+        ("/w", True),
+        ("/w/a", True),
+        ("a/../b", True),
+        ("/w/../w/a", True),
+        ("/w2/a", False),
+        ("/w/../etc", False),
+        ("..", False),
+        ("~/a", False),
+        ("~root/a", False),
+        ("/", False),
+    ],
+)
+def test_inside_is_what_is_written(path: str, inside: bool) -> None:
+    """Dots are resolved, a common beginning is not enough."""
+    assert is_inside(path, "/w") is inside
+    assert is_inside(path, "/") is not path.startswith("~")
+
+
+def test_paths_come_from_wherever_a_call_names_them() -> None:
+    """Locations, diffs, and the known keys of its input; nothing else of that."""
+    call = {
+        "locations": [{"path": "/1"}, {"path": 7}, "x"],
+        "content": [{"type": "diff", "path": "file:///2%20a"}],
+        "rawInput": {
+            "file_path": "/3",
+            "filePath": "/4",
+            "paths": ["/5", {}],
+            "content": "/no",
+            "cwd": 5,
+        },
+    }
+
+    assert list(paths_of(call)) == ["/1", "/2 a", "/3", "/4", "/5"]
+
+
+def test_one_path_outside_is_enough_wherever_it_stands() -> None:
+    """Also behind more paths than are shown, and in an earlier message of the call."""
+    calls = ToolCalls("x", "/w")
+    many = [{"path": f"/w/{n}"} for n in range(100)]
+
+    known, _ = calls.take({"toolCallId": "t", "locations": [*many, {"path": "/etc/passwd"}]})
+    calls.take({"toolCallId": "t", "locations": [{"path": "/w/a"}]})
+
+    assert known.outside
+
+
+def test_who_sets_no_permissions_is_warned() -> None:
+    """An agent that is refused everything would be a riddle."""
+    assert [key for key, _ in warn(AcpSettings())] == ["acp.permissions"]
+    trusting = PermissionRules(inside={"default": "allow"})
+    assert not warn(AcpSettings(permissions=trusting))
+
+
+# Tools
+
+
+def test_a_tool_is_told_once() -> None:
+    """However often it is told of, also after its end; a flood of them has a bound."""
+    calls, events = ToolCalls("x", "/w"), []
+
+    for status in ("pending", "in_progress", "completed", "completed", "pending"):
+        events += calls.take({"toolCallId": "t", "status": status, "kind": "new"})[1]
+    for number in range(2 * CALLS_AT_ONCE):
+        events += calls.take({"toolCallId": str(number)})[1]
+    events += calls.close(failed=False)
+
+    assert events[:2] == [ToolStarted(id="t", name="other", kind="other"), ToolEnded(id="t")]
+    assert len(events) == 2 * CALLS_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("agent", "call", "name"),
+    [
+        ("x", {"name": "Bash", "title": "ls"}, "Bash"),
+        ("x", {"_meta": {"kiro": {"toolName": "fs_write"}}}, "fs_write"),
+        ("OpenCode", {"title": "bash"}, "bash"),
+        ("gemini-cli", {"toolCallId": "write_file__write_file_1_0"}, "write_file"),
+        ("gemini-cli", {"kind": "edit"}, "edit"),
+        ("Copilot", {"title": "Creating a file", "kind": "edit"}, "edit"),
+        ("Copilot", {}, "tool"),
+    ],
+)
+def test_a_tool_is_named_where_its_agent_names_it(
+    agent: str, call: dict[str, Any], name: str
+) -> None:
+    """Each agent in its own place."""
+    known, _ = ToolCalls(agent, "/w").take({"toolCallId": "t"} | call)
+
+    assert known.name == name
+
+
+# Usage
+
+
+def test_what_is_cached_is_part_of_the_input() -> None:
+    """Whether an agent says so itself is seen by its total."""
+    counts = {"inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 100}
+
+    beside, within = (
+        UsageReader("@agentclientprotocol/codex-acp").turn({"usage": counts | {"totalTokens": t}})
+        for t in (115, 15)
+    )
+
+    assert beside == Usage(input_tokens=110, output_tokens=5, cached_tokens=100)
+    assert within == Usage(input_tokens=10, output_tokens=5, cached_tokens=100)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"inputTokens": "7"}, {"inputTokens": -1}, 5])
+@pytest.mark.parametrize("agent", ["Copilot", "@agentclientprotocol/claude-agent-acp", "OpenCode"])
+def test_what_is_not_told_is_not_known(agent: str, usage: object) -> None:
+    """Never 0."""
+    assert UsageReader(agent).turn({"usage": usage}) is None
+
+
+def test_no_tokens_of_gemini_are_a_turn_that_was_cut() -> None:
+    """It says 0 and 0 then."""
+    counts = {"input_tokens": 0, "output_tokens": 0}
+
+    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"token_count": counts}}}) is None
+
+
+def test_sums_of_a_process_are_taken_apart() -> None:
+    """Also where a turn between was not told, and where they began anew."""
+    reader = UsageReader("Copilot")
+
+    told = [
+        reader.turn({"usage": {"inputTokens": i, "outputTokens": o}})
+        for i, o in ((100, 10), (300, 15), (50, 5))
+    ]
+
+    assert told == [
+        Usage(input_tokens=100, output_tokens=10),
+        Usage(input_tokens=200, output_tokens=5),
+        Usage(input_tokens=50, output_tokens=5),
+    ]
+
+
+def paid(reader: UsageReader, amount: object, currency: object = "USD") -> float | None:
+    used = reader.update({"cost": {"amount": amount, "currency": currency}})
+    return None if used is None else used.cost
+
+
+def test_the_cost_of_a_conversation_is_taken_apart() -> None:
+    """A sum that is less began anew; without a beginning the first one is not counted."""
+    new, old = UsageReader("x"), UsageReader("x")
+    new.cost = NO_COST
+
+    assert [paid(new, amount) for amount in (1.0, 1.5, 0.25)] == [1.0, 0.5, 0.25]
+    assert [paid(old, amount) for amount in (1.0, 1.5)] == [None, 0.5]
+    assert [paid(new, a) for a in ("1", float("nan"), -1, True)] == [None] * 4
+
+
+def test_a_conversation_is_remembered_for_a_while() -> None:
+    """What it cost, for a run that goes on with it; the oldest are forgotten."""
+    conversations = Conversations(lambda: 0.0)
+
+    assert conversations.opened("a", resumed=False) == NO_COST
+    conversations.spent("a", ("USD", 2.0))
+    assert conversations.opened("a", resumed=True) == ("USD", 2.0)
+    assert conversations.opened("b", resumed=True) is None
+    for number in range(REMEMBERED):
+        conversations.opened(str(number), resumed=False)
+    assert conversations.opened("a", resumed=True) is None
+
+
+def test_gemini_has_to_wait_for_a_minute() -> None:
+    """Before that it would lose what was said; others need not wait."""
+    now = 0.0
+    conversations = Conversations(lambda: now)
+    conversations.opened("s", resumed=False)
+
+    now = 60.0
+    assert conversations.not_yet("gemini-cli", "s") is not None
+    assert conversations.not_yet("Copilot", "s") is None
+    now = 61.0
+    assert conversations.not_yet("gemini-cli", "s") is None
+
+
+# Limits of an account
+
+
+@pytest.mark.parametrize(
+    ("text", "resets"),
+    [
+        ("Claude AI usage limit reached|1795392000", datetime(2026, 11, 23, 0, 0, tzinfo=UTC)),
+        (
+            "You have exhausted your capacity on this model. Your quota will reset after 2h5m30s.",
+            datetime(2026, 11, 23, 0, 35, 30, tzinfo=UTC),
+        ),
+        (
+            "You've hit your usage limit. Upgrade to Pro or try again in 1 day 2 hours 3 minutes.",
+            datetime(2026, 11, 24, 0, 33, tzinfo=UTC),
+        ),
+        (
+            "Monthly limit reached; resets at 2026-12-01T00:00:00Z",
+            datetime(2026, 12, 1, tzinfo=UTC),
+        ),
+        (
+            "Weekly limit reached, resets 2026-11-25 08:00 +02:00",
+            datetime(2026, 11, 25, 6, tzinfo=UTC),
+        ),
+        ("Quota exceeded for your plan", None),
+        ("You are out of credits", None),
+        ("5-hour limit reached, resets 3pm", None),
+        ("usage limit reached|99999999999999999", None),
+        ("usage limit reached, try again in 999999 days 999999 days 999999 d 999999 d", None),
+    ],
+)
+def test_a_usage_limit_is_known_by_its_words(text: str, resets: datetime | None) -> None:
+    """And its end, where it is said without doubt."""
+    assert names_a_limit(text)
+    assert reset_time(text, NOW) == resets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exceeded retry limit, last status: 429 Too Many Requests",
+        "Rate limit exceeded, slow down",
+        "prompt is too long: over the limit of 200000 tokens",
+        "the time limit of the tool was reached",
+        "overloaded",
+    ],
+)
+def test_a_limit_of_pace_or_size_is_none_of_the_account(text: str) -> None:
+    """Trying again soon may help, or nothing will."""
+    assert not names_a_limit(text)
+
+
+# Verdicts
+
+
+@pytest.mark.parametrize(
+    ("agent", "pieces", "tokens", "good"),
+    [
+        ("OpenCode", [], False, True),
+        ("somebody", [], False, False),
+        ("somebody", [], True, True),
+        ("somebody", ["done"], False, True),
+        ("somebody", ["Info: started"], False, False),
+        ("somebody", ["done", "Error: it broke"], True, False),
+        ("Copilot", ["Error: it broke"], True, False),
+        ("gemini-cli", ["done", "Error: is the word it found"], False, True),
+    ],
+)
+def test_an_end_needs_proof(agent: str, pieces: list[str], tokens: bool, good: bool) -> None:
+    """``end_turn`` is one only for agents that say it of good turns alone."""
+    evidence = Evidence(agent)
+    for piece in pieces:
+        evidence.text(piece)
+
+    assert (evidence.failure("end_turn", used_tokens=tokens) is None) is good
+
+
+# Memory
+
+
+def test_the_memory_of_a_tree_is_summed_up() -> None:
+    """Children of children too, and nobody else; without its root nothing is known."""
+    table = "1 0 1024\n 7 1 2048\n 8 7 1024\n9 8 1024\n10 1 4096\n  PID PPID RSS\n11 7 12m\n8 9 1"
+
+    assert tree_mb(table, 10) == 4.0
+    assert tree_mb(table, 99) is None
+    assert tree_mb("7 7 1024", 7) == 1.0
+
+
+# Hostile agents
+
+
+def _hold(chunks: list[bytes]) -> None:
+    """Nothing raises, texts are bounded and clean, and each tool that began ends."""
+    rules = PermissionRules(inside={"default": "allow"})
+    client, begun, ended = ClientConnection(line_limit=5000), list[str](), list[str]()
+    reader = UpdateReader(
+        ReaderContext(
+            agent="Copilot",
+            workspace="/w",
+            rules=rules,
+            now=lambda: NOW,
+            redacted=lambda text: text.replace("secret", "***"),
+        )
+    )
+    heard: list[AgentEvent] = []
+    for greeting in (b"", b'{"id":1,"result":{"protocolVersion":1}}\n', b'{"id":2,"result":{'):
+        if greeting.endswith(b"{"):
+            greeting += b'"sessionId":"s"}}\n'
+        client.feed(greeting)
+        proceed(client)
+    reader.begin()
+    for chunk in chunks:
+        for event in client.feed(chunk):
+            if isinstance(event, PermissionRequested):
+                answer, told = reader.permit(event)
+                client.answer_permission(event.id, answer.option_id)
+            else:
+                told = reader.take(event)
+            heard += told
+    heard += reader.end()
+    for each in heard:
+        if isinstance(each, Notification):
+            assert 0 < len(each.message) <= NOTIFICATION_LIMIT
+        begun += [each.id] if isinstance(each, ToolStarted) else []
+        ended += [each.id] if isinstance(each, ToolEnded) else []
+        for text in _texts(asdict(each) | {"id": ""}):
+            text.encode()  # there is no half of a surrogate pair in it
+    assert sorted(begun) == sorted(ended)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+
+
+@given(st.lists(lines, max_size=30))
+def test_no_agent_breaks_the_reader(chunks: list[bytes]) -> None:
+    """See ``_hold``, for a few examples."""
+    _hold(chunks)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(0)
+def test_no_agent_breaks_the_reader_for_a_while() -> None:
+    """See ``_hold``, for as long as was asked for."""
+    for_a_while(st.lists(lines, max_size=30), _hold)
