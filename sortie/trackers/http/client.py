@@ -177,6 +177,7 @@ class HttpClient:
         if answer.status == 304 and etag and (known := self._etags.get(key)) is not None:
             return replace(known, remembered=True)
         if request.remember and request.method == "GET" and answer.status == 200:
+            self._check_json(request, answer)  # what is broken must not be remembered
             self._etags.put(key, answer)
         return answer
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -268,7 +268,9 @@ class GitHubService:
                 if not self.has_dependencies:
                     raise Refusal(404, "Not Found")
                 listed = self._blockers(number)
-                sound = not any(b in self.spoiled for b in self.edges.get(number, []))
+                sound = not self.spoiled.intersection(
+                    b for b in self.edges.get(number, []) if isinstance(b, int)
+                )
                 return replace(self._page(request, listed), sound=sound)
         raise Refusal(404, "Not Found")
 
@@ -282,18 +284,18 @@ class GitHubService:
             raise Refusal(404, "Not Found")
         return int(number)
 
-    def _listed(self, query: dict[str, str] | Any) -> list[Json]:
+    def _listed(self, query: Mapping[str, str]) -> list[int]:
         since = query.get("since", "")
         wanted = query.get("state", "open")
         found = [
-            self._shown(number)
+            number
             for number in self.items
             if wanted in ("all", self.items[number]["state"])
             and (not since or _text(self.changed[number]) >= since)
         ]
         assert query.get("sort") == "created"
         assert query.get("direction") == "asc"
-        return sorted(found, key=lambda item: item["number"])
+        return sorted(found)
 
     def _search(self, request: Received) -> Reply:
         words = request.query["q"].split()
@@ -304,10 +306,11 @@ class GitHubService:
             items = {number: self._shown(number) for number in self.items}
         found = [item for item in items.values() if _fits(item, request.query["q"])]
         page = self._page(request, found)
-        scored = [{**item, "score": 1.0} for item in page.body]
+        scored = [{**item, "body": item["body"] or "", "score": 1.0} for item in page.body]
         body = {
             "total_count": len(found),
             "incomplete_results": self.incomplete,
+            "search_type": "lexical",
             "items": scored,
         }
         return replace(page, body=body)
@@ -426,6 +429,7 @@ class GitHubService:
         assert 1 <= size <= 100
         page = int(request.query.get("page", "1"))
         shown = every[(page - 1) * size : page * size]
+        shown = [self._shown(item) if isinstance(item, int) else item for item in shown]
         sound = not any(item.get("number") in self.spoiled for item in shown)
         headers = {}
         if page * size < len(every):
