@@ -101,7 +101,8 @@ class AgentAdapter:
     with them beside those of ``agent``, which it is given first. ``simulators``
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
-    ``reports`` is what its agents may tell to have used: only that can be limited.
+    ``reports`` is what its agents may tell to have used: only that can be limited. ``demo`` is the
+    block with which ``sortie demo`` lets the agent work on its issues.
     """
 
     kind: str
@@ -115,6 +116,7 @@ class AgentAdapter:
     simulators: frozenset[str] = frozenset()
     resumes: bool = False
     reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})
+    demo: Mapping[str, object] = field(default_factory=dict)
 
 
 ADAPTERS = Adapters(__name__, AgentAdapter)

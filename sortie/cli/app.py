@@ -54,6 +54,8 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie.cli.demo.command",
         "sortie demo --exit-when-idle",
         "sortie demo /tmp/look --port 8080",
+        "sortie demo --agent claude-code",
+        "sortie demo --agent acp --agent-command 'gemini --acp'",
     ),
     "render": (
         "sortie.cli.render",

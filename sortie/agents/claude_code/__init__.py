@@ -38,4 +38,5 @@ ADAPTER = AgentAdapter(
     check=check,
     resumes=True,
     reports=frozenset({"tokens", "cost"}),
+    demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},
 )

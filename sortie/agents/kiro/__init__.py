@@ -30,4 +30,5 @@ ADAPTER = AgentAdapter(
     warn=warn,
     reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
+    demo={"trust_all_tools": True},
 )

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sortie.cli.arguments import DaemonFlags
 from sortie.cli.output import emit_rich
+from sortie.model import SortieError
+
+if TYPE_CHECKING:
+    from sortie.cli.demo.agent import DemoAgent
+    from sortie.cli.demo.directory import Demo
 
 _REDIRECTING = ("SORTIE_DB_PATH", "SORTIE_AGENT_COMMAND", "SORTIE_AGENT_KIND")
 _REDIRECTING_PREFIXES = ("SORTIE_TRACKER_", "SORTIE_WORKSPACE_")
@@ -22,38 +27,82 @@ def demo(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="Where to put it; made where it does not exist.")
     ] = Path("sortie-demo"),
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Let an agent that is installed do the work, as agent.kind names it; its model"
+            " is asked, and its provider charges for that.",
+        ),
+    ] = None,
+    agent_command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="The program of that agent, where it is not the usual one."
+        ),
+    ] = None,
 ) -> int:
-    """Write five issues and let simulated agents work on them.
+    """Write five issues and let simulated agents work on them, or real ones.
 
-    Needs nothing: no tracker, no Kiro, no key. A demo that is there already is gone on with, and
-    no file is overwritten. Settings of the environment that would turn the demo to another
-    tracker, agent, database or workspace root are ignored.
+    Needs nothing: no tracker, no agent, no key; with --agent that agent has to be installed and
+    logged in. A demo that is there already is gone on with, and no file is overwritten. Settings
+    of the environment that would turn the demo to another tracker, agent, database or workspace
+    root are ignored.
     """
+    from sortie.cli.demo.agent import agent_of, installed_agent
     from sortie.cli.demo.directory import make_demo
     from sortie.cli.demo.report import conclusion, introduction
     from sortie.daemon.daemon import run_daemon
     from sortie.daemon.options import RunOptions
 
-    made = make_demo(directory)
-    emit_rich(introduction(made, to_the_end=flags.exit_when_idle))
-    environ = demo_environment(os.environ, made.directory)
+    if agent_command is not None and agent is None:
+        raise typer.BadParameter("belongs to --agent", param_hint="--agent-command")
+    wanted = None if agent is None else installed_agent(agent, agent_command, os.environ)
+    made = make_demo(directory, wanted)
+    bare = demo_environment(os.environ)
+    works = agent_of(made, bare)
+    require_agent(made, wanted, works)
+    simulated = works is None or works.simulated
+    emit_rich(introduction(made, works, to_the_end=flags.exit_when_idle))
+    environ = simulated_environment(bare, made.directory) if simulated else bare
     code = run_daemon(flags.over(RunOptions(workflow=made.workflow, environ=environ)))
     if code in _IDLE_CODES:
         emit_rich(*conclusion(made))
     return code
 
 
-def demo_environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return an environment in which the demo finds a key, and only its own world.
+def require_agent(demo: Demo, wanted: DemoAgent | None, works: DemoAgent | None) -> None:
+    """Raise SortieError where a demo that was there already is of another agent."""
+    if (
+        wanted is None
+        or works is None
+        or (wanted.kind, wanted.command)
+        == (
+            works.kind,
+            works.command,
+        )
+    ):
+        return
+    raise SortieError(
+        f"{demo.directory} is a demo for {works.kind} ({works.program}); name another directory,"
+        f" or change agent.kind, agent.command and the agent's block in {demo.workflow}"
+    )
 
-    What the simulator keeps of its conversations must not lie where Kiro would keep its own.
-    """
-    kept = {
+
+def demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which the demo finds only its own world."""
+    return {
         name: value
         for name, value in environ.items()
         if name not in _REDIRECTING and not name.startswith(_REDIRECTING_PREFIXES)
     }
-    if not kept.get("KIRO_API_KEY"):
-        kept["KIRO_API_KEY"] = "simulated"
-    kept["XDG_DATA_HOME"] = str(directory.absolute() / "data")
-    return kept
+
+
+def simulated_environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Return an environment for the simulator: a key is there, and a place for what it keeps.
+
+    Its conversations must not lie where Kiro would keep its own.
+    """
+    key = environ.get("KIRO_API_KEY") or "simulated"
+    data = str(directory.absolute() / "data")
+    return {**environ, "KIRO_API_KEY": key, "XDG_DATA_HOME": data}

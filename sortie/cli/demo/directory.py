@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 
+from sortie.cli.demo.agent import DemoAgent, simulated_agent
 from sortie.cli.gitignore import IGNORED, ignore_in_git
 from sortie.cli.new_files import write_new
 from sortie.model import SortieError
@@ -23,7 +24,6 @@ _IGNORED = ("/workspaces/", "/data/")
 
 _MARK = b'a demo of Sortie, written by "sortie demo"'
 _MARK_WITHIN = 1000  # bytes
-_SIMULATOR = "sortie-kiro-sim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +39,10 @@ class Demo:
         return self.directory / WORKFLOW
 
 
-def simulator_command(python: str) -> tuple[str, ...]:
-    """Return the command that starts the simulator installed beside an interpreter."""
-    script = os.path.join(os.path.dirname(os.path.abspath(python)), _SIMULATOR)
-    if os.access(script, os.X_OK) and os.path.isfile(script):
-        return (script,)
-    return (python, "-P", "-m", "sortie.kiro.simulator")
+def make_demo(directory: Path, agent: DemoAgent | None = None) -> Demo:
+    """Write a demo for an agent (None: a simulated one), or go on with the one that is there.
 
-
-def make_demo(directory: Path) -> Demo:
-    """Write a demo, or go on with the one that is there. Overwrites nothing.
+    Overwrites nothing.
 
     WORKFLOW.md is written last, so a directory with it is whole, and one without it, in which
     nothing but issues of a demo are, is finished. Raises SortieError for anything else.
@@ -67,10 +61,24 @@ def make_demo(directory: Path) -> Demo:
     for name in ISSUE_FILES:
         text = origin.joinpath(ISSUES, name).read_text(encoding="utf-8")
         write_new(directory / ISSUES / name, text)
-    workflow = origin.joinpath(WORKFLOW).read_text(encoding="utf-8")
-    command = json.dumps(list(simulator_command(sys.executable)))
-    write_new(directory / WORKFLOW, workflow.replace("@COMMAND@", command))
+    template = origin.joinpath(WORKFLOW).read_text(encoding="utf-8")
+    write_new(directory / WORKFLOW, _for_agent(template, agent or simulated_agent()))
     return Demo(directory=directory, made=True)
+
+
+def _for_agent(template: str, agent: DemoAgent) -> str:
+    """Return a workflow for an agent: its kind, its command and its block are all that differs."""
+    from ruamel.yaml import YAML
+
+    block = StringIO()
+    if agent.block:
+        YAML().dump(agent.block, block)
+    command = agent.command if isinstance(agent.command, str) else list(agent.command)
+    return (
+        template.replace("@KIND@", agent.kind)
+        .replace("@COMMAND@", json.dumps(command, ensure_ascii=False))
+        .replace("@BLOCK@\n", block.getvalue())
+    )
 
 
 def _is_demo(directory: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from sortie.cli.demo.agent import DemoAgent
 from sortie.cli.demo.directory import ISSUES, WORKFLOW, Demo
 from sortie.cli.output import one_line
 from sortie.cli.program import command_name
@@ -28,8 +29,8 @@ class FinalState:
     state: str
 
 
-def introduction(demo: Demo, *, to_the_end: bool) -> Text:
-    """Say what was made and what happens now."""
+def introduction(demo: Demo, agent: DemoAgent | None, *, to_the_end: bool) -> Text:
+    """Say what was made, who works on it and what happens now."""
     text = Text()
     place = one_line(str(demo.directory))
     if demo.made:
@@ -43,7 +44,7 @@ def introduction(demo: Demo, *, to_the_end: bool) -> Text:
     else:
         text.append(f"Going on with the demo in {place}\n", "bold")
         text.append("Nothing in it was overwritten. For a fresh one remove it, or name another.\n")
-    text.append("The agents are simulated: no model is asked and nothing is spent.\n")
+    text.append(_about(agent))
     if not to_the_end:
         text.append(
             f"It runs until you press Ctrl-C. Meanwhile add a file to {place}/{ISSUES} or edit "
@@ -51,6 +52,16 @@ def introduction(demo: Demo, *, to_the_end: bool) -> Text:
         )
     text.append("The log follows on stderr.\n")
     return text
+
+
+def _about(agent: DemoAgent | None) -> str:
+    if agent is None or agent.simulated:
+        return "The agents are simulated: no model is asked and nothing is spent.\n"
+    return (
+        f"The agents are real: {one_line(agent.program)} ({agent.kind}) asks its model, and its "
+        "provider charges for that.\nAn agent that may not close DEMO-3 leaves it for review; set "
+        "its state to Done yourself, and DEMO-4 goes.\n"
+    )
 
 
 def conclusion(demo: Demo) -> tuple[Text, Table, Text]:

@@ -8,40 +8,49 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.cli.demo.command import demo_environment
+from sortie.cli.demo.command import demo_environment, simulated_environment
 from sortie.cli.demo.directory import make_demo
 from sortie.cli.demo.report import FinalState, final_states
 from sortie.daemon import daemon
 from sortie.daemon.options import RunOptions
+from sortie.daemon.workflow_file import load_workflow
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
 from tests.store.records import an_issue, begin, end
 
+ENVIRON = {
+    "PATH": "/bin",
+    "KIRO_API_KEY": "",
+    "KIRO_SIM_DELAY": "1",
+    "XDG_DATA_HOME": "/home/me/data",
+    "SORTIE_DB_PATH": "/production.db",
+    "SORTIE_TRACKER_KIND": "jira",
+    "SORTIE_WORKSPACE_ROOT": "/production",
+    "SORTIE_AGENT_KIND": "claude-code",
+    "SORTIE_AGENT_COMMAND": "claude",
+    "SORTIE_AGENT_MAX_TURNS": "2",
+    "SORTIE_SERVER_PORT": "0",
+}
+
 
 def test_the_demo_has_a_world_of_its_own() -> None:
-    """What would turn it to another tracker, agent or database is gone; a key is there."""
-    environ = {
+    """What would turn it to another tracker, agent or database is gone."""
+    assert demo_environment(ENVIRON) == {
         "PATH": "/bin",
         "KIRO_API_KEY": "",
         "KIRO_SIM_DELAY": "1",
-        "SORTIE_DB_PATH": "/production.db",
-        "SORTIE_TRACKER_KIND": "jira",
-        "SORTIE_WORKSPACE_ROOT": "/production",
-        "SORTIE_AGENT_KIND": "claude-code",
-        "SORTIE_AGENT_COMMAND": "claude",
+        "XDG_DATA_HOME": "/home/me/data",
         "SORTIE_AGENT_MAX_TURNS": "2",
         "SORTIE_SERVER_PORT": "0",
     }
 
-    assert demo_environment(environ, Path("/demo")) == {
-        "PATH": "/bin",
-        "KIRO_API_KEY": "simulated",
-        "XDG_DATA_HOME": "/demo/data",
-        "KIRO_SIM_DELAY": "1",
-        "SORTIE_AGENT_MAX_TURNS": "2",
-        "SORTIE_SERVER_PORT": "0",
-    }
-    assert demo_environment({"KIRO_API_KEY": "mine"}, Path("/demo"))["KIRO_API_KEY"] == "mine"
+
+def test_the_simulator_has_a_key_and_a_place() -> None:
+    """Its conversations do not lie where Kiro would keep its own."""
+    made = simulated_environment({"PATH": "/bin", "KIRO_API_KEY": ""}, Path("/demo"))
+
+    assert made == {"PATH": "/bin", "KIRO_API_KEY": "simulated", "XDG_DATA_HOME": "/demo/data"}
+    assert simulated_environment({"KIRO_API_KEY": "mine"}, Path("/"))["KIRO_API_KEY"] == "mine"
 
 
 @pytest.fixture
@@ -126,3 +135,74 @@ def test_final_states_are_read_from_whatever_is_there(here: Path) -> None:
         FinalState(identifier="Y", title="", state="unreadable"),
     ]
     assert final_states(here / "gone") == []
+
+
+# Real agents
+
+
+@pytest.fixture
+def installed(here: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A program that stands where an agent's would, on the PATH."""
+    programs = here / "bin"
+    programs.mkdir()
+    (programs / "toy-agent").write_text("#!/bin/sh\n")
+    (programs / "toy-agent").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    return str(programs / "toy-agent")
+
+
+def test_an_agent_that_is_installed_works_on_the_demo(
+    cli: Cli, here: Path, lives: list[RunOptions], installed: str
+) -> None:
+    """It is named in the workflow, has the environment of its user, and people are told."""
+    ran = cli("demo", "d", "--agent", "toy", "--exit-when-idle")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "The agents are real: toy-agent (toy) asks its model" in ran.out
+    assert "simulated" not in ran.out
+    environ = lives[0].environ
+    assert "KIRO_API_KEY" not in environ
+    assert "XDG_DATA_HOME" not in environ
+    agent = load_workflow(RunOptions(workflow=lives[0].workflow, environ={})).settings.agent
+    assert (agent.kind, agent.command) == ("toy", "toy-agent")
+
+
+def test_a_demo_is_gone_on_with_by_the_agent_that_it_has(
+    cli: Cli, here: Path, lives: list[RunOptions], installed: str
+) -> None:
+    """Also where nobody names it again; another one is refused, and nothing is changed."""
+    cli("demo", "d", "--agent", "toy", "--exit-when-idle")
+
+    again = cli("demo", "d", "--exit-when-idle")
+    other = cli("demo", "d", "--agent", "toy", "--agent-command", installed)
+
+    assert "The agents are real: toy-agent (toy)" in again.out
+    assert other.code == 1
+    assert other.err == (
+        "sortie: d is a demo for toy (toy-agent); name another directory, or change agent.kind,"
+        " agent.command and the agent's block in d/WORKFLOW.md\n"
+    )
+    assert len(lives) == 2
+
+
+def test_an_agent_that_is_not_there_is_told_before_anything_is_written(
+    cli: Cli, here: Path, lives: list[RunOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is missing, and what there is to do about it."""
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    missing = cli("demo", "d", "--agent", "toy")
+    unknown = cli("demo", "d", "--agent", "tea")
+    alone = cli("demo", "d", "--agent-command", "tea")
+
+    assert (missing.code, unknown.code, alone.code) == (1, 1, 2)
+    assert missing.err == (
+        "sortie: the demo needs toy and cannot find its program: the agent's program 'toy-agent'"
+        " was not found on local on PATH or beside Sortie's interpreter; install it or set"
+        " agent.command to its absolute path; name another one with --agent-command, or leave"
+        " --agent out for simulated agents, which need nothing\n"
+    )
+    assert unknown.err.startswith("sortie: --agent tea: no adapter of kind 'tea'; known: ")
+    assert "--agent-command" in alone.err
+    assert not (here / "d").exists()
+    assert lives == []

@@ -6,10 +6,14 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
+import frontmatter
 import pytest
 
-from sortie.cli.demo.directory import ISSUE_FILES, Demo, make_demo, simulator_command
+from sortie.agents import ADAPTERS
+from sortie.cli.demo.agent import installed_agent, simulator_command
+from sortie.cli.demo.directory import ISSUE_FILES, Demo, make_demo
 from sortie.daemon.dry_run import dry_run
 from sortie.daemon.options import RunOptions
 from sortie.daemon.workflow_file import load_workflow
@@ -82,6 +86,36 @@ def test_the_simulator_understands_every_issue(here: Path) -> None:
     assert os.path.normpath(workspace / "../../issues/DEMO-3.md") == str(
         here / "issues" / "DEMO-3.md"
     )
+
+
+@pytest.mark.parametrize("kind", ADAPTERS.built_in)
+def test_switching_the_agent_changes_three_things(
+    kind: str, cli: Cli, here: Path, tmp_path: Path
+) -> None:
+    """Its kind, its command and its block; all else, and each issue, stays as it is."""
+    adapter = ADAPTERS.load(kind)
+    simulated = make_demo(here / "simulated")
+    other = make_demo(here / "other", installed_agent(kind, "/bin/sh", {}))
+
+    texts = [demo.workflow.read_text() for demo in (simulated, other)]
+    (old, prompt), (new, new_prompt) = map(_parts, texts)
+    assert new["agent"].pop("kind") == kind
+    assert new["agent"].pop("command") == "/bin/sh"
+    assert new.pop(adapter.block_name, {}) == adapter.demo
+    del old["agent"]["kind"], old["agent"]["command"], old["kiro"]
+    assert (new, new_prompt) == (old, prompt)
+    assert [(other.directory / "issues" / name).read_bytes() for name in ISSUE_FILES] == [
+        (simulated.directory / "issues" / name).read_bytes() for name in ISSUE_FILES
+    ]
+    assert cli("validate", str(other.workflow)) == Ran(
+        code=0, out="", err=f"{other.workflow} is valid\n"
+    )
+
+
+def _parts(text: str) -> tuple[dict[str, Any], str]:
+    """Return front matter and prompt of a workflow file."""
+    found = frontmatter.loads(text)
+    return dict(found.metadata), found.content
 
 
 def test_the_simulator_is_named_by_its_absolute_path(tmp_path: Path) -> None:
