@@ -41,13 +41,17 @@ class JiraSettings(BaseModel):
 
 def check(tracker: TrackerSettings, block: JiraSettings) -> Iterator[Finding]:
     """Yield what is wrong with the settings, as far as can be seen without asking Jira."""
-    from importlib.util import find_spec
-
     from sortie.trackers.jira.settings import findings
 
-    if find_spec("md_adf") is None or find_spec("mistune") is None:
+    if _lacks_libraries():
         yield Finding(path=("tracker", "kind"), message=MISSING)
     yield from findings(tracker, block.deployment)
+
+
+def _lacks_libraries() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("md_adf") is None or find_spec("mistune") is None
 
 
 @asynccontextmanager
@@ -55,12 +59,11 @@ async def open_tracker(context: TrackerContext) -> AsyncIterator[JiraTracker]:
     """Hold the client of a Jira open. Raises TrackerError (INVALID) where its libraries lack."""
     from sortie.model import TrackerError, TrackerErrorKind
     from sortie.trackers.http.client import open_client
-
-    try:
-        from sortie.trackers.jira.tracker import JiraTracker
-    except ModuleNotFoundError as exc:
-        raise TrackerError(TrackerErrorKind.INVALID, f"the jira tracker {MISSING}") from exc
     from sortie.trackers.jira.provider import credential_of, provider_of
+    from sortie.trackers.jira.tracker import JiraTracker
+
+    if _lacks_libraries():  # which are loaded with the first comment only
+        raise TrackerError(TrackerErrorKind.INVALID, f"the jira tracker {MISSING}")
 
     settings = context.settings
     assert isinstance(settings, JiraSettings)

@@ -20,9 +20,10 @@ import trio
 
 from sortie.model import Issue, IssueId, TrackerError, state_key
 from sortie.trackers import Overview, UnreadableIssue
-from sortie.trackers.http.changes import SWEEP, ChangingList
+from sortie.trackers.http.changes import OVERLAP, SWEEP, ChangingList
 from sortie.trackers.http.client import HttpClient
 from sortie.trackers.jira import jql
+from sortie.trackers.jira.editions import PAGE
 from sortie.trackers.jira.fields import Entry, FieldRules, entry_of
 from sortie.trackers.jira.site import Site
 
@@ -71,6 +72,7 @@ class Candidates:
         self._written: dict[IssueId, tuple[float, Entry]] = {}
         self._answer: tuple[Issue, ...] = ()
         self._overview: Overview | None = None
+        self._asked_at: datetime | None = None  # by the server's clock, with the last good answer
         self._nameless: tuple[UnreadableIssue, ...] = ()
         self._complaints: dict[str, str] = {}
 
@@ -93,13 +95,15 @@ class Candidates:
                 return await self._entries(site, jql.query(*conditions), rules)
 
             async def since(then: datetime) -> list[Entry]:
-                updated = f"updated >= -{self._minutes_since(then - INDEX_LAG)}m"
+                updated = f"updated >= -{self._minutes_since(self._start(then - INDEX_LAG))}m"
                 changed = await self._entries(site, jql.query(base, updated), rules)
                 await self._drop_unfit(site, changed, [base, in_states, updated], rules)
                 self._tell_waiting(changed)
                 return changed
 
+            began = self._server_time()
             found = await self._list.refresh(scope, trio.current_time(), whole, since)
+            self._asked_at = began
             self._client.list_ended()
             self._overview = None
             self._complain(found.values())
@@ -195,13 +199,30 @@ class Candidates:
             if blockers != issue.blocked_by:
                 self._list.put(replace(entry, issue=replace(issue, blocked_by=blockers)))
 
+    def _start(self, then: datetime) -> datetime:
+        """Return the time since which changes are asked for.
+
+        Where many issues were changed in one moment, as by an import, and none since, that is the
+        last poll: they would come again with each.
+        """
+        known = self._list.items.values()
+        again = sum(1 for e in known if e.updated is not None and e.updated >= then)
+        if again <= PAGE or self._asked_at is None:
+            return then
+        return max(then, self._asked_at - OVERLAP - INDEX_LAG)
+
     def _minutes_since(self, then: datetime) -> int:
         """Return how many whole minutes ago that was, by the server's clock, rounded up."""
+        now = self._server_time()
+        if now is None:
+            return 1 + math.ceil(SWEEP / 60)
+        return max(1, math.ceil((now - then).total_seconds() / 60) + 1)
+
+    def _server_time(self) -> datetime | None:
         heard = self._client.server_time
         if heard is None:
-            return 1 + math.ceil(SWEEP / 60)
-        now = heard[0] + timedelta(seconds=trio.current_time() - heard[1])
-        return max(1, math.ceil((now - then).total_seconds() / 60) + 1)
+            return None
+        return heard[0] + timedelta(seconds=trio.current_time() - heard[1])
 
     def _complain(self, entries: Iterable[Entry]) -> None:
         """Log what cannot be read, each thing once until it changes."""

@@ -28,19 +28,17 @@ from sortie.model import (
 )
 from sortie.model.checks import Check
 from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerContext, TrackerStates
-from sortie.trackers.http.budget import Use
 from sortie.trackers.http.changes import SWEEP
-from sortie.trackers.http.client import HttpClient, segment
+from sortie.trackers.http.client import HttpClient
 from sortie.trackers.http.comments import OnceOnly
-from sortie.trackers.http.errors import LostAnswer
-from sortie.trackers.http.requests import Request
 from sortie.trackers.jira.candidates import Candidates
 from sortie.trackers.jira.checks import JiraChecks
 from sortie.trackers.jira.comments import NewComment, body_of, read_comments
 from sortie.trackers.jira.editions import issue_request
 from sortie.trackers.jira.fields import Entry, FieldRules, entry_of
+from sortie.trackers.jira.moves import offered_transitions, take
 from sortie.trackers.jira.site import Site, SiteMemory
-from sortie.trackers.jira.transitions import chosen, transitions_in
+from sortie.trackers.jira.transitions import chosen
 
 if TYPE_CHECKING:
     from sortie.trackers.jira import JiraSettings
@@ -236,31 +234,10 @@ class JiraTracker(Tracker):
 
     async def _move(self, site: Site, present: Issue, state: str) -> None:
         """Take a transition. Raises TrackerError, CONFLICT where somebody else moved the issue."""
-        identifier, before = present.identifier, present.state
-        path = f"{site.edition.api}/issue/{segment(present.id)}/transitions"
-        offered = await self._client.ask(
-            Request(
-                path=path,
-                what=f"cannot ask for the transitions of {identifier}",
-                params=[("expand", "transitions.fields")],
-            )
-        )
-        best = chosen(transitions_in(offered.json()), identifier, before, state)
-        refused: TrackerError | None = None
-        try:
-            await self._client.ask(
-                Request(
-                    method="POST",
-                    path=path,
-                    what=f"cannot move {identifier} from {before} to {state}",
-                    body={"transition": {"id": best.id}},
-                    use=Use.WRITE,
-                )
-            )
-        except TrackerError as exc:
-            if exc.retry_after is not None and not isinstance(exc, LostAnswer):
-                raise
-            refused = exc
+        before = present.state
+        offered = await offered_transitions(self._client, site.edition, present)
+        best = chosen(offered, present.identifier, before, state)
+        refused = await take(self._client, site.edition, present, best)
         after = await self._present(site, present)
         if same_state(after.state, state):
             return
@@ -270,7 +247,7 @@ class JiraTracker(Tracker):
             raise refused
         raise TrackerError(
             TrackerErrorKind.UNAVAILABLE,
-            f"{identifier} was moved to {state}, and Jira still says that it is in {before}",
+            f"{present.identifier} was moved to {state}, and Jira still says {before}",
         )
 
     def _first_try(self, key: str | None) -> datetime | None:

@@ -334,15 +334,16 @@ class JiraService:
 
     def _cloud_page(self, body: Json, query: Query, found: list[Record]) -> Reply:
         del query
-        start = int(body.get("nextPageToken", "token-0").removeprefix("token-"))
-        self.sees(start)
+        last = int(body.get("nextPageToken", "token-0").removeprefix("token-"))
+        self.sees(last - 10000 if last else 0)
         size = min(body.get("maxResults", 50), self.page_limit)
-        shown, end = found[start : start + size], start + size
+        left = [record for record in found if record.id > last]  # all are created in one moment
+        shown = left[:size]
         answer: dict[str, Json] = {"issues": [self._item(r, body.get("fields", [])) for r in shown]}
-        if end < len(found):
-            answer["nextPageToken"] = f"token-{end}"
+        if len(left) > size:
+            answer["nextPageToken"] = f"token-{shown[-1].id}"
         if self.tells_last:
-            answer["isLast"] = end >= len(found)
+            answer["isLast"] = len(left) <= size
         return Reply(body=answer)
 
     def _data_center_page(self, body: Json, query: Query, found: list[Record]) -> Reply:
