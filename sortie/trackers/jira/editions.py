@@ -248,13 +248,16 @@ def limited_text(
     markdown: str, limit: int, convert: Callable[[str], object], size: Callable[[object], int]
 ) -> object:
     """Return Markdown converted, cut so that what is sent is no longer than Jira takes."""
-    length, text = len(markdown), markdown
-    while size(converted := convert(text)) > limit:
-        length = min(length - 1, length * limit // size(converted) * 19 // 20)
-        kept = _cut(markdown, length)
+    length = min(len(markdown), limit)  # no format of Jira's is shorter than Markdown by much
+    while True:
+        kept = markdown if length == len(markdown) else _cut(markdown, length)
         left = len(markdown) - len(kept)
-        text = f"{kept}\n\nSortie left out {left} characters, as Jira takes no longer comment."
-    return converted
+        note = f"\n\nSortie left out {left} characters, as Jira takes no longer comment."
+        converted = convert(kept if kept is markdown else kept + note)
+        found = size(converted)
+        if found <= limit:
+            return converted
+        length = min(length - 1, length * limit // found * 19 // 20)
 
 
 def _cut(text: str, length: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class Jira:
         return [f"{r.method} {r.path.removeprefix(self.service.api)}" for r in asked]
 
     def opened(
-        self, block: Mapping[str, object] | None = None, **keys: object
+        self, block: Mapping[str, object] | None = None, **keys: Any
     ) -> AbstractAsyncContextManager[JiraTracker]:
         """Open another tracker of the same server."""
         return opened(self.server, self.directory, block=block or {}, **keys)

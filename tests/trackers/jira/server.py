@@ -135,7 +135,7 @@ class JiraService:
         for name, value in changes.items():
             assert hasattr(record, name)
             setattr(record, name, value)
-        self.index()
+        self._noted(record)
         return record
 
     def edit(self, number: int, **changes: Any) -> Record:
@@ -151,6 +151,11 @@ class JiraService:
         """Bring the index up to date, unless it lags."""
         if not self.lagging:
             self._index = copy.deepcopy(self.issues)
+
+    def _noted(self, record: Record) -> None:
+        """Have the index know an issue as it is, unless it lags."""
+        if not self.lagging:
+            self._index[record.id] = copy.deepcopy(record)
 
     def add_comment(self, record: Record, body: Json, author: str = "ann", **more: Any) -> Comment:
         self._comment_ids += 1
@@ -469,7 +474,7 @@ class JiraService:
             if value["required"] and not value.get("hasDefaultValue"):
                 return Reply(status=400, body={"errorMessages": [], "errors": {key: "required"}})
         record.status, record.updated = way.to, self.now()
-        self.index()
+        self._noted(record)
         return Reply(status=204)
 
     # Comments
@@ -514,7 +519,7 @@ class JiraService:
         properties = body.get("properties", [])
         made = self.add_comment(record, text, "sortie", properties=properties, account=ME)
         record.updated = self.now()
-        self.index()
+        self._noted(record)
         return Reply(status=201, body=self._told(made, False))
 
 
