@@ -14,6 +14,7 @@ from sortie.cli.completion import complete_issue
 from sortie.cli.format import took, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.model import RunId, SortieError, StoreError
+from sortie.model.spending import tokens_text, told_amounts
 from sortie.model.times import rfc3339
 
 if TYPE_CHECKING:
@@ -101,7 +102,13 @@ def as_json(row: HistoryRow) -> Json:
         "error_kind": row.error_kind,
         "error": row.error,
         "turns": row.turns,
-        "credits": row.credits,
+        "credits": row.spent.credits,
+        "tokens": row.tokens,
+        "input_tokens": row.spent.input_tokens,
+        "output_tokens": row.spent.output_tokens,
+        "cached_tokens": row.spent.cached_tokens,
+        "cost_usd": row.spent.cost_usd,
+        "estimated_usd": row.spent.estimated_usd,
         "host": row.host,
         "workspace": row.workspace,
         "agent": row.agent,
@@ -114,7 +121,7 @@ def listing(rows: Sequence[HistoryRow], width: int) -> str:
     """Return a line for each run, and below it its error."""
     from sortie.cli.tables import Row, table
 
-    names = ("started", "took", "issue", "attempt", "status", "turns", "credits", "host")
+    names = ("started", "took", "issue", "attempt", "status", "turns", "used", "host")
     return table(names, [Row(_cells(row), _error(row)) for row in rows], width)
 
 
@@ -126,9 +133,17 @@ def _cells(row: HistoryRow) -> Sequence[str]:
         str(row.attempt),
         row.status.value,
         str(row.turns),
-        "" if row.credits is None else f"{row.credits:.2f}",
+        _used(row),
         _cut(row.host, _NAME_LIMIT),
     )
+
+
+def _used(row: HistoryRow) -> str:
+    """Return what a run used, as far as its agent told; nothing of one without a turn."""
+    told = told_amounts(row.spent)
+    if row.spent.tokens is None and row.tokens is not None:
+        told.append(tokens_text(row.tokens))
+    return ", ".join(told) or ("not reported" if row.turns else "")
 
 
 def _error(row: HistoryRow) -> str:

@@ -13,6 +13,8 @@ from rich.text import Text
 from sortie.cli.format import between, span, utc
 from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
+from sortie.model import Spending
+from sortie.model.spending import cost_text
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint
@@ -139,6 +141,9 @@ def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
         sums.append(f"{totals.credits:.2f} credits")
     if totals.tokens is not None:
         sums.append(f"{totals.tokens} tokens")
+    if totals.cost_usd is not None:
+        cost = Spending(cost_usd=totals.cost_usd, estimated_usd=totals.estimated_usd)
+        sums.append(cost_text(cost))
     yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
     age = between(endpoint.started_at, state.generated_at)
     began = f"since {utc(endpoint.started_at)} ({age})"

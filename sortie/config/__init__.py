@@ -1,6 +1,6 @@
 """Settings: the front matter of a WORKFLOW.md, decoded whole into frozen values; pure."""
 
-from sortie.config.decode import SECTIONS, Decoded, decode
+from sortie.config.decode import RATES, SECTIONS, Decoded, decode
 from sortie.config.findings import Finding
 from sortie.config.reload import keep_restart_only, needs_restart
 from sortie.config.schemas import (
@@ -27,6 +27,7 @@ from sortie.config.settings import (
 from sortie.config.values import Frozen, PathText, Secret
 
 __all__ = [
+    "RATES",
     "SECTIONS",
     "AgentSchema",
     "AgentSettings",

@@ -21,10 +21,12 @@ from sortie.config.rules import (
     agent_findings,
     server_findings,
     tracker_findings,
+    unreported_findings,
     worker_findings,
 )
 from sortie.config.schemas import AgentSchema, BlockSchema, DecodeContext, Schemas, TrackerSchema
 from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
+from sortie.config.token_rates import TokenRate
 from sortie.config.values import HostPathText, PathText
 from sortie.documents import Node
 from sortie.model import Problem
@@ -60,6 +62,9 @@ class _WrittenPaths(Block):
     db_path: PathText | None = None
 
 
+RATES = "token_rates"
+"""The key of the rates, whose own keys are names of models."""
+
 SECTIONS = sections_of(Settings) | {"workspace": WrittenWorkspace}
 """The blocks that every workflow file may have, by their keys."""
 
@@ -92,6 +97,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     parts: dict[str, Any] = {
         name: decode_block((name,), model, context, report) for name, model in SECTIONS.items()
     }
+    rates = _token_rates(report, context)
     blocks = dict(_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
     blocks |= _blocks(report, schemas.agents, agent, context)
@@ -107,11 +113,26 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         **parts | {"workspace": workspace},
         db_path=db_path,
         blocks=blocks,
+        token_rates=rates,
         tracker_block=tracker.block_name,
         remote_root=remote_root,
         secret_variables=tuple(sorted(secrets)),
         secret_parts=tuple(_parts_of_secrets(secrets, context)),
     )
+
+
+def _token_rates(report: Report, context: DecodeContext) -> dict[str, TokenRate]:
+    """Return the rates by model."""
+    node = report.document.at((RATES,))
+    if node is None or node.value is None:
+        return {}
+    if not isinstance(node.value, Mapping):
+        report.error(node, (RATES,), f"needs a mapping of models, not {describe(node.value)}")
+        return {}
+    decoded = {
+        model: decode_block((RATES, model), TokenRate, context, report) for model in node.entries()
+    }
+    return {model: rate for model, rate in decoded.items() if isinstance(rate, TokenRate)}
 
 
 def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Iterator[SecretStr]:
@@ -121,7 +142,7 @@ def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Ite
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
-    known = {"db_path", *SECTIONS, *(schema.block_name for schema in schemas.blocks())}
+    known = {"db_path", RATES, *SECTIONS, *(schema.block_name for schema in schemas.blocks())}
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:
@@ -224,8 +245,10 @@ def _findings(
         yield from tracker_findings(tracker)
         yield from agent_findings(parts["agent"], tracker)
         yield from limit_findings(parts["agent"], tracker)
-    if isinstance(agent_schema, AgentSchema) and agent_schema.block_name in blocks:
-        yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
+    if isinstance(agent_schema, AgentSchema):
+        yield from unreported_findings(parts["agent"], agent_schema.unreported)
+        if agent_schema.block_name in blocks:
+            yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
 

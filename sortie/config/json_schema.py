@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
-from sortie.config.decode import SECTIONS
+from sortie.config.decode import RATES, SECTIONS
 from sortie.config.schemas import Schemas
+from sortie.config.token_rates import TokenRate
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MILLISECONDS = "_ms"
@@ -27,11 +28,17 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
 
     What only decoding can find, as two settings that contradict each other, it does not hold.
     """
+    rate: type[BaseModel] = TokenRate
     models: dict[str, type[BaseModel]] = dict(SECTIONS)
     models |= {schema.block_name: schema.model for schema in schemas.blocks()}
-    wanted = [(model, _MODE) for model in models.values()]
+    wanted = [(model, _MODE) for model in (*models.values(), rate)]
     refs, shared = models_json_schema(wanted, by_alias=True, schema_generator=_Generate)
     properties: dict[str, Any] = {name: refs[model, _MODE] for name, model in models.items()}
+    properties[RATES] = {
+        "type": "object",
+        "description": "What tokens cost, by model.",
+        "additionalProperties": refs[TokenRate, _MODE],
+    }
     properties["db_path"] = {"type": "string", "description": "The database of the daemon."}
     definitions = shared["$defs"]
     for definition in definitions.values():

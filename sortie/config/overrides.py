@@ -108,6 +108,8 @@ def _scalar(text: str, info: FieldInfo) -> Scalar:
         return text.lower() == "true"
     if (int in parts or float in parts) and re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
         return int(text)
+    if float in parts and re.fullmatch(r"\d{1,15}\.\d{1,15}", text, re.ASCII):
+        return float(text)
     return text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sortie.config.findings import Finding
 from sortie.config.schemas import TrackerSchema
@@ -73,6 +73,18 @@ def agent_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[F
             "an issue that stays active is run without end"
         )
         yield _warning(_HANDOFF, message, ("agent", "max_sessions"))
+
+
+_REPORTED = {"max_tokens": "tokens", "max_credits": "credits", "max_cost_usd": "cost"}
+
+
+def unreported_findings(agent: AgentSettings, unreported: Collection[str]) -> Iterator[Finding]:
+    """Yield the limits to what the agent never tells to have used."""
+    for key, what in _REPORTED.items():
+        if getattr(agent, key) and what in unreported:
+            told = "no cost and no tokens" if what == "cost" else f"no {what}"
+            message = f"limits nothing: a {agent.kind} agent reports {told}"
+            yield _warning(("agent", key), message, ("agent", "kind"))
 
 
 def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:

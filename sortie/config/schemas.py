@@ -32,10 +32,12 @@ class AgentSchema(BlockSchema):
     """The block of an agent's adapter.
 
     ``check`` takes the decoded settings of ``agent`` and the decoded block, and yields what is
-    wrong with them; it is asked as a tracker's is.
+    wrong with them; it is asked as a tracker's is. ``unreported`` is what an agent never tells to
+    have used: of ``tokens``, ``credits`` and ``cost``.
     """
 
     check: Callable[[AgentSettings, Any], Iterable[Finding]] = lambda _agent, _block: ()
+    unreported: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

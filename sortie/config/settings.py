@@ -5,10 +5,19 @@ A field's alias, where it has one, is its key in WORKFLOW.md: there times are mi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SecretStr,
+)
 
+from sortie.config.token_rates import TokenRate
 from sortie.config.values import (
     Blocks,
     Command,
@@ -22,10 +31,20 @@ from sortie.config.values import (
     SshHost,
     State,
     VariableName,
+    amount,
     choice,
     milliseconds,
     whole,
 )
+
+_freeze_rates: Callable[[Mapping[str, TokenRate]], Mapping[str, TokenRate]] = Frozen
+
+Rates = Annotated[
+    Mapping[str, TokenRate],
+    AfterValidator(_freeze_rates),
+    PlainSerializer(dict, return_type=dict[str, TokenRate]),
+]
+"""Rates by the name of a model; it cannot be changed."""
 
 
 class Block(BaseModel):
@@ -84,13 +103,17 @@ class HookSettings(Block):
 class AgentSettings(Block):
     """Which agent works, how many at once and for how long.
 
-    ``max_sessions`` 0 is no limit. ``stall_timeout`` 0 or less is no limit.
+    ``max_sessions``, ``max_tokens``, ``max_credits`` and ``max_cost_usd`` are for one issue over
+    all its runs, and 0 is no limit. ``stall_timeout`` 0 or less is no limit.
     """
 
     kind: Line = "kiro"
     command: Command = None
     max_turns: Annotated[int, whole(1)] = 20
     max_sessions: Annotated[int, whole(0)] = 0
+    max_tokens: Annotated[int, whole(0)] = 0
+    max_credits: Annotated[float, amount()] = 0.0
+    max_cost_usd: Annotated[float, amount()] = 0.0
     max_concurrent_agents: Annotated[int, whole(1)] = 10
     max_concurrent_agents_by_state: Limits = Frozen()
     turn_timeout: Annotated[float, milliseconds(1)] = Field(3600.0, alias="turn_timeout_ms")
@@ -162,6 +185,7 @@ class Settings(Block):
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
     history: HistorySettings = HistorySettings()
+    token_rates: Rates = Frozen()
     db_path: PathText
     blocks: Blocks = Frozen()
     tracker_block: str = ""

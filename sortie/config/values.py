@@ -105,6 +105,18 @@ def whole(minimum: int, maximum: int = LARGEST) -> BeforeValidator:
     return CheckWithSchema(check, shape=_numbers(minimum, maximum))
 
 
+def amount() -> BeforeValidator:
+    """Accept numbers of at least 0, whole or not, and nothing that merely looks like one."""
+
+    def check(value: Any) -> float:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not 0 <= value <= LARGEST:
+            raise needs("a number of at least 0")
+        return float(value)
+
+    return CheckWithSchema(check, shape={"type": "number", "minimum": 0})
+
+
 def milliseconds(minimum: int = -LARGEST, maximum: int = LARGEST) -> BeforeValidator:
     """Accept whole milliseconds within bounds and turn them into seconds."""
     bounds = "" if minimum == -LARGEST else f" of at least {minimum}"

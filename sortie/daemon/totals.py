@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sortie.model import Spending
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -14,8 +15,10 @@ class RunTotals:
     def __init__(self, totals: Totals) -> None:
         self._runs = totals.runs
         self._turns = totals.turns
-        self._credits = totals.credits
         self._tokens = totals.tokens
+        self._spent = Spending(
+            credits=totals.credits, cost_usd=totals.cost_usd, estimated_usd=totals.estimated_usd
+        )
         self._seconds = totals.seconds_running
 
     def __call__(self, fact: Fact) -> None:
@@ -25,11 +28,8 @@ class RunTotals:
                 self._runs += 1
             case facts.TurnBegan():
                 self._turns += 1
-            case facts.TurnCompleted(credits=credits_, tokens=tokens):
-                if credits_ is not None:
-                    self._credits = (self._credits or 0.0) + credits_
-                if tokens is not None:
-                    self._tokens = (self._tokens or 0) + tokens
+            case facts.TurnCompleted(spent=spent):
+                self._spent += spent
             case facts.RunFinished(seconds=seconds):
                 self._seconds += seconds
             case _:
@@ -37,10 +37,14 @@ class RunTotals:
 
     def view(self, under_way: float) -> TotalsView:
         """Return the sums; ``under_way`` is how long the present runs have taken, in seconds."""
+        told, spent = self._spent.tokens, self._spent
+        tokens = self._tokens if told is None else (self._tokens or 0) + told
         return TotalsView(
             runs=self._runs,
             turns=self._turns,
-            credits=self._credits,
-            tokens=self._tokens,
+            credits=spent.credits,
+            tokens=tokens,
+            cost_usd=spent.cost_usd,
+            estimated_usd=spent.estimated_usd,
             seconds_running=self._seconds + under_way,
         )

@@ -12,7 +12,7 @@ from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.daemon.wall_time import utc_now, wall_time
-from sortie.model import LOCAL, WaitKind
+from sortie.model import LOCAL, NOTHING, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
@@ -161,6 +161,7 @@ def _closed_tracker(snapshot: Snapshot) -> str | None:
 def _running(claim: Worked, details: RunDetails | None, failure: FailureView | None) -> RunningView:
     issue = claim.issue
     began = wall_time(claim.since)
+    spent = details.spent if details else NOTHING
     return RunningView(
         issue_id=issue.id,
         issue_identifier=issue.identifier,
@@ -179,8 +180,11 @@ def _running(claim: Worked, details: RunDetails | None, failure: FailureView | N
         last_event_at=details.last_event_at if details else began,
         last_message=details.last_message if details else None,
         tool=details.tool if details else None,
-        credits=details.credits if details else None,
-        tokens=details.tokens if details else None,
+        credits=spent.credits,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+        estimated_usd=spent.estimated_usd,
+        context_share=details.context_share if details else None,
         last_failure=failure,
     )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import get_args
 
 from sortie import agents, trackers
 from sortie.adapters import BrokenAdapter
-from sortie.agents import AgentAdapter
-from sortie.config import SECTIONS, AgentSchema, Schemas, TrackerSchema
+from sortie.agents import AgentAdapter, Spent
+from sortie.config import RATES, SECTIONS, AgentSchema, Schemas, TrackerSchema
 from sortie.daemon.options import RunOptions
 from sortie.trackers import Capability, TrackerAdapter
 from sortie.workflow import Workflow, load
@@ -25,7 +26,7 @@ def schemas() -> Schemas:
     agent_blocks: dict[str, AgentSchema] = {}
     tracker_blocks: dict[str, TrackerSchema] = {}
     broken: dict[tuple[str, str], str] = {}
-    taken = {"db_path", *SECTIONS}
+    taken = {"db_path", RATES, *SECTIONS}
     for _, section, kind, adapter in sorted(every, key=lambda each: each[0]):  # built in first
         if isinstance(adapter, BrokenAdapter):
             broken[section, kind] = str(adapter)
@@ -41,11 +42,15 @@ def schemas() -> Schemas:
 
 
 def _agent_block(adapter: AgentAdapter) -> AgentSchema:
+    unreported = frozenset(get_args(Spent)) - adapter.reports
+    if "tokens" in adapter.reports:
+        unreported -= {"cost"}  # it is estimated
     return AgentSchema(
         block_name=adapter.block_name,
         model=adapter.block,
         warn=adapter.warn,
         check=adapter.check,
+        unreported=unreported,
     )
 
 

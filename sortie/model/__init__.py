@@ -51,12 +51,14 @@ from sortie.model.runs import (
     TurnOutcome,
     WaitKind,
 )
+from sortie.model.spending import NOTHING, Spending
 from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import TurnResult
 
 __all__ = [
     "LEASE",
     "LOCAL",
+    "NOTHING",
     "TEXT_LIMIT",
     "AgentError",
     "AgentSession",
@@ -85,6 +87,7 @@ __all__ = [
     "RunStatus",
     "Sighting",
     "SortieError",
+    "Spending",
     "StopReason",
     "Stopped",
     "StoreError",

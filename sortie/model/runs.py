@@ -9,6 +9,7 @@ from typing import NewType
 
 from sortie.model.errors import ErrorKind
 from sortie.model.issues import IssueId
+from sortie.model.spending import NOTHING, Spending
 
 RunId = NewType("RunId", str)
 """A UUID; it also stands as SORTIE_RUN_ID in the environment of the run's processes."""
@@ -50,6 +51,7 @@ class StopReason(StrEnum):
     INACTIVE = "inactive"
     MISSING = "missing"
     OPERATOR = "operator"
+    BUDGET = "budget"
     SHUTDOWN = "shutdown"
 
 
@@ -60,6 +62,7 @@ class HoldReason(StrEnum):
     INVALID_WORKSPACE_CWD = "invalid_workspace_cwd"
     ADAPTER_SETTINGS = "adapter_settings"
     SESSION_BUDGET_EXHAUSTED = "session_budget_exhausted"
+    USAGE_BUDGET_EXHAUSTED = "usage_budget_exhausted"
     HANDOFF_FAILED = "handoff_failed"
     AGENT_BLOCKED = "agent_blocked"
     OPERATOR = "operator"
@@ -185,13 +188,9 @@ RunEnd = Finished | Failed | Stopped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a worker says when it is gone.
-
-    ``credits`` and ``tokens`` are None where the agent does not tell.
-    """
+    """What a worker says when it is gone; ``spent`` is what its run has used."""
 
     end: RunEnd
     turns: int = 0
-    credits: float | None = None
-    tokens: int | None = None
+    spent: Spending = NOTHING
     seconds: float = 0.0

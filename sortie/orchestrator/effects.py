@@ -23,6 +23,7 @@ from sortie.model import (
     cut,
     same_state,
 )
+from sortie.model.spending import told_amounts
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.preflight import READY, Readiness
 from sortie.resources import shortage_behind
@@ -275,7 +276,7 @@ def comment_on_dispatch(attempt: int, host: str) -> str:
 def comment_on_end(report: RunReport) -> str:
     """Say how a run ended."""
     turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
-    spent = f", {report.credits:g} credits" if report.credits is not None else ""
+    spent = "".join(f", {told}" for told in told_amounts(report.spent))
     match report.end:
         case Failed(kind=kind, message=message):
             return f"The run failed after {turns}{spent}: {kind}: {message}"

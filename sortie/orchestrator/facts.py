@@ -31,6 +31,8 @@ def fact_of_note(note: Note) -> Fact:
             return facts.HostGivenUp(host=host)
         case do.HostRecovered(host):
             return facts.HostBack(host=host)
+        case do.BudgetLow(key, used, limit, issue):
+            return facts.BudgetRunsLow(key=key, used=used, limit=limit, issue=issue)
         case _:
             assert_never(note)
 

@@ -71,6 +71,8 @@ class Performer:
     def _note_record(self, record: Record) -> None:
         if isinstance(record, rec.RecordExit):
             self.workers.finished(record)
+        elif isinstance(record, rec.RecordSpending):
+            self.workers.spent(record)
         elif (fact := fact_of_record(record)) is not None:
             self._context.publish(fact)
 

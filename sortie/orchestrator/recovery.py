@@ -200,6 +200,7 @@ def recall(
         claims=tuple(claims.values()),
         paused=recovered.paused,
         sessions=dict(recovered.sessions),
+        spent=dict(recovered.spent),
         agent_sessions=dict(recovered.agent_sessions),
         workspaces=recovered.workspaces,
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
-from sortie.model import HoldReason
+from sortie.model import NOTHING, HoldReason
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
@@ -31,22 +31,31 @@ async def let_go(
     ended = []
     for claim in held:
         sessions = memory.sessions.get(claim.issue.id, 0)
-        if why := repaired(claim, policy, sessions, has_program=is_there):
+        spent = memory.spent.get(claim.issue.id, NOTHING)
+        if why := repaired(claim, policy, sessions, spent, has_program=is_there):
             ended.append((claim, why))
     over = {claim.issue.id for claim, _ in ended}
+    anew = {claim.issue.id for claim, _ in ended if not _keeps_budget(claim)}
     kept = replace(
         memory,
         claims=tuple(claim for claim in memory.claims if claim.issue.id not in over),
-        sessions={i: count for i, count in memory.sessions.items() if i not in over},
+        sessions={i: count for i, count in memory.sessions.items() if i not in anew},
+        spent={i: spent for i, spent in memory.spent.items() if i not in anew},
     )
     return kept, ended
+
+
+def _keeps_budget(claim: Held) -> bool:
+    """Tell whether a hold is over because its issue may use more than it did."""
+    return claim.reason is HoldReason.USAGE_BUDGET_EXHAUSTED
 
 
 def records_of(ended: Ended) -> Iterator[Record]:
     """Yield what must be on disk of holds that are over."""
     for claim, _ in ended:
         yield rec.ForgetHold(issue_id=claim.issue.id)
-        yield rec.ResetSessions(issue_id=claim.issue.id)
+        if not _keeps_budget(claim):
+            yield rec.ResetBudget(issue_id=claim.issue.id)
 
 
 def facts_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import trio
 
 from sortie.config import Settings
-from sortie.model import Issue, RunId
+from sortie.model import NOTHING, Issue, RunId, Spending
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -25,6 +25,7 @@ class WorkerPool:
         self._context = context
         self._scopes: dict[RunId, RunScopes] = {}
         self._issues: dict[RunId, tuple[Issue, float]] = {}
+        self._spent: dict[RunId, Spending] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -97,6 +98,11 @@ class WorkerPool:
             self._issues[moved.run_id] = (moved.issue, self._issues[moved.run_id][1])
             self._context.publish(facts.IssueRead(run_id=moved.run_id, issue=moved.issue))
 
+    def spent(self, record: rec.RecordSpending) -> None:
+        """Keep what a run has used, for the facts about its end."""
+        if record.run_id in self._issues:
+            self._spent[record.run_id] = record.spent
+
     def finished(self, record: rec.RecordExit) -> None:
         """Tell of a run's end, now that it is on record."""
         if record.run_id not in self._issues:
@@ -112,6 +118,6 @@ class WorkerPool:
                 error_kind=record.error_kind,
                 error=record.error,
                 stopped_for=record.stopped_for,
-                credits=record.credits,
+                spent=self._spent.pop(record.run_id, NOTHING),
             )
         )

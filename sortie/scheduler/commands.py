@@ -21,10 +21,11 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
-from sortie.scheduler.gates import FITNESS, ROOM, SPENT, closed, view_of
+from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text, view_of
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import STOPPED
+from sortie.scheduler.spending import stop_if_spent
 from sortie.scheduler.state import SchedulerState
 
 _RETRIED = "an operator asked for a retry"
@@ -51,8 +52,12 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
         state.set_reason(waiting, "")
     for claim in list(state.claims.held.values()):
         state.in_hand = claim.issue
-        if ended_by_reload(claim, old, policy):
-            end_hold(state, claim, "the settings changed")
+        if ended_by_reload(claim, old, policy, state.ledger.of_issue(claim.issue.id)):
+            raised = claim.reason is HoldReason.USAGE_BUDGET_EXHAUSTED
+            end_hold(state, claim, "the settings changed", keeps_budget=raised)
+    for worked in list(state.worked()):
+        state.in_hand = worked.issue
+        stop_if_spent(state, worked.issue.id)
     state.hosts.forget(policy.hosts, settings_changed=True)
     poll_now(state, now)
 
@@ -214,7 +219,7 @@ def _not_retried(
 def _but(state: SchedulerState, issue: Issue, now: float) -> str:
     """Say what still keeps an issue from running, by the gates that a claim does not close."""
     view = view_of(state, now)
-    spent = SPENT if state.over_budget(issue.id) else None
+    spent = spent_text(state, issue.id)
     reason = closed(FITNESS, issue, view) or spent or closed(ROOM, issue, view)
     return f", but {reason}" if reason else ""
 

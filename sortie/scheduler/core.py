@@ -28,6 +28,7 @@ from sortie.scheduler.exits import cleaned, exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
 from sortie.scheduler.holds import program_appeared
+from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, progressed, rest_host
 from sortie.scheduler.reconcile import (
@@ -37,6 +38,7 @@ from sortie.scheduler.reconcile import (
     refreshed,
 )
 from sortie.scheduler.snapshot import Snapshot, snapshot_of
+from sortie.scheduler.spending import agent_used, begin_day
 from sortie.scheduler.state import Memory, SchedulerState
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
@@ -79,6 +81,8 @@ class Scheduler:
             reconcile_at=now,
             check_workspaces_at=now,
             sessions=dict(memory.sessions),
+            ledger=Ledger(memory.spent, memory.spent_today),
+            day=memory.day,
             agent_sessions=dict(memory.agent_sessions),
             workspaces=WorkspaceIndex(memory.workspaces),
             crashed=set(memory.crashed),
@@ -180,6 +184,8 @@ class Scheduler:
                 | ev.AgentSessionKnown()
             ):
                 progressed(state, event)
+            case ev.AgentUsed():
+                agent_used(state, event, now)
             case ev.WorkerExited():
                 exited(state, event, now)
             case ev.TransitionAnswered():
@@ -205,6 +211,8 @@ class Scheduler:
             case ev.StoreChanged(error):
                 state.store_error = error
                 state.unsettled = True
+            case ev.DayBegan():
+                begin_day(state, event, now)
             case ev.ShutdownRequested():
                 shut_down(state)
             case _:

@@ -156,7 +156,26 @@ class HostRecovered:
     host: str
 
 
-Note = Reconciled | Dropped | WaitOver | HoldOver | HostResting | HostAbandoned | HostRecovered
+@dataclass(frozen=True, slots=True)
+class BudgetLow:
+    """Note: of the limit ``key`` not much is left, for an issue, or for this day."""
+
+    key: str
+    used: str
+    limit: str
+    issue: Issue | None = None
+
+
+Note = (
+    Reconciled
+    | Dropped
+    | WaitOver
+    | HoldOver
+    | HostResting
+    | HostAbandoned
+    | HostRecovered
+    | BudgetLow
+)
 Effect = (
     Poll
     | Refresh

@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sortie.model import (
+    NOTHING,
     Issue,
     IssueId,
     KnownWorkspace,
     ProcessIdentity,
     RunId,
     RunReport,
+    Spending,
     TrackerErrorKind,
 )
 from sortie.scheduler.policy import Policy
@@ -115,6 +117,14 @@ class AgentSessionKnown:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentUsed:
+    """A run's agent has used so much since the run began."""
+
+    run_id: RunId
+    spent: Spending
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerExited:
     """A worker is gone: its processes are gone and its hooks have run."""
 
@@ -202,6 +212,15 @@ class StoreChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class DayBegan:
+    """By the zone of the settings it is this day now, as 2026-11-22; ``spent`` is what was used on
+    it before, where it is not new."""
+
+    day: str
+    spent: Spending = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownRequested:
     """Finish: stop every worker and start none."""
 
@@ -218,6 +237,7 @@ Event = (
     | TurnStarted
     | ProcessLaunched
     | AgentSessionKnown
+    | AgentUsed
     | WorkerExited
     | TransitionAnswered
     | WorkspaceCleaned
@@ -229,5 +249,6 @@ Event = (
     | HostTroubled
     | HostReached
     | StoreChanged
+    | DayBegan
     | ShutdownRequested
 )

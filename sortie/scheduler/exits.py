@@ -39,9 +39,13 @@ from sortie.scheduler.rules import (
     held_at_once,
     trigger_of,
 )
+from sortie.scheduler.spending import run_ended
 from sortie.scheduler.state import SchedulerState
 
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
+_GOES_ON = frozenset({StopReason.SHUTDOWN, StopReason.BUDGET})
+"""Reasons to stop a run that say nothing of its issue's state."""
+
 _HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
 
@@ -54,7 +58,8 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     state.in_hand = claim.issue
     if not (isinstance(event.report.end, Failed) and event.report.end.unreached):
         state.workspaces.use(claim.issue.id, claim.host)
-    record = _record(event, reason)
+    run_ended(state, event.run_id, claim.issue.id, event.report.spent)
+    record = _record(state, claim, event)
     state.out.append(record)
     if record.status is not RunStatus.INTERRUPTED:
         state.forget_crashes(claim.issue.id)
@@ -92,8 +97,8 @@ def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
     state.out.append(HoldOver(issue, reason))
 
 
-def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
-    report = event.report
+def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.RecordExit:
+    report, reason = event.report, claim.reason if isinstance(claim, Stopping) else None
     status, kind, error, stopped_for = RunStatus.SUCCEEDED, None, None, None
     match report.end:
         case Failed() as failed:
@@ -104,7 +109,9 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
             pass  # the agent had done its work
         case Stopped():
             status, kind = RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED
-            error, stopped_for = f"the run was stopped: {reason}", reason
+            used = state.used_up(claim.issue.id) if reason is StopReason.BUDGET else None
+            why = reason if used is None else used.sentence
+            error, stopped_for = f"the run was stopped: {why}", reason
         case Finished():
             pass
     return rec.RecordExit(
@@ -113,8 +120,6 @@ def _record(event: WorkerExited, reason: StopReason | None) -> rec.RecordExit:
         error_kind=kind,
         error=error,
         turns=report.turns,
-        credits=report.credits,
-        tokens=report.tokens,
         stopped_for=stopped_for,
     )
 
@@ -130,7 +135,7 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
 
 def _is_over(claim: Worked, report: RunReport) -> bool:
     """Tell whether the run ended because its issue was no longer to be worked on."""
-    if isinstance(claim, Stopping) and claim.reason is not StopReason.SHUTDOWN:
+    if isinstance(claim, Stopping) and claim.reason not in _GOES_ON:
         return True
     return isinstance(report.end, Finished) and report.end.finish is Finish.GONE
 
@@ -139,6 +144,8 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
     """Plan what a still active issue does after this run."""
     issue, policy = claim.issue, state.policy
     match report.end:
+        case Stopped() if isinstance(claim, Stopping) and claim.reason is StopReason.BUDGET:
+            _follow_budget(state, claim, now)
         case Stopped():
             state.wait(issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
         case Failed(occupied=True):
@@ -174,6 +181,14 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             streak = after_continuation(claim.streak, state_changed=changed)
             delay = continuation_delay(streak, policy)
             state.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
+
+
+def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
+    """Park an issue that has used too much, unless it may use more by now."""
+    if state.over_budget(claim.issue.id):
+        hold_for_budget(state, claim.issue, now)
+    else:
+        state.wait(claim.issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
 
 
 def _is_the_hosts(end: Failed) -> bool:

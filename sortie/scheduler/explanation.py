@@ -252,6 +252,8 @@ def ways_out(policy: Policy, claim: Claim | None) -> tuple[str, ...]:
                 ways.append("a reload of the workflow file: a change to it, or SIGHUP")
             elif reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
                 ways.append(f"agent.max_sessions above {policy.max_sessions}, or 0")
+            elif reason is HoldReason.USAGE_BUDGET_EXHAUSTED:
+                ways.append("a higher agent.max_tokens, max_credits or max_cost_usd, or 0")
             elif reason is HoldReason.HANDOFF_FAILED:
                 ways.append("another tracker.handoff_state")
             return tuple(ways)

@@ -254,13 +254,20 @@ def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[Verdict, .
     view = view_of(state, now, besides=issue.id)
     verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
     verdicts.append(Verdict("claim", _claimed(state.claims.find(issue.id))))
-    budget = SPENT if state.over_budget(issue.id) else None
-    verdicts.append(Verdict("budget", budget))
+    verdicts.append(Verdict("budget", spent_text(state, issue.id)))
     verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]
     last = verdicts[-1]
     if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, state)):
         verdicts[-1] = Verdict(HOST_SLOT, f"{last.reason}; {told}")
     return tuple(verdicts)
+
+
+def spent_text(state: SchedulerState, issue_id: IssueId) -> str | None:
+    """Say that an issue may have no further run because of its budget, None where it may."""
+    used = state.used_up(issue_id)
+    if used is not None:
+        return used.sentence
+    return SPENT if state.over_budget(issue_id) else None
 
 
 def _claimed(claim: Claim | None) -> str | None:

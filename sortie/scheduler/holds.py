@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import HoldReason, Issue
+from sortie.model import HoldReason, Issue, Spending
+from sortie.scheduler.allowance import OF_ISSUE
 from sortie.scheduler.claims import Held
 from sortie.scheduler.decisions import HoldOver, Refresh
 from sortie.scheduler.policy import Policy
@@ -70,22 +71,31 @@ def settle_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
 
 
 def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:
-    """Park an issue that had all its sessions."""
-    detail = f"it had {state.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
-    hold(state, issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
+    """Park an issue that had all its sessions, or used all that it may."""
+    used = state.used_up(issue.id)
+    if used is not None:
+        hold(state, issue, HoldReason.USAGE_BUDGET_EXHAUSTED, used.sentence, now)
+    else:
+        detail = f"it had {state.sessions[issue.id]} sessions, as many as agent.max_sessions allows"
+        hold(state, issue, HoldReason.SESSION_BUDGET_EXHAUSTED, detail, now)
 
 
-def end_hold(state: SchedulerState, claim: Held, reason: str) -> None:
-    """Let an issue go that was parked, with a fresh budget."""
+def end_hold(
+    state: SchedulerState, claim: Held, reason: str, *, keeps_budget: bool = False
+) -> None:
+    """Let an issue go that was parked, with a fresh budget unless it ``keeps_budget``."""
     state.release(claim.issue.id)
     state.out.append(ForgetHold(issue_id=claim.issue.id))
     state.out.append(HoldOver(claim.issue, reason))
-    state.reset_sessions(claim.issue.id)
+    if not keeps_budget:
+        state.reset_budget(claim.issue.id)
     state.forget_crashes(claim.issue.id)
 
 
-def ended_by_reload(claim: Held, old: Policy, new: Policy) -> bool:
-    """Tell whether other settings end a hold."""
+def ended_by_reload(claim: Held, old: Policy, new: Policy, spent: Spending) -> bool:
+    """Tell whether other settings end a hold; ``spent`` is what its issue has used."""
+    if claim.reason is HoldReason.USAGE_BUDGET_EXHAUSTED:
+        return new.per_issue.reached(spent, OF_ISSUE) is None
     if claim.reason is HoldReason.SESSION_BUDGET_EXHAUSTED:
         return new.max_sessions == 0 or new.max_sessions > old.max_sessions > 0
     if claim.reason is HoldReason.HANDOFF_FAILED:
@@ -102,11 +112,13 @@ def program_appeared(state: SchedulerState) -> None:
             end_hold(state, claim, _FOUND)
 
 
-def repaired(claim: Held, policy: Policy, sessions: int, *, has_program: bool) -> str | None:
+def repaired(
+    claim: Held, policy: Policy, sessions: int, spent: Spending, *, has_program: bool
+) -> str | None:
     """Say what ends a hold at a start of the daemon, None where nothing does.
 
-    ``policy`` is of the settings of now, ``sessions`` how many the issue had; ``has_program``
-    tells whether the agent's program was found.
+    ``policy`` is of the settings of now, ``sessions`` how many the issue had, ``spent`` what it
+    used; ``has_program`` tells whether the agent's program was found.
     """
     match claim.reason:
         case HoldReason.AGENT_NOT_FOUND:
@@ -114,8 +126,11 @@ def repaired(claim: Held, policy: Policy, sessions: int, *, has_program: bool) -
         case reason if reason in CONFIGURATION_HOLDS:
             return "the daemon was started anew"
         case HoldReason.SESSION_BUDGET_EXHAUSTED:
-            spent = 0 < policy.max_sessions <= sessions
-            return None if spent else "agent.max_sessions allows more sessions now"
+            had_all = 0 < policy.max_sessions <= sessions
+            return None if had_all else "agent.max_sessions allows more sessions now"
+        case HoldReason.USAGE_BUDGET_EXHAUSTED:
+            still = policy.per_issue.reached(spent, OF_ISSUE)
+            return "the settings allow it to use more now" if still is None else None
         case HoldReason.HANDOFF_FAILED:
             same = claim.handoff_state == policy.handoff_state
             return None if same else "tracker.handoff_state is another now"

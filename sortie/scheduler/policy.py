@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sortie.model import LOCAL, Issue, state_key
+from sortie.scheduler.allowance import UNLIMITED, Allowance
 
 if TYPE_CHECKING:
     from sortie.config import Settings
@@ -28,6 +29,8 @@ class Policy:
     comment_on_failure: bool = False
     poll_interval: float = 30.0
     max_sessions: int = 0
+    per_issue: Allowance = UNLIMITED
+    per_day: Allowance = UNLIMITED
     max_concurrent_agents: int = 10
     max_by_state: Mapping[str, int] = field(default_factory=dict)
     max_retry_backoff: float = 300.0
@@ -60,6 +63,9 @@ def policy_of(settings: Settings) -> Policy:
         comment_on_failure=tracker.comments.on_failure,
         poll_interval=settings.polling.interval,
         max_sessions=agent.max_sessions,
+        per_issue=Allowance(
+            tokens=agent.max_tokens, credits=agent.max_credits, cost_usd=agent.max_cost_usd
+        ),
         max_concurrent_agents=agent.max_concurrent_agents,
         max_by_state=agent.max_concurrent_agents_by_state,
         max_retry_backoff=agent.max_retry_backoff,

@@ -17,6 +17,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    Spending,
     StopReason,
     Streak,
     Trigger,
@@ -66,8 +67,9 @@ class RecordTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResetSessions:
-    """The issue's number of runs in which a turn started begins anew at 0."""
+class ResetBudget:
+    """What counts against an issue's limits begins anew: the number of its runs in which a turn
+    started, and what they have used."""
 
     issue_id: IssueId
 
@@ -89,6 +91,22 @@ class RecordSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSpending:
+    """A run has used so much since it began. What that is more than recorded before counts for
+    its issue, and for the day in force."""
+
+    run_id: RunId
+    spent: Spending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDay:
+    """From now on what is used, and which runs end, counts for this day, as 2026-11-22."""
+
+    day: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordExit:
     """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
 
@@ -99,8 +117,6 @@ class RecordExit:
     error_kind: ErrorKind | None = None
     error: str | None = None
     turns: int | None = None
-    credits: float | None = None
-    tokens: int | None = None
     stopped_for: StopReason | None = None
 
 
@@ -171,7 +187,9 @@ Record = (
     | RecordWorkspace
     | ForgetWorkspace
     | RecordTurn
-    | ResetSessions
+    | ResetBudget
+    | RecordSpending
+    | RecordDay
     | RecordProcess
     | RecordSession
     | RecordExit

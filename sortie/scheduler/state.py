@@ -11,11 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from sortie.model import (
+    NOTHING,
     AgentSession,
+    HoldReason,
     Issue,
     IssueId,
     KnownWorkspace,
     RunId,
+    Spending,
     StopReason,
     Streak,
     Trigger,
@@ -23,6 +26,7 @@ from sortie.model import (
     state_key,
 )
 from sortie.scheduler import records as rec
+from sortie.scheduler.allowance import OF_ISSUE, Used
 from sortie.scheduler.candidates import Candidate, Candidates
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
@@ -45,6 +49,7 @@ from sortie.scheduler.decisions import (
     WaitOver,
 )
 from sortie.scheduler.hosts import Hosts
+from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.workspace_index import WorkspaceIndex
@@ -54,6 +59,7 @@ from sortie.scheduler.workspace_index import WorkspaceIndex
 class Memory:
     """What an earlier life left: claims to go on with, and the rest that was recorded.
 
+    ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
     Runs under way are among the claims only where somebody looks at what another daemon does.
     ``crashed`` are the issues that were being handled when the daemon crashed.
     """
@@ -61,6 +67,9 @@ class Memory:
     claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
     paused: bool = False
     sessions: dict[IssueId, int] = field(default_factory=dict)
+    spent: dict[IssueId, Spending] = field(default_factory=dict)
+    day: str = ""
+    spent_today: Spending = NOTHING
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashed: frozenset[IssueId] = frozenset()
@@ -90,6 +99,8 @@ class SchedulerState:
     candidates: Candidates = field(default_factory=Candidates)
     claims: ClaimTable = field(init=False)
     sessions: dict[IssueId, int] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=lambda: Ledger({}, NOTHING))
+    day: str = ""
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
     crashed: set[IssueId] = field(default_factory=set)
@@ -162,15 +173,22 @@ class SchedulerState:
             self.crashed.remove(issue_id)
             self.out.append(rec.ForgetCrashes(issue_id=issue_id))
 
-    def reset_sessions(self, issue_id: IssueId) -> None:
+    def reset_budget(self, issue_id: IssueId) -> None:
         """Begin an issue's budget anew."""
-        if self.sessions.pop(issue_id, None) is not None:
-            self.out.append(rec.ResetSessions(issue_id=issue_id))
+        had_sessions = self.sessions.pop(issue_id, None) is not None
+        if self.ledger.forget(issue_id) or had_sessions:
+            self.out.append(rec.ResetBudget(issue_id=issue_id))
 
-    def over_budget(self, issue_id: IssueId) -> bool:
-        """Tell whether an issue had all the sessions it may have."""
-        limit = self.policy.max_sessions
-        return 0 < limit <= self.sessions.get(issue_id, 0)
+    def over_budget(self, issue_id: IssueId) -> HoldReason | None:
+        """Return why an issue may have no further run: its sessions, or what it used."""
+        if self.used_up(issue_id) is not None:
+            return HoldReason.USAGE_BUDGET_EXHAUSTED
+        spent = 0 < self.policy.max_sessions <= self.sessions.get(issue_id, 0)
+        return HoldReason.SESSION_BUDGET_EXHAUSTED if spent else None
+
+    def used_up(self, issue_id: IssueId) -> Used | None:
+        """Return the limit that an issue has reached by what it used, None where there is none."""
+        return self.policy.per_issue.reached(self.ledger.of_issue(issue_id), OF_ISSUE)
 
     def wait(
         self,
@@ -259,7 +277,7 @@ class SchedulerState:
         """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
         self.candidates.discard(issue.id)
         self.agent_sessions.pop(issue.id, None)
-        self.reset_sessions(issue.id)
+        self.reset_budget(issue.id)
         workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it
             self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)

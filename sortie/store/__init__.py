@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from sortie.model import (
+    NOTHING,
     AgentSession,
     ErrorKind,
     HoldReason,
@@ -21,6 +22,7 @@ from sortie.model import (
     RunId,
     RunStatus,
     Sighting,
+    Spending,
     StopReason,
     StoreError,
     Streak,
@@ -100,7 +102,8 @@ class Recovered:
 
     Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
     workspaces and crashes in that of the issue's id. ``sessions`` count runs in which a turn
-    started; ``agent_sessions`` are the newest known of each issue with a workspace.
+    started; ``agent_sessions`` are the newest known of each issue with a workspace. ``spent`` is
+    what counts against an issue's limits, ``days`` what was used on the last days that are known.
     """
 
     unfinished: tuple[UnfinishedRun, ...] = ()
@@ -109,6 +112,8 @@ class Recovered:
     paused: bool = False
     sessions: Mapping[IssueId, int] = field(default_factory=dict)
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
+    spent: Mapping[IssueId, Spending] = field(default_factory=dict)
+    days: Mapping[str, Spending] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashes: tuple[StoredCrash, ...] = ()
 
@@ -116,7 +121,8 @@ class Recovered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRow:
     """One run as history shows it; unknown is None, never 0. See RecordExit for ``stopped_for``;
-    it is None for all runs of a file that has not been migrated."""
+    it is None for all runs of a file that has not been migrated. ``tokens`` are known of some runs
+    whose ``spent`` does not tell input from output."""
 
     run_id: RunId
     issue: str
@@ -126,19 +132,20 @@ class HistoryRow:
     error_kind: ErrorKind | None
     error: str | None
     turns: int
-    credits: float | None
-    tokens: int | None
     host: str
     workspace: str | None
     agent: str
     started_at: datetime
     finished_at: datetime | None
     stopped_for: StopReason | None = None
+    spent: Spending = NOTHING
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over all recorded runs; credits and tokens are None until an agent told some.
+    """Sums over all recorded runs; amounts are None until an agent told some. ``cost_usd`` and
+    ``estimated_usd`` are as in Spending.
 
     ``seconds_running`` counts runs that are over, and those of an earlier life that were cut short
     only until they were last heard of.
@@ -149,6 +156,8 @@ class Totals:
     credits: float | None
     tokens: int | None
     seconds_running: float
+    cost_usd: float | None = None
+    estimated_usd: float | None = None
 
 
 class Store(Protocol):
@@ -180,7 +189,8 @@ class Store(Protocol):
         """Delete up to ``limit`` runs that ended before ``before`` (Unix seconds), oldest first.
 
         Returns how many; 0 where none is left. Kept are the newest run of all, and the newest of
-        each issue that waits, is held, or has sessions counted or a workspace. The totals stay.
+        each issue that waits, is held, or has sessions counted or a workspace. The totals stay,
+        and so does what was used, by issue and by day.
         """
         ...
 

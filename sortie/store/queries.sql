@@ -49,6 +49,20 @@ WHERE run_id = :run_id AND finished_at IS NULL;
 UPDATE runs SET session_id = :session_id, seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
+-- name: set_run_spent
+UPDATE runs SET
+  tokens = :tokens,
+  input_tokens = :input_tokens,
+  output_tokens = :output_tokens,
+  cached_tokens = :cached_tokens,
+  cache_write_tokens = :cache_write_tokens,
+  credits = :credits,
+  cost_usd = :cost_usd,
+  estimated_usd = :estimated_usd,
+  unpriced_tokens = :unpriced_tokens,
+  seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
 -- name: finish_run
 UPDATE runs SET
   issue = NULL,
@@ -56,8 +70,6 @@ UPDATE runs SET
   error_kind = :error_kind,
   error = :error,
   turns = coalesce(:turns, turns),
-  credits = :credits,
-  tokens = :tokens,
   stopped_for = :stopped_for,
   finished_at = :at,
   seconds = max(0, CASE WHEN seq <= :inherited THEN seen_at ELSE :at END - started_at)
@@ -85,6 +97,9 @@ ON CONFLICT (issue_id) DO UPDATE SET sessions = excluded.sessions;
 
 -- name: delete_sessions
 DELETE FROM sessions WHERE issue_id = :issue_id;
+
+-- name: delete_spent
+DELETE FROM spent_by_issue WHERE issue_id = :issue_id;
 
 -- name: replace_retry
 INSERT OR REPLACE INTO retries (
@@ -117,6 +132,9 @@ DELETE FROM crashes WHERE issue_id = :issue_id;
 -- name: set_paused
 UPDATE daemon SET paused = :paused;
 
+-- name: set_day
+UPDATE daemon SET day = :day;
+
 -- name: newest_seq
 SELECT coalesce(max(seq), 0) AS seq FROM runs;
 
@@ -134,6 +152,23 @@ SELECT issue, reason, detail, since, settled, handoff_state FROM holds ORDER BY 
 
 -- name: all_sessions
 SELECT issue_id, sessions FROM sessions;
+
+-- name: all_spent
+SELECT issue_id, input_tokens, output_tokens, cached_tokens, cache_write_tokens,
+  credits, cost_usd, estimated_usd, unpriced_tokens
+FROM spent_by_issue;
+
+-- name: last_days
+SELECT day,
+  sum(input_tokens) AS input_tokens,
+  sum(output_tokens) AS output_tokens,
+  sum(cached_tokens) AS cached_tokens,
+  sum(cache_write_tokens) AS cache_write_tokens,
+  sum(credits) AS credits,
+  sum(cost_usd) AS cost_usd,
+  sum(estimated_usd) AS estimated_usd,
+  sum(unpriced_tokens) AS unpriced_tokens
+FROM spent_by_day GROUP BY day ORDER BY day DESC LIMIT 3;
 
 -- name: agent_sessions
 SELECT issue_id, host, agent, workspace, session_id FROM runs
@@ -193,7 +228,7 @@ DELETE FROM runs WHERE seq IN (
 );
 
 -- name: totals
-SELECT runs, turns, credits, tokens, seconds FROM totals;
+SELECT runs, turns, credits, tokens, cost_usd, estimated_usd, seconds FROM totals;
 
 -- name: note_sighting
 INSERT INTO sightings (issue_id, digest, first_seen, changed_at)

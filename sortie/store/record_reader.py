@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sortie.model import IssueId, RunId
+from sortie.model import NOTHING, IssueId, RunId
 from sortie.store import HistoryRow, Recovered, Totals, UnknownRun
 from sortie.store.database import Database
 from sortie.store.rows import (
@@ -12,6 +12,7 @@ from sortie.store.rows import (
     history_row,
     known_workspace,
     rows_of,
+    spending,
     stored_crash,
     stored_hold,
     stored_retry,
@@ -32,6 +33,12 @@ def read_recovered(database: Database) -> Recovered:
             paused=bool(database.row("paused")["paused"]),
             sessions={
                 IssueId(row["issue_id"]): row["sessions"] for row in database.rows("all_sessions")
+            },
+            spent={IssueId(row["issue_id"]): spending(row) for row in database.rows("all_spent")},
+            days={
+                row["day"]: spent
+                for row in database.rows("last_days")
+                if (spent := spending(row)) != NOTHING
             },
             workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
             agent_sessions={

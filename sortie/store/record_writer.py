@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from sortie.model import RunId, cut
+from sortie.model.spending import AMOUNTS
 from sortie.scheduler.records import (
     ForgetCrashes,
     ForgetHold,
@@ -14,6 +15,7 @@ from sortie.scheduler.records import (
     ForgetWorkspace,
     Record,
     RecordCrash,
+    RecordDay,
     RecordExit,
     RecordHold,
     RecordPause,
@@ -21,9 +23,10 @@ from sortie.scheduler.records import (
     RecordRetry,
     RecordRun,
     RecordSession,
+    RecordSpending,
     RecordTurn,
     RecordWorkspace,
-    ResetSessions,
+    ResetBudget,
 )
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
@@ -74,8 +77,14 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
         case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
-        case ResetSessions(issue_id=issue_id):
+        case ResetBudget(issue_id=issue_id):
             database.change("delete_sessions", issue_id=issue_id)
+            database.change("delete_spent", issue_id=issue_id)
+        case RecordSpending(run_id=run_id, spent=spent):
+            amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
+            _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
+        case RecordDay(day=day):
+            database.change("set_day", day=day)
         case RecordProcess(run_id=run_id, process=process):
             values: dict[str, Value] = {
                 "pid": process.pid,
@@ -151,8 +160,6 @@ def _finish_run(database: Database, record: RecordExit, at: float, inherited: in
         error_kind=None if record.error_kind is None else record.error_kind.value,
         error=None if record.error is None else cut(record.error),
         turns=record.turns,
-        credits=record.credits,
-        tokens=record.tokens,
         stopped_for=None if record.stopped_for is None else record.stopped_for.value,
         at=at,
         inherited=inherited,

@@ -20,12 +20,14 @@ from sortie.model import (
     RunId,
     RunStatus,
     Sighting,
+    Spending,
     StopReason,
     StoreError,
     Streak,
     Trigger,
     WaitKind,
 )
+from sortie.model.spending import AMOUNTS
 from sortie.store import HistoryRow, StoredCrash, StoredHold, StoredRetry, Totals, UnfinishedRun
 from sortie.store.database import Database, Row, Value
 
@@ -142,7 +144,7 @@ def history_row(row: Row) -> HistoryRow:
         error_kind=None if error_kind is None else ErrorKind(error_kind),
         error=row["error"],
         turns=row["turns"],
-        credits=row["credits"],
+        spent=spending(row),
         tokens=row["tokens"],
         host=row["host"],
         workspace=row["workspace"],
@@ -153,6 +155,11 @@ def history_row(row: Row) -> HistoryRow:
     )
 
 
+def spending(row: Row) -> Spending:
+    """Read the amounts in a row; those of a file of an earlier version may be missing."""
+    return Spending(**{name: row.get(name) for name in AMOUNTS})
+
+
 def totals(row: Row) -> Totals:
     """Read the row of totals."""
     return Totals(
@@ -161,6 +168,8 @@ def totals(row: Row) -> Totals:
         credits=row["credits"],
         tokens=row["tokens"],
         seconds_running=row["seconds"],
+        cost_usd=row["cost_usd"],
+        estimated_usd=row["estimated_usd"],
     )
 
 

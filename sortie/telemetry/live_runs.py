@@ -10,19 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import TypeVar
 
-from sortie.model import Issue, RunId
+from sortie.model import NOTHING, Issue, RunId, Spending
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact, Phase, RunFact
-
-Amount = TypeVar("Amount", int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails:
-    """A live run. ``turn`` is None before its first turn; ``credits`` and ``tokens`` are what it
-    has told to have used so far, ``tool`` is what its agent uses now. Times are aware."""
+    """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
+    ``context_share`` how full its model's context is, from 0 to 1, and ``tool`` what its agent uses
+    now. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -37,8 +35,8 @@ class RunDetails:
     workspace: str | None = None
     last_message: str | None = None
     tool: str | None = None
-    credits: float | None = None
-    tokens: int | None = None
+    spent: Spending = NOTHING
+    context_share: float | None = None
 
 
 @dataclass(slots=True)
@@ -115,17 +113,9 @@ def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
             return replace(run, tool=tool)
         case facts.ToolCallEnded() | facts.TurnCompleted():
             return replace(run, tool=None)
-        case facts.AgentUsed(credits=credits_, tokens=tokens):
-            return replace(
-                run,
-                credits=_sum(run.credits, credits_),
-                tokens=_sum(run.tokens, tokens),
-            )
+        case facts.AgentUsed(spent=spent, context_share=None):
+            return replace(run, spent=spent)
+        case facts.AgentUsed(spent=spent, context_share=share):
+            return replace(run, spent=spent, context_share=share)
         case _:
             return run
-
-
-def _sum(known: Amount | None, more: Amount | None) -> Amount | None:
-    if known is None or more is None:
-        return more if known is None else known
-    return known + more

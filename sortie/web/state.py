@@ -54,7 +54,8 @@ class FailureView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningView:
-    """A run under way."""
+    """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
+    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1."""
 
     issue_id: str
     issue_identifier: str
@@ -74,6 +75,9 @@ class RunningView:
     last_message: str | None
     credits: float | None
     tokens: int | None
+    cost_usd: float | None = None
+    estimated_usd: float | None = None
+    context_share: float | None = None
     tool: str | None = None
     last_failure: FailureView | None = None
 
@@ -199,6 +203,8 @@ class TotalsView:
     turns: int
     credits: float | None
     tokens: int | None
+    cost_usd: float | None = None
+    estimated_usd: float | None = None
     seconds_running: float
 
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from sortie.agents import Session
+from sortie.config.token_rates import TokenRates
 from sortie.model import (
     LOCAL,
     ErrorKind,
@@ -47,7 +48,7 @@ from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
-from sortie.worker.usage import UsageIncrements, UsageMeter
+from sortie.worker.usage import RunUsage
 from sortie.workspaces import Workspace, workspace_key
 
 
@@ -71,8 +72,7 @@ async def work(
     return RunReport(
         end=end or Stopped(completed=run.completed),
         turns=run.turns,
-        credits=run.usage.credits,
-        tokens=run.usage.tokens,
+        spent=run.usage.spent,
         seconds=trio.current_time() - began,
     )
 
@@ -100,8 +100,7 @@ class _Run:
         self.turns = 0
         self.completed = False
         self.began = False
-        self.usage = UsageMeter()
-        self._increments = UsageIncrements()
+        self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
         self.reporter.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
@@ -249,9 +248,7 @@ class _Run:
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
-        turn = TurnRequest(
-            self.job, number, prompt, self.context, self.reporter, self._increments, self.usage
-        )
+        turn = TurnRequest(self.job, number, prompt, self.context, self.reporter, self.usage)
         end = await take_turn(turn, session)
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
         word = await self._status(workspace, needed=self.completed)

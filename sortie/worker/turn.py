@@ -127,8 +127,7 @@ def _completed(
         seconds=seconds,
         error_kind=result.error_kind,
         error=None if result.message is None else cut(result.message),
-        credits=heard.usage.credits,
-        tokens=heard.usage.tokens,
+        spent=heard.usage.spent,
         warnings=tuple(cut(text, NOTIFICATION_LIMIT) for text in result.warnings[-WARNING_COUNT:]),
         timeout=end.timeout,
     )

@@ -26,7 +26,7 @@ from sortie.model.turns import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter
-from sortie.worker.usage import UsageIncrements, UsageMeter
+from sortie.worker.usage import RunUsage
 
 WORD_LIMIT = 200
 """Characters of a name that an agent gives, as of a tool or a session."""
@@ -40,15 +40,14 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A prompt and where it stands in its run, with what the run has used so far."""
+    """A prompt and where it stands in its run, and ``usage`` is the run's."""
 
     job: Assignment
     number: int
     prompt: str
     context: RunContext
     reporter: RunReporter
-    increments: UsageIncrements
-    run_usage: UsageMeter
+    usage: RunUsage
 
 
 class TurnEvents:
@@ -65,7 +64,7 @@ class TurnEvents:
         self._patience = turn.context.settings.agent.stall_timeout
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
-        self.usage = UsageMeter()
+        self.usage = turn.usage.begin_turn()
 
     def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life."""
@@ -159,20 +158,21 @@ class TurnEvents:
         self._publish(facts.ModelAnswered, agent=self._agent, model=model, seconds=seconds)
 
     def _used(self, event: Usage) -> None:
-        more = self._turn.increments.of(event)
+        more = self._turn.usage.increments.of(event)
         self.usage.add(more)
-        self._turn.run_usage.add(more)
-        tokens = UsageMeter()
-        tokens.add(more)
+        run_id, spent = self._turn.job.run_id, self._turn.usage.spent
+        self._turn.reporter.tell(ev.AgentUsed(run_id, spent))
         self._publish(
             facts.AgentUsed,
             input_tokens=more.input_tokens,
             output_tokens=more.output_tokens,
             cached_tokens=more.cached_tokens,
-            tokens=tokens.tokens,
             credits=more.credits,
             cost=more.cost,
             currency=None if more.currency is None else _text(more.currency, WORD_LIMIT),
+            model=None if more.model is None else _text(more.model, WORD_LIMIT),
+            context_share=more.context_share,
+            spent=spent,
         )
 
 

@@ -4,31 +4,77 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from sortie.model import NOTHING, Spending
 from sortie.model.turns import Usage
 
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
 _NUMBERS = (*_TOKENS, "credits", "cost", "context_share")
 _TOKENS_LIMIT = 2**53
+_DOLLARS = "USD"
 
 _Amount = TypeVar("_Amount", int, float)
 
 
-class UsageMeter:
-    """Sums over the turns of a run, or over one turn; None is unknown, never 0."""
+class Rates(Protocol):
+    """What tokens cost."""
 
-    def __init__(self) -> None:
-        self.credits: float | None = None
-        self.tokens: int | None = None
+    def cost_usd(self, model: str | None, used: Spending) -> float | None:
+        """Return what these tokens of a model cost, None where its rates are not known."""
+        ...
+
+
+class UsageMeter:
+    """Sums up one turn.
+
+    A cost that the agent tells counts alone: it stands for all the tokens of its turn, whichever
+    is told first. Without one, it is estimated for the tokens whose rates are known.
+    """
+
+    def __init__(self, rates: Rates) -> None:
+        self._rates = rates
+        self._amounts = NOTHING
+        self._told_usd: float | None = None
+
+    @property
+    def spent(self) -> Spending:
+        """What the turn has used so far."""
+        if self._told_usd is None:
+            return self._amounts
+        return replace(self._amounts, cost_usd=self._told_usd, estimated_usd=0.0, unpriced_tokens=0)
 
     def add(self, more: Usage) -> None:
-        """Add an increment; cached tokens are input already."""
-        if more.credits is not None:
-            self.credits = (self.credits or 0.0) + more.credits
-        for tokens in (more.input_tokens, more.output_tokens):
-            if tokens is not None:
-                self.tokens = (self.tokens or 0) + tokens
+        """Add an increment; a cost in another currency than dollars does not count."""
+        if more.cost is not None and more.currency in (None, _DOLLARS):
+            self._told_usd = (self._told_usd or 0.0) + more.cost
+        amounts = Spending(**{name: getattr(more, name) for name in _TOKENS}, credits=more.credits)
+        if amounts.tokens is not None:
+            cost = self._rates.cost_usd(more.model, amounts)
+            unpriced = amounts.tokens if cost is None and amounts.tokens else None
+            amounts = replace(amounts, cost_usd=cost, estimated_usd=cost, unpriced_tokens=unpriced)
+        self._amounts += amounts
+
+
+class RunUsage:
+    """Sums up the turns of a run; ``increments`` are those of its session."""
+
+    def __init__(self, rates: Rates) -> None:
+        self.increments = UsageIncrements()
+        self._rates = rates
+        self._before = NOTHING
+        self._turn = UsageMeter(rates)
+
+    @property
+    def spent(self) -> Spending:
+        """What the run has used so far."""
+        return self._before + self._turn.spent
+
+    def begin_turn(self) -> UsageMeter:
+        """Return the meter of the next turn."""
+        self._before = self.spent
+        self._turn = UsageMeter(self._rates)
+        return self._turn
 
 
 class UsageIncrements:

@@ -180,10 +180,10 @@ no issue A-1; it is finished
 
 its last run began 2023-11-14 22:14:40Z: failed
 
-started                took  issue  attempt  status     turns  credits  host
-2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0           local
+started                took  issue  attempt  status     turns  used          host
+2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0                local
     turn_failed: no
-2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1           local
+2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1  not reported  local
 """
 T = 1_700_000_000.0
 

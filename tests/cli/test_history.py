@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import ErrorKind, RunStatus, Streak
+from sortie.model import ErrorKind, RunStatus, Spending, Streak
 from sortie.scheduler.records import Record
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran
-from tests.store.records import an_issue, begin, end, turn, workspace
+from tests.store.records import an_issue, begin, end, spending, turn, workspace
 
 LISTING = """\
-started                took  issue  attempt  status     turns  credits  host
-2023-11-14 22:14:50Z         B-2          0  running        0           local
-2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0           local
+started                took  issue  attempt  status     turns  used          host
+2023-11-14 22:14:50Z         B-2          0  running        0                local
+2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0                local
     turn_failed: the agent said \\x1b[31mno [bold]
-2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1     0.25  local
+2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1  0.25 credits  local
 """
 
 A = an_issue("A-1")
@@ -51,7 +51,7 @@ def three_runs(here: Path) -> None:
     record(
         here,
         (T, [begin("r-1", A), workspace("r-1", A), turn("r-1", 1, A)]),
-        (T + 75, [end("r-1", turns=1, credits=0.25)]),
+        (T + 75, [spending("r-1", Spending(credits=0.25)), end("r-1", turns=1)]),
         (T + 80, [begin("r-2", A, streak=Streak(failures=2))]),
         (
             T + 80.5,
@@ -91,6 +91,12 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "error": None,
         "turns": 0,
         "credits": None,
+        "tokens": None,
+        "input_tokens": None,
+        "output_tokens": None,
+        "cached_tokens": None,
+        "cost_usd": None,
+        "estimated_usd": None,
         "host": "local",
         "workspace": None,
         "agent": "kiro",
@@ -108,6 +114,12 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "error": None,
         "turns": 1,
         "credits": 0.25,
+        "tokens": None,
+        "input_tokens": None,
+        "output_tokens": None,
+        "cached_tokens": None,
+        "cost_usd": None,
+        "estimated_usd": None,
         "host": "local",
         "workspace": "/w/A-1",
         "agent": "kiro",

@@ -68,7 +68,11 @@ def warn(robot: Robot) -> Sequence[tuple[str, str]]:
 
 
 SCHEMAS = Schemas(
-    agents={"kiro": AgentSchema(block_name="robot", model=Robot, warn=warn)},
+    agents={
+        "kiro": AgentSchema(
+            block_name="robot", model=Robot, warn=warn, unreported=frozenset({"tokens"})
+        )
+    },
     trackers={
         "file": TrackerSchema(
             block_name="file", model=Files, known=frozenset({"endpoint", "api_key", "project"})

@@ -46,6 +46,9 @@ def test_defaults_are_those_of_the_contract() -> None:
             "command": None,
             "max_turns": 20,
             "max_sessions": 0,
+            "max_tokens": 0,
+            "max_credits": 0.0,
+            "max_cost_usd": 0.0,
             "max_concurrent_agents": 10,
             "max_concurrent_agents_by_state": {},
             "turn_timeout": 3600.0,
@@ -69,6 +72,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
         "history": {"keep_days": 0},
+        "token_rates": {},
         "db_path": "/srv/.sortie.db",
         "tracker_block": "file",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",
@@ -162,8 +166,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, db_path, file, history, hooks, logging, polling, robot, server, tracker, "
-    "worker, workspace"
+    "known: agent, board, db_path, file, history, hooks, logging, polling, robot, server, "
+    "token_rates, tracker, worker, workspace"
 )
 
 BAD = {

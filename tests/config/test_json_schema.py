@@ -72,7 +72,7 @@ def test_choices_are_those_of_decoding(path: Path, words: list[str]) -> None:
 @pytest.mark.parametrize("path", [path for path, leaf in LEAVES.items() if "type" in leaf])
 def test_types_are_those_of_decoding(path: Path) -> None:
     """What has a type takes no mapping of other things."""
-    assert LEAVES[path]["type"] in ("string", "integer", "boolean", "array", "object")
+    assert LEAVES[path]["type"] in ("string", "integer", "number", "boolean", "array", "object")
     assert len(errors_at(path, {"x": {"y": 1}})) == (LEAVES[path]["type"] != "object")
 
 

@@ -12,9 +12,9 @@ from tests.config.sample import GOOD, around, decoded, findings, settings_of
 def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
     """The names are those of the contract, no more and no less."""
     agent = (
-        "COMMAND INACTIVE_GRACE_MS KIND MAX_CONCURRENT_AGENTS MAX_RETRY_BACKOFF_MS MAX_SESSIONS "
-        "MAX_TURNS READ_TIMEOUT_MS STALL_TIMEOUT_MS STATUS_INSTRUCTIONS STOP_GRACE_MS "
-        "TURN_TIMEOUT_MS"
+        "COMMAND INACTIVE_GRACE_MS KIND MAX_CONCURRENT_AGENTS MAX_COST_USD MAX_CREDITS "
+        "MAX_RETRY_BACKOFF_MS MAX_SESSIONS MAX_TOKENS MAX_TURNS READ_TIMEOUT_MS "
+        "STALL_TIMEOUT_MS STATUS_INSTRUCTIONS STOP_GRACE_MS TURN_TIMEOUT_MS"
     )
     tracker = (
         "ACTIVE_STATES API_KEY COMMENTS_ON_COMPLETION COMMENTS_ON_DISPATCH COMMENTS_ON_FAILURE "
@@ -36,6 +36,8 @@ def test_overrides_have_their_types_and_are_literal() -> None:
     """Numbers, booleans and lists are read from text; $VAR is not looked up; ~ is expanded."""
     env = {
         "SORTIE_AGENT_MAX_TURNS": " 7 ",
+        "SORTIE_AGENT_MAX_COST_USD": "2.5",
+        "SORTIE_AGENT_MAX_CREDITS": "3",
         "SORTIE_AGENT_STALL_TIMEOUT_MS": "-1",
         "SORTIE_AGENT_STATUS_INSTRUCTIONS": "False",
         "SORTIE_AGENT_COMMAND": "my, agent",
@@ -54,6 +56,7 @@ def test_overrides_have_their_types_and_are_literal() -> None:
 
     agent, tracker, server = settings.agent, settings.tracker, settings.server
     assert (agent.max_turns, agent.stall_timeout, agent.command) == (7, -0.001, "my, agent")
+    assert (agent.max_cost_usd, agent.max_credits) == (2.5, 3.0)
     assert agent.status_instructions is False
     assert tracker.active_states == ("Todo", "In Progress")
     assert tracker.comments.on_dispatch is True

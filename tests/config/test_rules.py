@@ -123,6 +123,52 @@ def test_a_limit_of_sessions_ends_it_too() -> None:
     assert findings(front_matter) == []
 
 
+def test_a_limit_to_what_an_agent_never_tells_is_told() -> None:
+    """It would look like a safeguard and be none."""
+    limits = "agent: {max_tokens: 5, max_credits: 0.5, max_cost_usd: 1}"
+
+    assert findings(GOOD + limits) == [
+        "W:9:21: warning: agent.max_tokens: limits nothing: a kiro agent reports no tokens"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("limits", "problem"),
+    [
+        ("max_credits: -1", "agent.max_credits: needs a number of at least 0, not -1"),
+        (
+            "max_cost_usd: cheap",
+            'agent.max_cost_usd: needs a number of at least 0, not the text "cheap"',
+        ),
+        (
+            "max_cost_usd: true",
+            "agent.max_cost_usd: needs a number of at least 0, not true",
+        ),
+        ("max_tokens: 1.5", "agent.max_tokens: needs a whole number of at least 0, not 1.5"),
+    ],
+)
+def test_a_limit_is_a_number(limits: str, problem: str) -> None:
+    """Each has its place."""
+    (found,) = findings(GOOD + "agent: {" + limits + "}")
+
+    assert found.startswith("W:9:")
+    assert problem in found
+
+
+def test_rates_of_models_have_their_places() -> None:
+    """Unknown keys, missing ones and wrong numbers are told where they stand."""
+    rates = (
+        "token_rates:\n  big: {input: 1}\n  small: {input: 1, output: -2, outptu: 3}\n  bad: 7\n"
+    )
+
+    assert findings(GOOD + rates) == [
+        "W:10:3: token_rates.big.output: is required",
+        "W:11:29: token_rates.small.output: needs a number of at least 0, not -2",
+        'W:11:33: token_rates.small.outptu: unknown key; did you mean "output"?',
+        "W:12:8: token_rates.bad: needs a mapping, not 7",
+    ]
+
+
 def test_no_host_is_called_as_this_machine_is() -> None:
     """Its runs would be here, however the ssh configuration explains the name."""
     assert findings(GOOD + "worker: {ssh_hosts: [a, local]}") == [

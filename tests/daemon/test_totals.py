@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sortie.daemon.totals import RunTotals
-from sortie.model import LOCAL, RunId, RunStatus, TurnOutcome
+from sortie.model import LOCAL, RunId, RunStatus, Spending, TurnOutcome
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -21,8 +21,7 @@ def completed(credits_: float | None = None, tokens: int | None = None) -> Fact:
         turn=1,
         outcome=TurnOutcome.COMPLETED,
         seconds=2.0,
-        credits=credits_,
-        tokens=tokens,
+        spent=Spending(credits=credits_, output_tokens=tokens),
     )
 
 

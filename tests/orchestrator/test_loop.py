@@ -26,10 +26,15 @@ async def test_an_issue_is_worked_on_and_handed_off(clock: MockClock) -> None:
 
     assert world.tracker.journey("a") == ("Todo", "Doing", "Review")
     (row,) = await world.history()
-    assert (row.status, row.attempt, row.turns, row.credits) == (RunStatus.SUCCEEDED, 0, 1, 0.5)
+    assert (row.status, row.attempt, row.turns, row.spent.credits) == (
+        RunStatus.SUCCEEDED,
+        0,
+        1,
+        0.5,
+    )
     assert 60 <= idle_at < 62  # the first two good polls without work, 30 s apart
     finished = world.of(facts.RunFinished)[0]
-    assert (finished.issue.state, finished.turns, finished.credits) == ("Doing", 1, 0.5)
+    assert (finished.issue.state, finished.turns, finished.spent.credits) == ("Doing", 1, 0.5)
 
 
 async def test_nothing_to_do_is_idle_after_two_polls(clock: MockClock) -> None:

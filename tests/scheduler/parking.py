@@ -14,6 +14,7 @@ from sortie.model import (
     RunEnd,
     RunId,
     RunReport,
+    Spending,
     Stopped,
     TrackerErrorKind,
 )
@@ -21,16 +22,24 @@ from sortie.scheduler import Decision, Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.allowance import Allowance
 from tests.scheduler.driver import POLICY, issue
 from tests.scheduler.lives import A, Lives
 
-PARKING = replace(POLICY, handoff_state="Review", in_progress_state="Doing", max_sessions=1)
+PARKING = replace(
+    POLICY,
+    handoff_state="Review",
+    in_progress_state="Doing",
+    max_sessions=1,
+    per_issue=Allowance(credits=100.0),
+)
 
 _ENDS: dict[HoldReason, RunEnd] = {
     HoldReason.AGENT_NOT_FOUND: Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli"),
     HoldReason.INVALID_WORKSPACE_CWD: Failed(kind=ErrorKind.INVALID_WORKSPACE_CWD, message="gone"),
     HoldReason.AGENT_BLOCKED: Finished(finish=Finish.BLOCKED),
     HoldReason.SESSION_BUDGET_EXHAUSTED: Failed(kind=ErrorKind.PORT_EXIT, message="it broke"),
+    HoldReason.USAGE_BUDGET_EXHAUSTED: Stopped(),
     HoldReason.HANDOFF_FAILED: Finished(finish=Finish.TURNS_USED),
     HoldReason.OPERATOR: Stopped(),
 }
@@ -48,6 +57,8 @@ def finish(driver: Lives, run_id: RunId, reason: HoldReason) -> list[Decision]:
     """End a run so that its issue is held, and leave all that is asked unanswered."""
     if reason is HoldReason.OPERATOR:
         driver.tell(ev.StopAsked("a"))
+    if reason is HoldReason.USAGE_BUDGET_EXHAUSTED:
+        driver.tell(ev.AgentUsed(run_id, Spending(credits=100.0)))
     decisions = driver.tell(ev.WorkerExited(run_id, ended(reason)))
     for question in [d for d in decisions if isinstance(d, do.Transition)]:
         decisions += driver.tell(refused(question))

@@ -153,7 +153,7 @@ def test_a_retry_of_a_hold_gives_the_whole_budget_again() -> None:
 
     decisions = driver.tell(ev.RetryAsked("a", 1))
 
-    assert only(decisions, rec.ResetSessions) == [rec.ResetSessions(issue_id=A)]
+    assert only(decisions, rec.ResetBudget) == [rec.ResetBudget(issue_id=A)]
     assert driver.disk.sessions == {}
 
 

@@ -77,7 +77,7 @@ STOPS: list[tuple[Standing, str, str, list[str]]] = [
 ]
 DUE = "A is due now"
 WAITS = ["RecordRetry"]
-LET_GO = ["ForgetHold", "ResetSessions", "RecordRetry"]
+LET_GO = ["ForgetHold", "ResetBudget", "RecordRetry"]
 HANDED = "the handoff of A is tried now"
 NOT = "A cannot be retried: "
 BUSY = NOT + "its run is being stopped; try again when it is over"

@@ -267,6 +267,9 @@ def test_every_hold_names_its_ways_out(reason: HoldReason) -> None:
         HoldReason.INVALID_WORKSPACE_CWD: RELOAD,
         HoldReason.ADAPTER_SETTINGS: RELOAD,
         HoldReason.SESSION_BUDGET_EXHAUSTED: "agent.max_sessions above 1, or 0",
+        HoldReason.USAGE_BUDGET_EXHAUSTED: (
+            "a higher agent.max_tokens, max_credits or max_cost_usd, or 0"
+        ),
         HoldReason.HANDOFF_FAILED: "another tracker.handoff_state",
     }
     expected = [RETRY, STATE]

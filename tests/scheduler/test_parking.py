@@ -81,7 +81,7 @@ def test_the_session_budget_holds_the_issue() -> None:
 
     assert isinstance(held, Held)
     assert held.reason is HoldReason.SESSION_BUDGET_EXHAUSTED
-    assert rec.ResetSessions(issue_id=issue().id) in resumed
+    assert rec.ResetBudget(issue_id=issue().id) in resumed
     assert len(starts(resumed)) == 1
 
 

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.model import HoldReason
+from sortie.model import HoldReason, Spending
 from sortie.scheduler import Policy
+from sortie.scheduler.allowance import Allowance
 from sortie.scheduler.claims import Held
 from sortie.scheduler.holds import repaired
 from tests.scheduler.driver import POLICY, issue
 
 BUDGET = replace(POLICY, max_sessions=2)
 REVIEW = replace(POLICY, handoff_state="Review")
+TOKENS = replace(POLICY, per_issue=Allowance(tokens=100))
+USED = Spending(output_tokens=100)
 ANEW = "the daemon was started anew"
 
 
@@ -37,6 +40,8 @@ ANEW = "the daemon was started anew"
             True,
             "agent.max_sessions allows more sessions now",
         ),
+        (HoldReason.USAGE_BUDGET_EXHAUSTED, TOKENS, True, None),
+        (HoldReason.USAGE_BUDGET_EXHAUSTED, POLICY, True, "the settings allow it to use more now"),
         (HoldReason.HANDOFF_FAILED, REVIEW, True, None),
         (HoldReason.HANDOFF_FAILED, POLICY, True, "tracker.handoff_state is another now"),
         (HoldReason.AGENT_BLOCKED, POLICY, True, None),
@@ -51,4 +56,4 @@ def test_a_start_ends_the_holds_whose_cause_is_repaired(
     detail = "it could not be moved to Review: forbidden"
     held = Held(issue=issue(), reason=reason, detail=detail, since=0.0, handoff_state="Review")
 
-    assert repaired(held, policy, 2, has_program=has_program) == ended_by
+    assert repaired(held, policy, 2, USED, has_program=has_program) == ended_by

@@ -189,7 +189,7 @@ class Day:
             failed = Failed(kind=kind, message="it broke", status=status, unreached=unreached)
             return RunReport(end=failed, turns=worker.turns)
         finish, _ = dice.choices(FINISHES, [w for _, w in FINISHES])[0]
-        return RunReport(end=Finished(finish=finish), turns=worker.turns, credits=0.1)
+        return RunReport(end=Finished(finish=finish), turns=worker.turns)
 
     def _error(self) -> TrackerErrorKind | None:
         return self.dice.choice(list(TrackerErrorKind)) if self.dice.random() < 0.15 else None

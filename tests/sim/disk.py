@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sortie.model import AgentSession, IssueId, KnownWorkspace, RunId
+from sortie.model import AgentSession, IssueId, KnownWorkspace, RunId, Spending
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import HistoryRow, Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
@@ -48,6 +48,8 @@ class Disk:
             paused=self.paused,
             agent_sessions=self.agent_sessions,
             sessions=dict(self.sessions),
+            spent=dict(self.spent),
+            days=dict(self.days),
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
         )
@@ -87,6 +89,18 @@ class Disk:
         """Counted sessions."""
         rows = self._table("all_sessions", dict, lambda row: IssueId(row["issue_id"]))
         return {issue_id: row["sessions"] for issue_id, row in rows.items()}
+
+    @property
+    def spent(self) -> Mapping[IssueId, Spending]:
+        """What issues have used since their budgets began."""
+        rows = self._table("all_spent", dict, lambda row: IssueId(row["issue_id"]))
+        return {issue_id: read.spending(row) for issue_id, row in rows.items()}
+
+    @property
+    def days(self) -> Mapping[str, Spending]:
+        """What was used on the last days."""
+        rows = self._table("last_days", dict, lambda row: str(row["day"]))
+        return {day: read.spending(row) for day, row in rows.items()}
 
     @property
     def agent_sessions(self) -> Mapping[IssueId, AgentSession]:

@@ -287,7 +287,7 @@ class World:
             case do.Reconciled("keep", issue, reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case do.PostComment() | do.Reconciled() | do.AnswerCommand():
+            case do.PostComment() | do.Reconciled() | do.AnswerCommand() | do.BudgetLow():
                 pass
             case do.HostResting(host, _, seconds):
                 self.rests.rested(host, seconds, self.policy, self.now)

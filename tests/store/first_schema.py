@@ -17,6 +17,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    Spending,
     Streak,
     Trigger,
     WaitKind,
@@ -72,8 +73,6 @@ def _row(number: int, **values: object) -> HistoryRow:
         "error_kind": None,
         "error": None,
         "turns": 1,
-        "credits": None,
-        "tokens": None,
         "host": "local",
         "agent": "kiro",
         "started_at": moment(started_at),
@@ -116,7 +115,7 @@ HISTORY = (
         status=RunStatus.TIMED_OUT,
         error_kind=ErrorKind.TURN_TIMEOUT,
         error="too long",
-        credits=1.5,
+        spent=Spending(credits=1.5),
     ),
     _row(
         2,
@@ -129,7 +128,14 @@ HISTORY = (
         host="me@box:22",
         workspace="/srv/A-1",
     ),
-    _row(1, **_OF_A, status=RunStatus.SUCCEEDED, turns=2, credits=0.1 + 0.2, workspace="/w/A-1"),
+    _row(
+        1,
+        **_OF_A,
+        status=RunStatus.SUCCEEDED,
+        turns=2,
+        spent=Spending(credits=0.1 + 0.2),
+        workspace="/w/A-1",
+    ),
 )
 
 TOTALS = Totals(runs=9, turns=11, credits=1.8, tokens=1234, seconds_running=80.0)
@@ -195,6 +201,8 @@ RECOVERED = Recovered(
 
 MIGRATED = replace(
     RECOVERED,
+    spent={A.id: Spending(credits=0.1 + 0.2), B.id: Spending(credits=1.5)},
+    days={"2023-11-14": Spending(credits=0.1 + 0.2 + 1.5)},
     workspaces=tuple(
         known
         for known in RECOVERED.workspaces

@@ -12,6 +12,7 @@ from sortie.model import (
     KnownWorkspace,
     RunId,
     RunStatus,
+    Spending,
     Streak,
     Trigger,
     WaitKind,
@@ -21,6 +22,7 @@ from sortie.scheduler.records import (
     RecordRetry,
     RecordRun,
     RecordSession,
+    RecordSpending,
     RecordTurn,
     RecordWorkspace,
 )
@@ -81,6 +83,11 @@ def begin(run_id: str, issue: Issue = A, **changes: object) -> RecordRun:
 def end(run_id: str, status: RunStatus = RunStatus.SUCCEEDED, **changes: object) -> RecordExit:
     """The record of a run that is over."""
     return RecordExit(run_id=RunId(run_id), status=status, **changes)  # type: ignore[arg-type]
+
+
+def spending(run_id: str, spent: Spending) -> RecordSpending:
+    """The record of what a run has used."""
+    return RecordSpending(run_id=RunId(run_id), spent=spent)
 
 
 def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> RecordTurn:

@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import HoldReason, RunStatus, StoreError
+from sortie.model import HoldReason, RunStatus, Spending, StoreError
 from sortie.scheduler.records import Record, RecordHold, RecordPause
 from sortie.store import RecordRefused, Recovered, Totals, filesystems
 from sortie.store.database import Database
@@ -21,7 +21,19 @@ from sortie.store.database_file import open_database
 from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.sqlite import SqliteStore, open_store
 from tests.store.processes import output_line, python
-from tests.store.records import FULL_ISSUE, T0, A, B, an_issue, begin, end, retry, turn, workspace
+from tests.store.records import (
+    FULL_ISSUE,
+    T0,
+    A,
+    B,
+    an_issue,
+    begin,
+    end,
+    retry,
+    spending,
+    turn,
+    workspace,
+)
 
 CRASHING = """
 import sys, trio
@@ -516,8 +528,8 @@ async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
     async with open_store(str(place)) as store:
         await store.commit([begin("r1")], T0)
 
-        with pytest.raises(RecordRefused, match=r"cannot write RecordExit: .*too large"):
-            await store.commit([end("r1", tokens=2**63)], T0)
+        with pytest.raises(RecordRefused, match=r"cannot write RecordSpending: .*too large"):
+            await store.commit([spending("r1", Spending(output_tokens=2**63))], T0)
         recovered = await store.recover()
 
     assert [run.run_id for run in recovered.unfinished] == ["r1"]

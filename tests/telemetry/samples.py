@@ -10,6 +10,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    Spending,
     StopReason,
     Trigger,
     TurnOutcome,
@@ -28,10 +29,12 @@ AGENT_USED = f.AgentUsed(
     input_tokens=10,
     output_tokens=5,
     cached_tokens=None,
-    tokens=15,
     credits=0.25,
     cost=0.01,
     currency="USD",
+    model="m-1",
+    context_share=0.5,
+    spent=Spending(input_tokens=10, output_tokens=5, credits=0.25, cost_usd=0.01),
 )
 TURN_FAILED = f.TurnCompleted(
     run_id=RUN,
@@ -44,7 +47,12 @@ TURN_FAILED = f.TurnCompleted(
     warnings=("no such tool", "giving up"),
 )
 RUN_FINISHED = f.RunFinished(
-    run_id=RUN, issue=ISSUE, status=RunStatus.SUCCEEDED, turns=1, seconds=5.5, credits=0.25
+    run_id=RUN,
+    issue=ISSUE,
+    status=RunStatus.SUCCEEDED,
+    turns=1,
+    seconds=5.5,
+    spent=Spending(credits=0.25),
 )
 
 FACTS: tuple[f.Fact, ...] = (
@@ -93,6 +101,7 @@ FACTS: tuple[f.Fact, ...] = (
         issue=ISSUE, kind=WaitKind.RETRY, trigger=Trigger.ERROR, attempt=1, delay=10.0
     ),
     f.WaitEnded(issue=ISSUE, reason="terminal"),
+    f.BudgetRunsLow(key="agent.max_tokens", used="80 tokens", limit="100 tokens", issue=ISSUE),
     f.IssueHeld(issue=ISSUE, reason=HoldReason.AGENT_BLOCKED, detail="needs a person"),
     f.HoldRestored(
         issue=ISSUE,

@@ -17,6 +17,7 @@ NOT_COUNTED = {
     facts.AdapterCrashed,
     facts.AgentSimulated,
     facts.AgentUsed,
+    facts.BudgetRunsLow,
     facts.ControlUnavailable,
     facts.DaemonCrashed,
     facts.DaemonStopped,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sortie.model import RunId
+from sortie.model import RunId, Spending
 from sortie.telemetry.facts import (
     AgentSpoke,
     Fact,
@@ -46,8 +46,6 @@ STARTED = RunDetails(
     session_id=None,
     workspace=None,
     last_message=None,
-    credits=None,
-    tokens=None,
 )
 
 
@@ -86,11 +84,10 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
         AgentSpoke(run_id=RUN, agent="kiro", lines=0, message=None),
         SessionNamed(run_id=RUN, session_id="s-2"),
         ToolCallStarted(run_id=RUN, tool="shell", kind=None, locations=()),
-        replace(AGENT_USED, credits=0.25, tokens=None),
+        replace(AGENT_USED, spent=Spending(credits=0.25)),
         TURN_FAILED,
         TurnBegan(run_id=RUN, turn=2, max_turns=5),
-        replace(AGENT_USED, credits=None, tokens=None),
-        replace(AGENT_USED, credits=0.25, tokens=7),
+        replace(AGENT_USED, spent=Spending(credits=0.5, output_tokens=7), context_share=None),
         ToolCallStarted(run_id=RUN, tool="read", kind=None, locations=()),
     ]
 
@@ -102,15 +99,15 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             STARTED,
             issue=moved,
             max_turns=5,
-            last_event_at=BEGIN + timedelta(seconds=15),
+            last_event_at=BEGIN + timedelta(seconds=14),
             phase=Phase.TURN,
             turn=2,
             session_id="s-2",
             workspace="/w/DEMO-1",
             last_message="reading",
             tool="read",
-            credits=0.5,
-            tokens=7,
+            spent=Spending(credits=0.5, output_tokens=7),
+            context_share=0.5,
         )
     }
 

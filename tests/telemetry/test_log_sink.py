@@ -88,6 +88,7 @@ def test_every_fact_has_its_line() -> None:
         ("info", "run.finished"),
         ("info", "retry.scheduled"),
         ("info", "wait.ended"),
+        ("warning", "budget.low"),
         ("warning", "issue.held"),
         ("warning", "hold.restored"),
         ("info", "hold.ended"),

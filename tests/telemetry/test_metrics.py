@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
 
-from sortie.model import ErrorKind, RunStatus, Trigger, TurnOutcome
+from sortie.model import NOTHING, ErrorKind, RunStatus, Spending, Trigger, TurnOutcome
 from sortie.telemetry.facts import (
     AgentSpoke,
     DispatchDropped,
@@ -34,6 +34,7 @@ COUNTERS = {
     "sortie_turns_total": ["agent", "error_kind", "outcome"],
     "sortie_turn_timeouts_total": ["kind"],
     "sortie_turn_credits_total": ["agent"],
+    "sortie_turn_cost_usd_total": ["agent"],
     "sortie_turn_output_lines_total": ["agent"],
     "sortie_tokens_total": ["type"],
     "sortie_agent_runtime_seconds_total": [],
@@ -169,14 +170,19 @@ def test_a_turn_counts_once(outcome: TurnOutcome, kind: ErrorKind | None) -> Non
 
 def test_what_a_turn_used_is_added_up() -> None:
     """Credits and tokens of turns are summed; a turn that tells none adds nothing."""
-    turn = replace(TURN_FAILED, credits=0.25, tokens=10, timeout="stall")
-    silent = replace(TURN_FAILED, credits=None, tokens=None)
-    nonsense = replace(TURN_FAILED, credits=float("nan"), tokens=-5)
+    used = Spending(input_tokens=7, output_tokens=3, cached_tokens=5, credits=0.25, cost_usd=0.5)
+    turn = replace(TURN_FAILED, spent=used, timeout="stall")
+    silent = replace(TURN_FAILED, spent=NOTHING)
+    nonsense = replace(TURN_FAILED, spent=Spending(credits=float("nan"), output_tokens=-5))
 
     found = risen(turn, silent, turn, nonsense)
 
     assert found["sortie_turn_credits_total{agent=kiro}"] == 0.5
     assert found["sortie_tokens_total{type=total}"] == 20
+    assert found["sortie_tokens_total{type=input}"] == 14
+    assert found["sortie_tokens_total{type=output}"] == 6
+    assert found["sortie_tokens_total{type=cached}"] == 10
+    assert found["sortie_turn_cost_usd_total{agent=kiro}"] == 1.0
     assert found["sortie_turn_timeouts_total{kind=stall}"] == 2
 
 

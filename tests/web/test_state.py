@@ -54,6 +54,9 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "last_message": None,
                     "credits": None,
                     "tokens": None,
+                    "cost_usd": None,
+                    "estimated_usd": None,
+                    "context_share": None,
                     "tool": None,
                     "last_failure": None,
                 }
@@ -90,6 +93,8 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 "turns": 9,
                 "credits": 0.75,
                 "tokens": None,
+                "cost_usd": None,
+                "estimated_usd": None,
                 "seconds_running": 61.5,
             },
             "queued": [

@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from sortie.agents import OnEvents, SessionParams
 from sortie.model import (
+    NOTHING,
     ErrorKind,
     Failed,
     Issue,
@@ -128,7 +129,7 @@ async def test_a_result_that_nobody_could_record_fails_the_run(
     report = await rig.work()
 
     assert_failed_alone(rig, report)
-    assert (report.credits, report.tokens) == (None, None)
+    assert report.spent == NOTHING
 
 
 async def test_events_after_the_turn_change_nothing(clock: MockClock) -> None:

@@ -74,7 +74,7 @@ async def test_a_crash_keeps_what_was_spent(clock: MockClock) -> None:
 
     report = await rig.work()
 
-    assert (report.turns, report.credits, report.seconds) == (2, 0.5, 2.0)
+    assert (report.turns, report.spent.credits, report.seconds) == (2, 0.5, 2.0)
     assert [(f.outcome, f.error_kind) for f in rig.of(facts.TurnCompleted)] == [
         (TurnOutcome.COMPLETED, None),
         (TurnOutcome.FAILED, ErrorKind.INTERNAL_ERROR),

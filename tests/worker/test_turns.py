@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from sortie.agents import OnEvents
 from sortie.agents.exits import Failure
 from sortie.model import (
+    NOTHING,
     AgentError,
     ErrorKind,
     Failed,
@@ -18,6 +19,7 @@ from sortie.model import (
     Finished,
     RunReport,
     RunStatus,
+    Spending,
     TurnOutcome,
     TurnResult,
 )
@@ -142,7 +144,7 @@ async def test_a_result_that_came_first_stands(clock: MockClock, limits: dict[st
     report = await rig.work()
 
     used = Finished(finish=Finish.TURNS_USED)
-    assert report == RunReport(end=used, turns=1, credits=2.0, seconds=25.0)
+    assert report == RunReport(end=used, turns=1, spent=Spending(credits=2.0), seconds=25.0)
     assert (completed(rig).outcome, completed(rig).timeout) == (TurnOutcome.COMPLETED, None)
 
 
@@ -170,7 +172,7 @@ async def test_credits_and_tokens_are_summed(clock: MockClock) -> None:
 
     report = await rig.work()
 
-    assert (report.turns, report.credits, report.tokens) == (5, 1.75, 15)
+    assert (report.turns, report.spent.credits, report.spent.tokens) == (5, 1.75, 15)
 
 
 async def test_unknown_is_none(clock: MockClock) -> None:
@@ -179,7 +181,7 @@ async def test_unknown_is_none(clock: MockClock) -> None:
 
     report = await rig.work()
 
-    assert (report.credits, report.tokens) == (None, None)
+    assert report.spent == NOTHING
 
 
 async def test_a_turn_is_on_disk_before_its_agent_is_launched(clock: MockClock) -> None:
@@ -273,7 +275,8 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
     setattr(rig.agent, "play", play)  # noqa: B010
     report = await rig.work()
 
-    assert report.tokens == completed(rig).tokens == 18
+    assert report.spent == completed(rig).spent
+    assert report.spent.tokens == 18
     assert rig.of(facts.SessionNamed) == [facts.SessionNamed(run_id=RUN, session_id="s-1")]
     assert rig.of(facts.PermissionAnswered) == [
         facts.PermissionAnswered(run_id=RUN, question="run make?", answer="yes")
@@ -291,7 +294,7 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
     assert rig.of(facts.ModelAnswered) == [
         facts.ModelAnswered(run_id=RUN, agent="fake", model="large", seconds=1.5)
     ]
-    assert [(f.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (3, None)]
+    assert [(f.spent.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (18, None)]
 
 
 @pytest.mark.parametrize("raises", [True, False])

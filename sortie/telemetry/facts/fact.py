@@ -19,7 +19,7 @@ from dataclasses import MISSING, dataclass, fields
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from sortie.model import RunId
+from sortie.model import RunId, Spending
 from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 Kind = TypeVar("Kind", bound="Fact")
@@ -115,6 +115,17 @@ class RunFact(Fact):
     """A fact about one run."""
 
     run_id: RunId
+
+
+def shown_spending(spent: Spending) -> dict[str, object]:
+    """Return what a log line shows of what was used; ``cost`` is in dollars."""
+    cost = None if spent.cost_usd is None else round(spent.cost_usd, 6)
+    return {
+        "credits": spent.credits,
+        "tokens": spent.tokens,
+        "cost_usd": cost,
+        "estimated": True if spent.estimated_usd else None,
+    }
 
 
 def _shown_fields(kind: type[Any], hidden: set[str]) -> list[ShownField]:

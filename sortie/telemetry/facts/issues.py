@@ -90,6 +90,16 @@ class HoldEnded(Fact):
     reason: str
 
 
+@fact("budget.low", "warning")
+class BudgetRunsLow(Fact):
+    """Of the limit ``key`` a fifth or less is left, for an issue, or for this day."""
+
+    key: str
+    used: str
+    limit: str
+    issue: Issue | None = None
+
+
 @fact("hook.completed", "info")
 class HookCompleted(Fact):
     """A hook ended; ``result`` is ok, failed or timeout; ``output`` holds 4 KiB at most."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sortie.model import ErrorKind, Issue, RunStatus, StopReason
-from sortie.telemetry.facts.fact import RunFact, fact
+from sortie.model import NOTHING, ErrorKind, Issue, RunStatus, Spending, StopReason
+from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
 from sortie.telemetry.facts.lines import Level
 
 _BAD = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
@@ -74,7 +74,7 @@ class RunStopping(RunFact):
     reason: StopReason
 
 
-@fact("run.finished", "info")
+@fact("run.finished", "info", hidden=("spent",))
 class RunFinished(RunFact):
     """A run is over, its processes are gone and ``after_run`` has run; ``stopped_for`` is why
     Sortie itself had it cancelled."""
@@ -85,8 +85,11 @@ class RunFinished(RunFact):
     error: str | None = None
     turns: int
     seconds: float
-    credits: float | None = None
     stopped_for: StopReason | None = None
+    spent: Spending = NOTHING
+
+    def shown(self) -> dict[str, object]:
+        return RunFact.shown(self) | shown_spending(self.spent)
 
     @property
     def level(self) -> Level:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sortie.model import ErrorKind, ProcessIdentity, TurnOutcome
-from sortie.telemetry.facts.fact import RunFact, fact
+from sortie.model import NOTHING, ErrorKind, ProcessIdentity, Spending, TurnOutcome
+from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
 from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 _BAD = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
@@ -98,17 +98,20 @@ class ModelAnswered(RunFact):
     seconds: float
 
 
-@fact("agent.used", "debug")
+@fact("agent.used", "debug", hidden=("spent",))
 class AgentUsed(RunFact):
-    """The agent has used this since it last told; ``tokens`` are those of input and output."""
+    """The agent has used this since it last told, and the run has used ``spent`` so far;
+    ``context_share`` is how full the model's context is, from 0 to 1."""
 
     input_tokens: int | None
     output_tokens: int | None
     cached_tokens: int | None
-    tokens: int | None
     credits: float | None
     cost: float | None
     currency: str | None
+    model: str | None
+    context_share: float | None
+    spent: Spending
 
 
 @fact("agent.permission", "info")
@@ -119,9 +122,10 @@ class PermissionAnswered(RunFact):
     answer: str
 
 
-@fact("turn.completed", "info", hidden=("agent", "warnings", "timeout"))
+@fact("turn.completed", "info", hidden=("agent", "warnings", "timeout", "spent"))
 class TurnCompleted(RunFact):
-    """A turn is over. ``timeout`` is turn, stall or read where one ran out."""
+    """A turn is over, and has used ``spent``. ``timeout`` is turn, stall or read where one ran
+    out."""
 
     agent: str
     turn: int
@@ -129,14 +133,16 @@ class TurnCompleted(RunFact):
     error_kind: ErrorKind | None = None
     error: str | None = None
     seconds: float
-    credits: float | None = None
-    tokens: int | None = None
+    spent: Spending = NOTHING
     warnings: tuple[str, ...] = ()
     timeout: str | None = None
 
     @property
     def level(self) -> Level:
         return "warning" if self.outcome in _BAD else "info"
+
+    def shown(self) -> dict[str, object]:
+        return RunFact.shown(self) | shown_spending(self.spent)
 
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
         where = {"run": self.run_id, "turn": self.turn}

@@ -27,6 +27,7 @@ _TURN_ENDS = (
     (TurnOutcome.FAILED, ErrorKind.RESPONSE_TIMEOUT),
     (TurnOutcome.FAILED, ErrorKind.TURN_FAILED),
     (TurnOutcome.FAILED, ErrorKind.PORT_EXIT),
+    (TurnOutcome.FAILED, ErrorKind.USAGE_LIMIT),
 )
 
 
@@ -66,10 +67,19 @@ class RunMetrics:
         self.turn_credits = make.counter(
             "turn_credits", "Credits that agents reported to have used.", agent=()
         )
+        self.turn_cost = make.counter(
+            "turn_cost_usd",
+            "US dollars that turns cost, as agents told it or by the rates of their tokens.",
+            agent=(),
+        )
         self.turn_output_lines = make.counter(
             "turn_output_lines", "Non-empty lines of output that agents wrote.", agent=()
         )
-        self.tokens = make.counter("tokens", "Tokens that agents reported.", type=("total",))
+        self.tokens = make.counter(
+            "tokens",
+            "Tokens that agents reported; the total is input and output, and input holds cached.",
+            type=("total", "input", "output", "cached"),
+        )
         self.agent_runtime = make.counter(
             "agent_runtime_seconds", "Seconds that turns took, in total."
         )
@@ -109,6 +119,7 @@ class RunMetrics:
         for outcome in TurnOutcome:
             self.turn_duration.labels(agent, outcome)
         self.turn_credits.labels(agent)
+        self.turn_cost.labels(agent)
         self.turn_output_lines.labels(agent)
         self.turn_startup.labels(agent)
         self.model_answer.labels(agent)
@@ -196,7 +207,12 @@ def _(fact: facts.TurnCompleted, to: RunMetrics) -> None:
     to.turns.labels(fact.agent, fact.outcome, fact.error_kind or "").inc()
     to.turn_duration.labels(fact.agent, fact.outcome).observe(fact.seconds)
     to.agent_runtime.inc(rise(fact.seconds))
-    to.turn_credits.labels(fact.agent).inc(rise(fact.credits))
-    to.tokens.labels("total").inc(rise(fact.tokens))
+    spent = fact.spent
+    to.turn_credits.labels(fact.agent).inc(rise(spent.credits))
+    to.turn_cost.labels(fact.agent).inc(rise(spent.cost_usd))
+    to.tokens.labels("total").inc(rise(spent.tokens))
+    to.tokens.labels("input").inc(rise(spent.input_tokens))
+    to.tokens.labels("output").inc(rise(spent.output_tokens))
+    to.tokens.labels("cached").inc(rise(spent.cached_tokens))
     if fact.timeout is not None:
         to.turn_timeouts.labels(fact.timeout).inc()

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sortie.model import Issue, IssueId, RunStatus
-from sortie.scheduler.records import ForgetRetry, Record, ResetSessions
+from sortie.model import Issue, IssueId, RunStatus, Spending
+from sortie.scheduler.records import ForgetRetry, Record, ResetBudget
 from sortie.store import Store
 from tests.contract.store.reading import names
-from tests.store.records import T0, A, B, C, begin, end, retry, turn, workspace
+from tests.store.records import T0, A, B, C, begin, end, retry, spending, turn, workspace
 
 DAY = 86_400.0
 
 
 async def run(store: Store, run_id: str, issue: Issue = A, at: float = T0) -> None:
     await store.commit([begin(run_id, issue)], at)
-    await store.commit([end(run_id, RunStatus.SUCCEEDED, turns=2, credits=0.5)], at + 60)
+    await store.commit(
+        [spending(run_id, Spending(credits=0.5)), end(run_id, RunStatus.SUCCEEDED, turns=2)],
+        at + 60,
+    )
 
 
 async def test_what_ended_before_a_time_is_forgotten(store: Store) -> None:
@@ -65,7 +68,7 @@ async def test_the_last_run_of_an_issue_in_hand_stays(store: Store) -> None:
 
     await store.forget_runs(T0 + 2 * DAY, 100)
     kept = await names(store)
-    await store.commit([ForgetRetry(issue_id=waits.id), ResetSessions(issue_id=counted.id)], T0)
+    await store.commit([ForgetRetry(issue_id=waits.id), ResetBudget(issue_id=counted.id)], T0)
     await store.forget_runs(T0 + 2 * DAY, 100)
 
     assert kept == ["newest", "second-2", "second-1", "second-0"]

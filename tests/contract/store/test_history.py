@@ -10,6 +10,7 @@ from sortie.model import (
     HoldReason,
     RunId,
     RunStatus,
+    Spending,
     StopReason,
     Streak,
 )
@@ -29,9 +30,12 @@ from tests.store.records import (
     begin,
     end,
     moment,
+    spending,
     turn,
     workspace,
 )
+
+SPENT = Spending(input_tokens=1000, output_tokens=234, credits=0.75, cost_usd=0.5)
 
 
 async def test_history_shows_each_run_whole(store: Store) -> None:
@@ -41,15 +45,14 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
     )
     await store.commit(
         [
+            spending("r1", SPENT),
             end(
                 "r1",
                 RunStatus.TIMED_OUT,
                 error_kind=ErrorKind.TURN_TIMEOUT,
                 error="too long \ud800",
                 turns=2,
-                credits=0.75,
-                tokens=1234,
-            )
+            ),
         ],
         T0 + 60,
     )
@@ -67,8 +70,6 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             error_kind=None,
             error=None,
             turns=1,
-            credits=None,
-            tokens=None,
             host="local",
             workspace=None,
             agent="kiro",
@@ -84,7 +85,7 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             error_kind=ErrorKind.TURN_TIMEOUT,
             error="too long \ud800",
             turns=2,
-            credits=0.75,
+            spent=SPENT,
             tokens=1234,
             host="box",
             workspace="/w/A-1",
@@ -202,12 +203,22 @@ async def test_totals_sum_up_all_runs(store: Store) -> None:
     await store.commit([begin("r2", B), turn("r2", 1, B)], T0 + 1)
     await store.commit([begin("r3", C)], T0 + 2)
 
-    await store.commit([end("r1", turns=2, credits=0.5)], T0 + 10)
-    await store.commit([end("r2", turns=1, credits=0.25, tokens=100)], T0 + 21)
+    await store.commit([spending("r1", Spending(credits=0.25)), end("r1", turns=2)], T0 + 10)
+    used = Spending(credits=0.25, output_tokens=100, cost_usd=1.5, estimated_usd=0.5)
+    await store.commit([spending("r2", Spending(credits=0.125)), spending("r2", used)], T0 + 20)
+    await store.commit([end("r2", turns=1)], T0 + 21)
     await store.commit([begin("r4", A), begin("r5", B), end("r4")], T0 + 30)
     totals = await store.totals()
 
-    assert totals == Totals(runs=5, turns=3, credits=0.75, tokens=100, seconds_running=30.0)
+    assert totals == Totals(
+        runs=5,
+        turns=3,
+        credits=0.5,
+        tokens=100,
+        cost_usd=1.5,
+        estimated_usd=0.5,
+        seconds_running=30.0,
+    )
 
 
 async def test_a_clock_set_back_keeps_what_is_told_and_counts_no_negative_time(

@@ -23,7 +23,7 @@ from sortie.scheduler.records import (
     RecordHold,
     RecordPause,
     RecordProcess,
-    ResetSessions,
+    ResetBudget,
 )
 from sortie.store import (
     Recovered,
@@ -271,8 +271,8 @@ async def test_what_is_forgotten_does_not_come_back(store: Store) -> None:
             ForgetWorkspace(host="local", path="/w/C-3"),
             ForgetCrashes(issue_id=A.id),
             ForgetCrashes(issue_id=C.id),
-            ResetSessions(issue_id=A.id),
-            ResetSessions(issue_id=C.id),
+            ResetBudget(issue_id=A.id),
+            ResetBudget(issue_id=C.id),
             ForgetRetry(issue_id=A.id),
             ForgetRetry(issue_id=C.id),
             ForgetHold(issue_id=A.id),

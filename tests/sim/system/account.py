@@ -122,7 +122,7 @@ class Account:
                     self.now.waits.discard(record.issue.id)
                 elif isinstance(record, rec.ForgetHold):
                     self.now.holds.pop(record.issue_id, None)
-                elif isinstance(record, rec.ResetSessions):
+                elif isinstance(record, rec.ResetBudget):
                     self.now.sessions.pop(record.issue_id, None)
         self._durable = self.now.copy()
 

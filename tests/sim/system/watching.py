@@ -228,7 +228,7 @@ class WatchedScheduler(Scheduler):
             case rec.ForgetHold(issue_id=issue_id):
                 self._judge_release(event, issue_id)
                 ledger.holds.pop(issue_id, None)
-            case rec.ResetSessions(issue_id=issue_id):
+            case rec.ResetBudget(issue_id=issue_id):
                 self._judge_reset(issue_id, decisions, event)
                 ledger.sessions.pop(issue_id, None)
             case _:

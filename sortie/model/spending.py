@@ -1,0 +1,95 @@
+"""What agents have used up, as it is added up, recorded and shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """Amounts that agents have told, and what they come to; None is unknown, and 0 is none at all.
+
+    ``input_tokens`` hold the ``cached_tokens``, read from the provider's cache, and the
+    ``cache_write_tokens``. ``cost_usd`` is what agents told, or, for ``estimated_usd`` of it, what
+    their tokens cost by the rates of their models. ``unpriced_tokens`` are those of which neither
+    is known, so that the true cost is higher. Both are 0 where all of a cost was told.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    credits: float | None = None
+    cost_usd: float | None = None
+    estimated_usd: float | None = None
+    unpriced_tokens: int | None = None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of input and output together."""
+        told: int | None = _sum(self.input_tokens, self.output_tokens)
+        return told
+
+    def __add__(self, more: Spending) -> Spending:
+        return Spending(**{n: _sum(getattr(self, n), getattr(more, n)) for n in AMOUNTS})
+
+    def __sub__(self, less: Spending) -> Spending:
+        """Return what must be added to ``less``; nothing where it is not known."""
+        return Spending(**{n: _rise(getattr(less, n), getattr(self, n)) for n in AMOUNTS})
+
+
+AMOUNTS = tuple(field.name for field in fields(Spending))
+"""The names of the amounts."""
+
+NOTHING = Spending()
+"""What is known of an agent that has told nothing."""
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
+
+
+def _rise(before: Any, after: Any) -> Any:
+    return after if before is None or after is None else after - before
+
+
+def told_amounts(spent: Spending) -> list[str]:
+    """Return what is known of what was used, for people: credits, tokens, cost."""
+    told = []
+    if spent.credits is not None:
+        told.append(credits_text(spent.credits))
+    if spent.tokens is not None:
+        told.append(tokens_text(spent.tokens))
+    if spent.cost_usd is not None:
+        told.append(cost_text(spent))
+    return told
+
+
+def credits_text(amount: float) -> str:
+    """Return credits as people read them, as ``0.25 credits``."""
+    return f"{amount:.10g} credits" if amount < 1000 else f"{amount:,.2f} credits"
+
+
+def tokens_text(amount: float) -> str:
+    """Return tokens as people read them, as ``12,345 tokens``."""
+    return f"{amount:,.0f} tokens"
+
+
+def dollars_text(amount: float) -> str:
+    """Return an amount of money as people read it, as ``$1.20``; less than a cent is not $0.00."""
+    return f"${amount:,.2f}" if amount >= 0.01 or amount == 0 else f"${amount:.2g}"
+
+
+def cost_text(spent: Spending) -> str:
+    """Return a known cost with what must be said of it: that it is estimated, or not all of it."""
+    cost, estimated = spent.cost_usd or 0.0, spent.estimated_usd
+    if not estimated:
+        doubt = ""
+    elif cost - estimated < 1e-9:
+        doubt = " (estimated)"
+    else:
+        doubt = f" ({dollars_text(estimated)} of it estimated)"
+    return ("at least " if spent.unpriced_tokens else "") + dollars_text(cost) + doubt
