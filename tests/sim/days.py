@@ -21,12 +21,14 @@ from sortie.model import (
     RunId,
     RunReport,
     RunStatus,
+    Spending,
     Stopped,
     TrackerErrorKind,
 )
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.allowance import Allowance
 from tests.sim.world import EPOCH, World
 
 IDS = [IssueId(c) for c in "abcdefgh"]
@@ -64,6 +66,9 @@ def some_policy(dice: Random) -> Policy:
         comment_on_completion=dice.random() < 0.5,
         comment_on_failure=dice.random() < 0.5,
         max_sessions=dice.choice([0, 0, 3, 6]),
+        per_issue=dice.choice(
+            [Allowance(), Allowance(), Allowance(tokens=300), Allowance(credits=2.0, cost_usd=1.5)]
+        ),
         max_concurrent_agents=dice.randint(1, 4),
         max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
         max_retry_backoff=dice.choice([60.0, 300.0]),
@@ -87,6 +92,8 @@ class Day:
             (self._lose, 1),
             (self._meddle, 3),
             (self._work, 16),
+            (self._spend, 8),
+            (self._midnight, 1),
             (self._leave, 12),
             (self._serve, 12),
             (self._answer, 34),
@@ -172,6 +179,22 @@ class Day:
             self.dice.choice([self.world.reread, self.world.reread, self.world.launch])(run_id)
         else:
             self.world.take_turn(run_id)
+
+    def _spend(self) -> None:
+        run_id, dice = self._some_run(), self.dice
+        if run_id is not None and self.world.workers[run_id].turns:
+            cost = dice.choice([None, 0.25, 1.0])
+            more = Spending(
+                output_tokens=dice.choice([None, 100, 200]),
+                credits=dice.choice([None, 0.5, 1.5]),
+                cost_usd=cost,
+                estimated_usd=dice.choice([None, cost]),
+            )
+            self.world.use(run_id, more)
+
+    def _midnight(self) -> None:
+        self.world.days += 1
+        self.world.tell(ev.DayBegan(f"day {self.world.days}"))
 
     def _leave(self) -> None:
         run_id = self._some_run()

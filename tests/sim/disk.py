@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from sortie.model import AgentSession, IssueId, KnownWorkspace, RunId, Spending
+from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, RunId, Spending
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import HistoryRow, Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
@@ -49,7 +49,7 @@ class Disk:
             agent_sessions=self.agent_sessions,
             sessions=dict(self.sessions),
             spent=dict(self.spent),
-            days=dict(self.days),
+            days={day: spent for day, spent in self.days.items() if spent != NOTHING},
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
         )

@@ -10,6 +10,7 @@ import pytest
 
 from sortie.scheduler import commands, core, dispatch, exits, gates, reconcile
 from sortie.scheduler.gates import ROOM
+from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.workspace_index import WorkspaceIndex
 from sortie.store import statements
@@ -18,7 +19,7 @@ from tests.sim.days import live_through
 from tests.sim.system.run import Plan
 from tests.sim.system.run import live_through as live_through_system
 
-SEEDS = 25
+SEEDS = 40
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
@@ -53,6 +54,9 @@ SCHEDULER: dict[str, Plant] = {
     "a shutdown stops nobody": _instead(SchedulerState, "stop", lambda *_: None),
     "a choice is not put back": _instead(commands, "put_back", lambda *_: None),
     "a directory is not remembered": _instead(WorkspaceIndex, "keep", lambda *_, **__: None),
+    "a limit of tokens is ignored": _instead(SchedulerState, "used_up", lambda *_: None),
+    "a record of spending is forgotten": _instead(Ledger, "end", lambda *_: iter(())),
+    "a budget never begins anew": _statement("delete_spent", "SELECT :issue_id;"),
     "a row stays that is forgotten": _statement("delete_retry", "SELECT :issue_id;"),
     "a row forgets its words": _statement(
         "rebase_hold", "UPDATE holds SET issue = :issue WHERE issue_id = :issue_id;"

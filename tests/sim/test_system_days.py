@@ -13,8 +13,9 @@ import pytest
 
 from sortie.model import ErrorKind, Finish, HoldReason, RunStatus, StopReason, Trigger, TurnOutcome
 from sortie.scheduler import Effect, Event, Note, Record
-from sortie.scheduler.decisions import HostAbandoned, HostRecovered, HostResting
-from sortie.scheduler.events import HostReached, HostTroubled, TimePassed
+from sortie.scheduler.decisions import BudgetLow, HostAbandoned, HostRecovered, HostResting
+from sortie.scheduler.events import DayBegan, HostReached, HostTroubled, TimePassed
+from sortie.scheduler.records import RecordDay
 from sortie.telemetry import facts
 from tests.sim.system.crashing import every_crash
 from tests.sim.system.run import Day, Plan, live_through, plan_of
@@ -31,6 +32,13 @@ UNREACHABLE: set[object] = {
     # Kinds of failure that only an adapter, a template or a handshake of the real ones has.
     ErrorKind.TEMPLATE_ERROR,
     ErrorKind.TRACKER_ERROR,
+    # What agents use, and what limits that, is a matter of the scheduler's own days.
+    StopReason.BUDGET,
+    HoldReason.USAGE_BUDGET_EXHAUSTED,
+    ErrorKind.USAGE_LIMIT,
+    BudgetLow,
+    DayBegan,
+    RecordDay,
     # All runs are on one machine here; the scheduler's own days have hosts.
     HostTroubled,
     HostReached,

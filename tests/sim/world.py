@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from sortie.model import (
     RunId,
     RunReport,
     RunStatus,
+    Spending,
     Stopped,
     StopReason,
     TrackerErrorKind,
@@ -54,10 +55,12 @@ from tests.sim.freshness import Freshness
 from tests.sim.rests import Rests
 from tests.sim.sentences import sentences_of
 from tests.sim.serving import Serving
+from tests.sim.spending import Spent
 from tests.store.inline import memory_database
 from tests.typed import wrongly_typed
 
 EPOCH = 1_700_000_000.0
+GOES_ON = (None, StopReason.SHUTDOWN, StopReason.BUDGET)
 DEPARTED = {StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING}
 HANDOFF_TRIES = 5
 LASTING = (TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION)
@@ -128,6 +131,8 @@ class World:
     _checked: tuple[int, int] = (0, 0)
     scheduler: Scheduler = field(init=False)
     birth: Birth = field(init=False)
+    days: int = 0
+    spent: Spent = field(default_factory=Spent)
     freshness: Freshness = field(init=False)
     serving: Serving = field(init=False)
 
@@ -140,6 +145,7 @@ class World:
         self.draining = False
         self.log = []
         found, wall = self.disk.recover(), EPOCH + self.now
+        self.spent.boot(dict(found.spent))
         memory, records = recall(found, self.policy, now=self.now, wall=wall)
         for record in records:
             self.write(record)
@@ -219,7 +225,10 @@ class World:
         old_news = list(self.freshness.hear(event, before, state.claims, decisions))
         assert not old_news, old_news
         self.serving.hear(decisions, self.now)
-        spent = {i for i in state.candidates if 0 < self.policy.max_sessions <= self._sessions(i)}
+        most = self.policy.max_sessions
+        known = {*state.candidates, *state.claims}
+        spent = {i for i in known if self.spent.is_over(i, self.policy)}
+        spent |= {i for i in state.candidates if 0 < most <= self._sessions(i)}
         listed = [candidate.issue for candidate in state.candidates.values()]
         for decision in decisions:
             if isinstance(decision, do.Refresh):
@@ -241,6 +250,7 @@ class World:
                 self.reached[value] += 1
         assert not isinstance(record, rec.RecordRetry) or record.delay >= 0
         self.disk.write(record, EPOCH + self.now)
+        self.spent.write(record, self.now)
         if isinstance(record, rec.RecordRetry) and record.kind is WaitKind.HANDOFF:
             tried = self.tries.get(record.issue.id, 0)
             assert record.tries == tried < HANDOFF_TRIES, "a failed handoff is not counted"
@@ -336,6 +346,7 @@ class World:
         assert self.now > self.not_before.get(issue.id, 0.0) - 1e-6, (
             "started before its wait was over"
         )
+        assert not self.spent.is_over(issue.id, policy), "started beyond what it may use"
         self._check_host(start)
         self.workers[start.run_id] = Worker(start, issue, policy.agent)
         self._check_limits(issue)
@@ -448,6 +459,11 @@ class World:
         worker.turns += 1
         self.tell(ev.TurnStarted(run_id, worker.turns))
 
+    def use(self, run_id: RunId, more: Spending) -> None:
+        """Let a worker's agent tell that it has used more."""
+        spent = self.spent.use(run_id, self.workers[run_id].start.issue.id, more, self.now)
+        self.tell(ev.AgentUsed(run_id, spent))
+
     def launch(self, run_id: RunId) -> None:
         """Let a worker's agent be launched."""
         self.tell(ev.ProcessLaunched(run_id, ProcessIdentity(pid=7, started_at=self.now)))
@@ -488,6 +504,7 @@ class World:
     def leave(self, run_id: RunId, report: RunReport) -> None:
         """Let a worker be gone."""
         worker = self.workers.pop(run_id)
+        report = replace(report, spent=self.spent.of(run_id))
         issue_id, streak = worker.start.issue.id, worker.start.streak
         if not (isinstance(report.end, Failed) and report.end.unreached):
             self.blank.discard((worker.start.host, issue_id))
@@ -497,11 +514,11 @@ class World:
             ):
                 self.expected_attempt[issue_id] = streak.failures
                 self.not_before.pop(issue_id, None)
-            case Failed() if worker.stopping in (None, StopReason.SHUTDOWN):
+            case Failed() if worker.stopping in GOES_ON:
                 attempt = streak.failures + 1
                 self.expected_attempt[issue_id] = attempt
                 self.not_before[issue_id] = self.now + backoff(attempt, self.policy)
-            case Finished() if worker.stopping in (None, StopReason.SHUTDOWN):
+            case Finished() if worker.stopping in GOES_ON:
                 self.expected_attempt[issue_id] = 0
                 self.not_before.pop(issue_id, None)
             case _:
@@ -578,6 +595,7 @@ class World:
         assert waits == self.disk.retries.keys(), "waits in memory and on disk differ"
         assert held == self.disk.holds.keys(), "holds in memory and on disk differ"
         assert state.sessions == self.disk.sessions
+        self.spent.check(self.policy, state.claims.values(), state.ledger, self.disk.spent)
         known = {(w.host, w.path): w for i in state.workspaces for w in state.workspaces.of(i)}
         assert known == self.disk.workspaces, "workspaces in memory and on disk differ"
         assert state.paused == self.disk.paused
