@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.agents.claude_code.tokens import TokenLedger
+from sortie.config.token_rates import TokenRates
 from sortie.model.turns import Usage
 from sortie.worker.usage import UsageIncrements, UsageMeter
 
@@ -129,14 +130,14 @@ def test_without_models_the_sum_of_a_result_counts() -> None:
 )
 def test_no_token_counts_twice_under_two_names(models: Mapping[str, Any]) -> None:
     """A provider may name a model differently in messages and in results."""
-    ledger, increments, meter = TokenLedger(), UsageIncrements(), UsageMeter()
+    ledger, increments, meter = TokenLedger(), UsageIncrements(), UsageMeter(TokenRates({}))
     first = ledger.message("a", "m", message(100, 1))
     assert first is not None
 
     for usage in (first, *ledger.result(models, None)):
         meter.add(increments.of(usage))
 
-    assert meter.tokens == 170
+    assert meter.spent.tokens == 170
 
 
 def test_a_turn_without_a_result_is_settled() -> None:
