@@ -38,8 +38,13 @@ from sortie.worker.cleanup import remove_workspace
 
 Tell = Callable[[Event], None]
 
-COMMENT_TRIES = 3
-"""How often a comment is tried while the tracker wants to be left alone."""
+COMMENT_PAUSE, LONGEST_COMMENT_PAUSE = 10.0, 300.0
+"""Seconds before a comment is tried again where the tracker could not be asked; they double."""
+
+COMMENT_PATIENCE = 6 * 3600.0
+"""Seconds after which a comment is given up that could not be made until then."""
+
+_PASSING = frozenset({TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED})
 
 EARLY_POLL_PAUSE = 5.0
 """Seconds, at least, between two polls that a tracker asks for by itself."""
@@ -231,22 +236,25 @@ class Remark:
 
 
 async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) -> None:
-    """Write a comment, later where the tracker wants to be left alone.
+    """Write a comment, later where the tracker cannot be asked now or wants to be left alone.
 
-    A failure is told and has no other consequence.
+    It has the same key at each try, so that none makes a second one. A failure that does not pass
+    is told and has no other consequence.
     """
     error: str | None = None
-    for _ in range(COMMENT_TRIES):
+    give_up_at, pause = trio.current_time() + COMMENT_PATIENCE, COMMENT_PAUSE
+    while True:
         try:
             await context.tracker.comment(issue, remark.body, remark.key)
-        except TrackerError as exc:
-            error = str(exc)
-            if exc.retry_after is None:
-                break
-            await trio.sleep(exc.retry_after)
-        else:
             error = None
             break
+        except TrackerError as exc:
+            error = str(exc)
+            wait = pause if exc.retry_after is None else exc.retry_after
+            if exc.kind not in _PASSING or trio.current_time() + wait > give_up_at:
+                break
+        await trio.sleep(wait)
+        pause = min(2 * pause, LONGEST_COMMENT_PAUSE)
     context.publish(
         facts.CommentCompleted(
             issue=issue,

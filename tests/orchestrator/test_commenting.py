@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import TrackerErrorKind
+from sortie.orchestrator.effects import COMMENT_PATIENCE, LONGEST_COMMENT_PAUSE
 from sortie.orchestrator.loop import EFFECTS_GRACE
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
@@ -47,6 +48,36 @@ async def test_no_comment_is_made_unasked(clock: MockClock) -> None:
         await world.until(facts.TransitionCompleted)
 
     assert world.tracker.remarks("a") == ()
+
+
+@pytest.mark.parametrize("kind", [TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED])
+async def test_a_comment_outlasts_an_outage(clock: MockClock, kind: TrackerErrorKind) -> None:
+    """What was to be said while the tracker was down is said once it is back, and once."""
+    world = World(issue(), tracker={**HANDOFF, "comments": {"on_dispatch": True}})
+    world.tracker.comments_fail = kind
+
+    async with world.life():
+        await world.until(facts.TransitionCompleted)
+        early = world.of(facts.CommentCompleted)
+        await trio.sleep(3600)
+        world.tracker.comments_fail = None
+        told = await world.until(facts.CommentCompleted)
+
+    assert early == []
+    assert told.result == "success"
+    assert len(world.tracker.remarks("a")) == 1
+
+
+async def test_a_comment_that_can_never_be_made_is_given_up(clock: MockClock) -> None:
+    """After some hours, and told."""
+    world = World(issue(), tracker={**HANDOFF, "comments": {"on_dispatch": True}})
+    world.tracker.comments_fail = TrackerErrorKind.UNAVAILABLE
+
+    async with world.life():
+        told = await world.until(facts.CommentCompleted)
+
+    assert told.result == "error"
+    assert COMMENT_PATIENCE - LONGEST_COMMENT_PAUSE <= trio.current_time() <= COMMENT_PATIENCE + 60
 
 
 @pytest.mark.parametrize("how", ["fails", "hangs"])
