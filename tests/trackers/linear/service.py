@@ -191,6 +191,7 @@ class LinearService:
             "parent": None,
             "label_list": [],
             "inverse": [],
+            "moves": [],  # the states into which it was moved over the API
         }
         issue["labels"] = lambda info, **args: _page(issue["label_list"], args)
         issue["inverseRelations"] = lambda info, **args: _page(issue["inverse"], args)
@@ -332,7 +333,8 @@ class _Mutations:
         states = {state["id"]: state for state in issue["team"]["state_list"]}
         if input["stateId"] not in states:
             raise Refused("Argument Validation Error", "invalid input", "INPUT_ERROR")
-        self._service.put(issue["id"], state=states[input["stateId"]]["name"])
+        name = states[input["stateId"]]["name"]
+        self._service.put(issue["id"], state=name, moves=[*issue["moves"], name])
         return {"success": True, "issue": issue, "lastSyncId": 1.0}
 
     def comment(self, info: Any, input: Mapping[str, Any]) -> Node:  # noqa: A002

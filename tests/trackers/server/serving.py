@@ -224,7 +224,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         server = self.server_of_test
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client was ended while it asked
+            self.close_connection = True
+            return
         with server.lock:
             number = len(server.asked) + 1
             request = received(
