@@ -117,6 +117,22 @@ async def test_what_left_is_not_there_and_is_no_error(
     assert found == [None, None, None]
 
 
+async def test_a_reread_asks_for_nothing_but_the_ids(
+    service: LinearService, server: TestServer
+) -> None:
+    """An issue in another state, without the label of the filter, or without an assignee has not
+    vanished: a run that works on it goes on."""
+    issue = service.put(labels=["agent"], state="In Progress")
+    text = '{"labels": {"name": {"eq": "agent"}}}'
+    async with opened(server, query_filter=text) as tracker:
+        await tracker.fetch_candidates(TODO)
+        service.put(issue["id"], state="Backlog", labels=[])
+        read = await tracker.fetch_by_ids([IssueId(issue["id"])])
+
+    assert [found.state for found in read.issues] == ["Backlog"]
+    assert server.asked[-1].json["variables"]["filter"] == {"id": {"in": [issue["id"]]}}
+
+
 async def test_an_issue_keeps_its_id_when_it_comes_from_another_team(
     service: LinearService, tracker: Tracker
 ) -> None:
