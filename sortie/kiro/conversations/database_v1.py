@@ -53,6 +53,10 @@ class DatabaseV1:
 
     def load(self, summary: ConversationSummary) -> Conversation:
         """Return a conversation that was listed. Raises ConversationError where it is gone."""
+        return read_document(json.loads(self.text(summary)), summary)
+
+    def text(self, summary: ConversationSummary) -> str:
+        """Return the document of a conversation, as it is. Raises as ``load`` does."""
         with self._open() as database:
             tables = _tables(database)
             for table, query, values in (
@@ -61,8 +65,8 @@ class DatabaseV1:
             ):
                 row = database.execute(query, values).fetchone() if table in tables else None
                 document = self._document(row[0]) if row else None
-                if document is not None and _id_of(document, summary.id) == summary.id:
-                    return read_document(document, summary)
+                if row and document is not None and _id_of(document, summary.id) == summary.id:
+                    return str(row[0])
         raise ConversationError(f"{self._path} has no readable conversation {summary.id}")
 
     def delete(self, summary: ConversationSummary) -> None:

@@ -46,8 +46,9 @@ class ConversationStores:
         on_trouble: Callable[[ConversationError], object] = lambda _: None,
     ) -> None:
         self._on_trouble = on_trouble
+        self._database = DatabaseV1(places.database, limit)
         self._stores: dict[Engine, Store] = {
-            "v1": DatabaseV1(places.database, limit),
+            "v1": self._database,
             "v2": SessionsV2(places.sessions, limit),
             "v3": SessionsV3(places.sessions, limit),
         }
@@ -77,6 +78,10 @@ class ConversationStores:
     def load(self, summary: ConversationSummary) -> Conversation:
         """Return all that is kept of a conversation. Raises ConversationError."""
         return self._stores[summary.engine].load(summary)
+
+    def document(self, summary: ConversationSummary) -> bytes:
+        """Return the document that engine v1 keeps of a conversation. Raises ConversationError."""
+        return self._database.text(summary).encode(errors="surrogatepass")
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a conversation. Raises ConversationError where it stays."""
