@@ -99,3 +99,25 @@ async def test_a_handoff_outlasts_a_shortage_of_this_machine(
     assert [at - began for at in tried] == [0.0, SHORTAGE_DELAY]
     assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
     world.tracker.assert_all_in("Review")
+
+
+async def test_a_poll_tells_when_the_next_one_may_be_made(
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where requests are short: after a list, and where lists alone are refused."""
+    world, told = World(issue("a")), list[Event]()
+    monkeypatch.setattr(world.tracker, "list_pause", lambda: 90.0)
+    few = TrackerError(
+        TrackerErrorKind.UNAVAILABLE, "few are left", retry_after=600.0, lists_only=True
+    )
+
+    async def refuse(states: object) -> tuple[Issue, ...]:
+        await trio.lowlevel.checkpoint()
+        raise few
+
+    await poll(context_of(world), ("Todo",), told.append)
+    monkeypatch.setattr(world.tracker, "fetch_candidates", refuse)
+    await poll(context_of(world), ("Todo",), told.append)
+
+    assert isinstance(told[0], ev.CandidatesFetched)
+    assert told[1:] == [ev.PollsPutOff(90.0), ev.PollFailed("few are left"), ev.PollsPutOff(600.0)]

@@ -37,6 +37,45 @@ def translated() -> TrackerError:
     return error
 
 
+async def test_a_wait_for_lists_alone_leaves_the_rest_of_the_tracker(
+    autojump_clock: MockClock,
+) -> None:
+    """No list is asked for until the time is over; anything else is."""
+    tracker = Raising(
+        TrackerError(
+            TrackerErrorKind.UNAVAILABLE, "few are left", retry_after=60.0, lists_only=True
+        )
+    )
+    tracker.put(issue("a"))
+    guarded = GuardedTracker(tracker, lambda _fact: None)
+    waits = []
+
+    for _ in range(2):
+        with pytest.raises(TrackerError) as refused:
+            await guarded.fetch_candidates(["todo"])
+        waits.append((refused.value.retry_after, refused.value.lists_only))
+        await trio.sleep(20)
+    moved = await guarded.transition(issue("a"), "Review")
+
+    assert waits == [(60.0, True), (40.0, True)]
+    assert guarded.rest is None
+    assert moved.state == "Review"
+
+
+async def test_a_pause_between_lists_makes_sense_whatever_the_adapter_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is neither negative nor longer than an hour, and a bug makes it none."""
+    tracker = FakeTracker()
+    guarded = GuardedTracker(tracker, lambda _fact: None)
+    pauses = []
+    for said in (12.5, -1.0, 1e9, "soon"):
+        monkeypatch.setattr(tracker, "list_pause", lambda said=said: said)
+        pauses.append(guarded.list_pause())
+
+    assert pauses == [12.5, 0.0, 3600.0, 0.0]
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), translated()])
 async def test_a_shortage_that_a_request_meets_is_on_the_account(error: Exception) -> None:
     """Readiness names it, nobody is said to have crashed, and the request has failed."""

@@ -430,3 +430,33 @@ def test_what_is_being_reread_is_not_asked_about_twice() -> None:
 
     assert isinstance(tick, do.Refresh)
     assert tick.ids == {issue("a").id}
+
+
+def test_a_poll_is_put_off_and_nothing_else_is() -> None:
+    """Where requests are short, issues start and end as ever; an operator's refresh is made."""
+    driver = Driver(replace(POLICY, max_concurrent_agents=1))
+    (first,) = driver.start(issue("a"), issue("b"))
+    driver.tell(ev.PollsPutOff(600))
+    driver.now += 100
+    before = driver.tell(ev.TimePassed())
+
+    ended = driver.end(first.run_id, Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="gone"))
+    refreshed = driver.tell(ev.RefreshRequested())
+
+    assert only(before, do.Poll) == []
+    assert {"b"} in [q.ids for q in ended if isinstance(q, do.Refresh)]
+    assert len(only(refreshed, do.Poll)) == 1
+
+
+def test_polls_go_on_when_their_time_has_come() -> None:
+    """They are put off until then, and no longer."""
+    driver = Driver(POLICY)
+    driver.start(issue("a"))
+    driver.tell(ev.PollsPutOff(600))
+
+    polls = []
+    for _ in range(3):
+        driver.now += 299
+        polls.append(len(only(driver.tell(ev.TimePassed()), do.Poll)))
+
+    assert polls == [0, 0, 1]

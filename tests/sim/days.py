@@ -235,7 +235,9 @@ class Day:
         if self.world.questions:
             question = self.dice.choice(self.world.questions)
             self.world.serve(question, error=TrackerErrorKind.CLOSED)
-            self.world.tell(ev.TrackerRests(self.dice.choice([1.0, 20.0, 90.0, 600.0])))
+            pause = self.dice.choice([1.0, 20.0, 90.0, 600.0])
+            rests = self.dice.random() < 0.7
+            self.world.tell(ev.TrackerRests(pause) if rests else ev.PollsPutOff(pause))
             self.world.deliver(question)
 
     def _reload(self) -> None:
