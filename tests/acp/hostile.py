@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Callable
 from typing import Any
 
-import hypothesis
 from hypothesis import strategies as st
 
 from sortie.acp.client import ClientConnection, ConnectionState
-
-SECONDS = "SORTIE_FUZZ_SECONDS"
-"""The variable that says how long the slow fuzzing takes, for each test; 20 without it."""
 
 _words = st.sampled_from(
     ["s", "t1", "", "end_turn", "cancelled", "edit", "execute", "completed", "failed", "/w/a", "x"]
@@ -100,20 +94,3 @@ def proceed(client: ClientConnection) -> None:
     """Do what a driver may do in this state."""
     if deed := _DEEDS.get(client.state):
         deed(client)
-
-
-def for_a_while(examples: st.SearchStrategy[Any], hold: Callable[[Any], None]) -> None:
-    """Hold a property for new examples again and again, as long as the variable says."""
-    until = time.monotonic() + float(os.environ.get(SECONDS, "20"))
-    limits = hypothesis.settings(
-        max_examples=500, database=None, phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink]
-    )
-    while time.monotonic() < until:
-
-        @hypothesis.seed(time.time_ns())
-        @limits
-        @hypothesis.given(examples)
-        def again(example: Any) -> None:
-            hold(example)
-
-        again()

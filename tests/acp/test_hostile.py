@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import ClientEvent, PermissionRequested, PromptAnswered
-from tests.acp.hostile import ANSWERS, for_a_while, ids, lines, proceed
+from tests.acp.hostile import ANSWERS, ids, lines, proceed
+from tests.fuzz import for_a_while
 
 steps = st.builds(
     lambda known, others: [*known, *others],

@@ -43,21 +43,27 @@ class Request:
 
 
 class Script:
-    """The answers to one client's requests, in order; the last one is given ever after."""
+    """The answers to one client's requests: in order, the last one ever after, or what a function
+    makes of each request."""
 
-    def __init__(self, answers: Sequence[Answer]) -> None:
-        self._answers = list(answers)
+    def __init__(self, answers: Sequence[Answer] | Callable[[Json], Answer]) -> None:
+        self._answers = answers
         self._lock = threading.Lock()
         self.requests: list[Request] = []
 
     def answer(self, path: str, headers: dict[str, str], body: Json) -> Answer:
         """Return the next answer, and remember who asked for it."""
         with self._lock:
-            answer = self._answers[min(len(self.requests), len(self._answers) - 1)]
+            answer = self._next(body)
             self.requests.append(
                 Request(at=time.time(), path=path, headers=headers, body=body, answer=answer)
             )
             return answer
+
+    def _next(self, body: Json) -> Answer:
+        if callable(self._answers):
+            return self._answers(body)
+        return self._answers[min(len(self.requests), len(self._answers) - 1)]
 
 
 class ModelServer:
@@ -87,6 +93,11 @@ class ModelServer:
     def script(self, name: str, *answers: Answer) -> Script:
         """Set the answers for a name; they begin anew."""
         self.scripts[name] = Script(answers)
+        return self.scripts[name]
+
+    def rule(self, name: str, answer: Callable[[Json], Answer]) -> Script:
+        """Have a function answer for a name, by the bodies of requests."""
+        self.scripts[name] = Script(answer)
         return self.scripts[name]
 
     def url(self, name: str) -> str:

@@ -231,4 +231,5 @@ def _as_tool_use(denial: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _note(text: str) -> Notification:
-    return Notification(message=strip_escapes(text)[:NOTIFICATION_LIMIT])
+    shown = strip_escapes(text).strip()[:NOTIFICATION_LIMIT]
+    return Notification(message=shown or "an event without a name")

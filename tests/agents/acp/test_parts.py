@@ -30,7 +30,8 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
-from tests.acp.hostile import for_a_while, lines, proceed
+from tests.acp.hostile import lines, proceed
+from tests.fuzz import for_a_while
 
 NOW = datetime(2026, 11, 22, 22, 30, tzinfo=UTC)
 

@@ -105,6 +105,8 @@ def test_an_id_that_is_none_changes_nothing(session_id: object) -> None:
             ),
             "a Read: /f",
         ),
+        (line(""), "an event without a name"),
+        (line("\x1b[0m"), "an event without a name"),
         ("not JSON", "malformed: not JSON"),
         ("[1]", "malformed: [1]"),
         ('{"no": "type"}', 'malformed: {"no": "type"}'),

@@ -1,0 +1,5 @@
+"""What tests of real agents behind a daemon share with those of whole daemons."""
+
+from tests.e2e.conftest import fleet, place, start
+
+__all__ = ["fleet", "place", "start"]
