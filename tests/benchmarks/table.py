@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.benchmarks import (
     idle,
     inner,
+    living,
     output,
     poll,
     refresh,
@@ -152,6 +153,22 @@ ROWS = (
         bar=12,
         baseline="posix_spawn",
         measure=refresh.refresh,
+    ),
+    Row(
+        name="living.memory",
+        what="100 silent sessions of agents that live: resident memory a session",
+        unit="KiB",
+        bar=150,
+        baseline="none",
+        measure=living.living,
+    ),
+    Row(
+        name="living.turn",
+        what="a turn of an agent that lives: CPU, of what a turn with a process costs",
+        unit="%",
+        bar=50,
+        baseline="none",
+        measure=living.living,
     ),
     Row(
         name="silent.share",

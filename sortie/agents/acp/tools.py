@@ -120,5 +120,6 @@ def _name(agent: str, id_: str, call: Mapping[str, Any]) -> str | None:
 def _said(call: Mapping[str, Any]) -> str | None:
     """Return what a failed tool has said."""
     texts = (values.block_text(part.get("content")) for part in values.items(call, "content"))
-    said = "\n".join(filter(None, texts)) or values.text(call, "rawOutput")
+    shown = "\n".join(filter(None, texts))
+    said = shown or values.text(call, "rawOutput") or values.text(call, "rawOutput", "message")
     return said[:_ERROR_LIMIT] if said else None

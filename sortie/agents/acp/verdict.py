@@ -47,8 +47,8 @@ class Evidence:
         if not piece.strip():
             return
         self._piece = piece.strip()
-        self._denied = None
-        self._saw_words = self._saw_words or not self._piece.startswith(_INJECTED)
+        if not self._piece.startswith(_INJECTED):
+            self._denied, self._saw_words = None, True
 
     def tool_ended(self, *, failed: bool) -> None:
         """Take the end of a tool."""

@@ -338,6 +338,17 @@ def test_an_end_needs_proof(agent: str, pieces: list[str], tokens: bool, good: b
     assert (evidence.failure("end_turn", used_tokens=tokens) is None) is good
 
 
+@pytest.mark.parametrize(("piece", "good"), [("Info: cancelled by user", False), ("so", True)])
+def test_what_an_agent_says_of_itself_is_no_going_on(piece: str, good: bool) -> None:
+    """After a denial the model has to have said something, and not its program."""
+    evidence = Evidence("Copilot")
+    evidence.denied("execute: rm")
+    evidence.tool_ended(failed=True)
+    evidence.text(piece)
+
+    assert (evidence.failure("end_turn", used_tokens=True) is None) is good
+
+
 # Memory
 
 
