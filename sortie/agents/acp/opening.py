@@ -18,6 +18,7 @@ from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.process import AgentProcess, Reply
 from sortie.agents.acp.reader import ReaderContext, UpdateReader, failure_of
 from sortie.agents.acp.settings import AcpSettings
+from sortie.agents.acp.usage import model_of
 from sortie.agents.exits import Failure
 from sortie.model import AgentError, ErrorKind
 
@@ -84,6 +85,7 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     if len(id_) > _ID_LIMIT or not id_.isprintable():
         message = "the agent's session has an id that cannot be kept"
         raise AgentError(ErrorKind.RESPONSE_ERROR, message)
+    process.reader.usage.model = opening.settings.model or model_of(opened.result)
     process.reader.usage.cost = opening.conversations.opened(id_, resumed=id_ == resume)
     for method, params in _settings(opening.settings, opened.result):
         await _set(process, opening, method, params)

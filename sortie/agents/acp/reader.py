@@ -30,7 +30,14 @@ from sortie.agents.acp.usage_limit import names_a_limit, reset_time
 from sortie.agents.acp.verdict import Evidence
 from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
-from sortie.model.turns import AgentEvent, Notification, PermissionAsked, ToolEnded, ToolStarted
+from sortie.model.turns import (
+    AgentEvent,
+    Notification,
+    PermissionAsked,
+    ToolEnded,
+    ToolStarted,
+    Usage,
+)
 
 _MESSAGE_LIMIT = 1000
 
@@ -186,9 +193,9 @@ class UpdateReader:
 
     def _answered(self, event: PromptAnswered) -> list[AgentEvent]:
         used = self.usage.turn(event.result)
-        used_tokens = bool(used and used.output_tokens) or self.usage.knows_credits
+        used_tokens = any(each.output_tokens for each in used) or self.usage.knows_credits
         failure = self._evidence.failure(event.stop_reason, used_tokens=used_tokens)
-        return [*self._close(failure), *([used] if used else [])]
+        return [*self._close(failure), *used]
 
     def _failed(self, event: RequestFailed) -> list[AgentEvent]:
         return self._close(failure_of(event, ErrorKind.TURN_FAILED))
@@ -215,6 +222,8 @@ class UpdateReader:
                 return replace(event, locations=tuple(map(clean, event.locations)), error=error)
             case PermissionAsked():
                 return PermissionAsked(question=clean(event.question), answer=event.answer)
+            case Usage(model=str(model)):
+                return replace(event, model=clean(model))
             case Notification(message=message) if message.startswith("["):
                 return replace(event, message=clean(message) or "-")
             case _:

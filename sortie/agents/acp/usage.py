@@ -42,13 +42,15 @@ class UsageReader:
     """The usage of one process of an agent.
 
     ``cost`` is what its conversation had cost when that was last told, by this process or one
-    before; None where that is not known: then the next sum only tells where it stands.
+    before; None where that is not known: then the next sum only tells where it stands. ``model``
+    is the session's, which counts where the turn's own is not told.
     """
 
-    __slots__ = ("_credits", "_dialect", "_process", "cost")
+    __slots__ = ("_credits", "_dialect", "_process", "cost", "model")
 
     def __init__(self, agent: str) -> None:
         self.cost: Cost | None = None
+        self.model: str | None = None
         self._dialect = DIALECTS.get(agent)
         self._process = (0, 0, 0, 0)
         self._credits: float | None = None
@@ -94,30 +96,34 @@ class UsageReader:
         spent, self._credits = self._credits, None
         return None if spent is None else Usage(credits=spent)
 
-    def turn(self, result: Mapping[str, Any]) -> Usage | None:
-        """Take the answer to a prompt and return the turn's tokens."""
+    def turn(self, result: Mapping[str, Any]) -> list[Usage]:
+        """Take the answer to a prompt and return the turn's tokens, of each model that is told."""
+        models = values.items(result, "_meta", "quota", "model_usage")
+        named = [name for each in models if (name := values.text(each, "model"))]
+        model = named[0] if len(named) == 1 else None if named else self.model
+        told = values.mapping(result, "usage")
         match self._dialect:
             case TokenCount.TURN:
-                return _usage(*_tokens(values.mapping(result, "usage")))
-            case TokenCount.QUOTA:
-                quota = values.mapping(result, "_meta", "quota", "token_count")
-                tokens = values.count(quota, "input_tokens"), values.count(quota, "output_tokens")
-                return _usage(*tokens, None, None) if any(tokens) else None  # 0/0: it was cut off
+                return _usage(model, *_tokens(told))
             case TokenCount.PROCESS:
-                return self._since_the_last(_tokens(values.mapping(result, "usage")))
+                return self._since_the_last(model, _tokens(told))
+            case TokenCount.QUOTA:
+                each = [_quota(values.text(one, "model"), one) for one in models]
+                whole = _quota(model, values.mapping(result, "_meta", "quota"))
+                return [usage for usages in each for usage in usages] or whole
             case _:
-                return None
+                return []
 
-    def _since_the_last(self, tokens: tuple[int | None, ...]) -> Usage | None:
+    def _since_the_last(self, model: str | None, tokens: tuple[int | None, ...]) -> list[Usage]:
         if tokens[0] is None or tokens[1] is None:
-            return None
+            return []
         now = tuple(count or 0 for count in tokens)
         began_anew = now[0] < self._process[0] or now[1] < self._process[1]
         before = (0, 0, 0, 0) if began_anew else self._process
         self._process = (now[0], now[1], now[2], now[3])
         more = [max(a - b, 0) for a, b in zip(now, before, strict=True)]
         cached = [None if known is None else m for known, m in zip(tokens, more, strict=True)]
-        return _usage(*cached)
+        return _usage(model, *cached)
 
     def _cost_since(self, currency: str, amount: float) -> float | None:
         before, self.cost = self.cost, (currency, amount)
@@ -125,6 +131,11 @@ class UsageReader:
             return None
         is_more = before[0] == currency and amount >= before[1]
         return amount - before[1] if is_more else amount
+
+
+def _currency(body: Mapping[str, Any]) -> str | None:
+    word = values.text(body, "cost", "currency")
+    return word.upper() if word and word.isascii() and word.isalpha() and len(word) == 3 else None
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int | None, int | None, int | None, int | None]:
@@ -140,11 +151,35 @@ def _tokens(usage: Mapping[str, Any]) -> tuple[int | None, int | None, int | Non
     return given, output, cached, written
 
 
+def _quota(model: str | None, told: Mapping[str, Any]) -> list[Usage]:
+    """Return the tokens in a place of Gemini's; 0 and 0 are a turn that was cut."""
+    counts = values.mapping(told, "token_count")
+    tokens = values.count(counts, "input_tokens"), values.count(counts, "output_tokens")
+    return _usage(model, *tokens, None, None) if any(tokens) else []
+
+
 def _usage(
-    given: int | None, output: int | None, cached: int | None, written: int | None
-) -> Usage | None:
+    model: str | None,
+    given: int | None,
+    output: int | None,
+    cached: int | None,
+    written: int | None,
+) -> list[Usage]:
     if given is None and output is None:
-        return None
-    return Usage(
-        input_tokens=given, output_tokens=output, cached_tokens=cached, cache_write_tokens=written
+        return []
+    usage = Usage(
+        model=model,
+        input_tokens=given,
+        output_tokens=output,
+        cached_tokens=cached,
+        cache_write_tokens=written,
     )
+    return [usage]
+
+
+def model_of(session: Mapping[str, Any]) -> str | None:
+    """Return the model that a session has, by the answer that opened it."""
+    for option in values.items(session, "configOptions"):
+        if option.get("category") == "model":
+            return values.text(option, "currentValue")
+    return values.text(session, "models", "currentModelId")

@@ -19,7 +19,7 @@ from sortie.agents.acp.permissions import decide, is_inside, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings, PermissionRules, ruling_of, warn
 from sortie.agents.acp.tools import CALLS_AT_ONCE, ToolCalls
-from sortie.agents.acp.usage import NO_COST, UsageReader
+from sortie.agents.acp.usage import NO_COST, UsageReader, model_of
 from sortie.agents.acp.usage_limit import names_a_limit, reset_time
 from sortie.agents.acp.verdict import Evidence
 from sortie.model.turns import (
@@ -182,7 +182,7 @@ def test_what_is_cached_is_part_of_the_input() -> None:
     """Whether an agent says so itself is seen by its total."""
     counts = {"inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 100}
 
-    beside, within = (
+    (beside,), (within,) = (
         UsageReader("@agentclientprotocol/codex-acp").turn({"usage": counts | {"totalTokens": t}})
         for t in (115, 15)
     )
@@ -195,14 +195,14 @@ def test_what_is_cached_is_part_of_the_input() -> None:
 @pytest.mark.parametrize("agent", ["Copilot", "@agentclientprotocol/claude-agent-acp", "OpenCode"])
 def test_what_is_not_told_is_not_known(agent: str, usage: object) -> None:
     """Never 0."""
-    assert UsageReader(agent).turn({"usage": usage}) is None
+    assert UsageReader(agent).turn({"usage": usage}) == []
 
 
 def test_no_tokens_of_gemini_are_a_turn_that_was_cut() -> None:
     """It says 0 and 0 then."""
     counts = {"input_tokens": 0, "output_tokens": 0}
 
-    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"token_count": counts}}}) is None
+    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"token_count": counts}}}) == []
 
 
 def test_sums_of_a_process_are_taken_apart() -> None:
@@ -210,8 +210,9 @@ def test_sums_of_a_process_are_taken_apart() -> None:
     reader = UsageReader("Copilot")
 
     told = [
-        reader.turn({"usage": {"inputTokens": i, "outputTokens": o}})
+        used
         for i, o in ((100, 10), (300, 15), (50, 5))
+        for used in reader.turn({"usage": {"inputTokens": i, "outputTokens": o}})
     ]
 
     assert told == [
@@ -219,6 +220,38 @@ def test_sums_of_a_process_are_taken_apart() -> None:
         Usage(input_tokens=200, output_tokens=5),
         Usage(input_tokens=50, output_tokens=5),
     ]
+
+
+def test_tokens_are_told_with_their_model() -> None:
+    """That of the turn, of each of several, or else that of the session."""
+    counts = {"token_count": {"input_tokens": 5, "output_tokens": 1}}
+    two = [{"model": name, **counts} for name in ("pro", "flash")]
+    alone = UsageReader("Copilot")
+    alone.model = "of the session"
+
+    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"model_usage": two}}}) == [
+        Usage(input_tokens=5, output_tokens=1, model="pro"),
+        Usage(input_tokens=5, output_tokens=1, model="flash"),
+    ]
+    assert alone.turn({"usage": {"inputTokens": 5, "outputTokens": 1}}) == [
+        Usage(input_tokens=5, output_tokens=1, model="of the session")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("session", "model"),
+    [
+        (
+            {"configOptions": [{"category": "mode"}, {"category": "model", "currentValue": "m"}]},
+            "m",
+        ),
+        ({"models": {"currentModelId": "m"}}, "m"),
+        ({"configOptions": 7, "models": []}, None),
+    ],
+)
+def test_the_model_of_a_session_is_found(session: dict[str, Any], model: str | None) -> None:
+    """Agents tell it in two ways."""
+    assert model_of(session) == model
 
 
 def paid(reader: UsageReader, amount: object, currency: object = "USD") -> float | None:

@@ -155,7 +155,9 @@ async def test_tokens_count_as_the_agent_counts(stage: Stage) -> None:
     sums = await stage.turns(["one", "two"], "--like", "Copilot")
     unknown = await stage.turns(["one"], "--like", "somebody")
 
-    assert [heard.used for _, heard in sums] == [[Usage(input_tokens=100, output_tokens=20)]] * 2
+    assert [heard.used for _, heard in sums] == [
+        [Usage(input_tokens=100, output_tokens=20, model="small")]
+    ] * 2
     assert [heard.used for _, heard in unknown] == [[]]
 
 
