@@ -135,18 +135,18 @@ class TokenLedger:
         named = {key: self._counted_as(key, usage) for key, usage in told.items()}
         # A provider may give its models other names in messages than in results.
         unnamed = sum((self._running[n] for n in self._running.keys() - named.values()), Counts())
-        cost = 0.0
+        costs = [_cost(usage.get("costUSD")) for usage in told.values()]
         for key, usage in told.items():
             counts, name = Counts.of_model(usage), named[key]
             if name not in self._running:
                 counts, unnamed = counts - unnamed, unnamed - counts
             before = self._running.get(name, Counts())
             self._running[name] = before | counts
-            cost += _cost(usage.get("costUSD"))
             if self._running[name] != before:
                 yield self._usage(name)
-        if told:
-            self._cost = (self._cost or 0.0) + cost
+        known = [cost for cost in costs if cost is not None]
+        if known and len(known) == len(costs):
+            self._cost = (self._cost or 0.0) + sum(known)
             yield Usage(cost=self._cost, currency="USD", cumulative=True)
 
     def _counted_as(self, key: str, usage: Mapping[str, Any]) -> str:
@@ -178,6 +178,8 @@ def _count(value: object) -> int:
     return value if is_count and 0 <= value < _COUNT_LIMIT else 0  # type: ignore[operator, return-value]
 
 
-def _cost(value: object) -> float:
+def _cost(value: object) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) and 0 <= value < 1e9 else 0.0  # type: ignore[arg-type, operator]
+    if is_number and math.isfinite(value) and 0 <= value < 1e9:  # type: ignore[arg-type, operator]
+        return float(value)  # type: ignore[arg-type]
+    return None

@@ -109,6 +109,15 @@ def test_a_result_that_tells_too_little_takes_nothing_back() -> None:
     assert ledger.message("b", "m", message(1, 1)) == used(101, 8)
 
 
+@pytest.mark.parametrize("unknown", [None, "0.5", -1, float("nan"), True])
+def test_a_cost_that_is_not_told_is_not_zero(unknown: object) -> None:
+    """Where that of one model is unknown, that of all of them is."""
+    models = {"m": model(1, 2, 0.5), "n": model(3, 4) | {"costUSD": unknown}}
+
+    assert list(TokenLedger().result(models, None)) == [used(1, 2), used(3, 4, name="n")]
+    assert list(TokenLedger().result({"m": {"inputTokens": 0}}, None)) == []
+
+
 def test_without_models_the_sum_of_a_result_counts() -> None:
     """It is told of the model that answered last; the cost is unknown."""
     ledger = TokenLedger()
