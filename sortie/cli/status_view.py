@@ -133,6 +133,8 @@ def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
         "",
     )
     yield from _tracker(state)
+    if state.usage_limit is not None:
+        yield "agent", f"{state.usage_limit.reason}: {state.usage_limit.message}", _BAD
     yield "slots", f"{slots.free} of {slots.total} free", ""
     for name, free in slots.by_state.items():
         yield "", f"{name}: {free} free", ""

@@ -29,6 +29,7 @@ from sortie.web.state import (
     RunningView,
     SlotsView,
     StateView,
+    UsageLimitView,
     WaitingView,
     WorkflowView,
 )
@@ -82,6 +83,7 @@ class DaemonView:
             blocked=tuple(map(_candidate, backlog.first_blocked)),
             hosts=_hosts(snapshot),
             tracker=self.tracker.view(),
+            usage_limit=_usage_limit(snapshot),
         )
 
     def gauges(self) -> Gauges:
@@ -99,6 +101,7 @@ class DaemonView:
             dispatch_paused=snapshot.paused,
             workflow_valid=self.workflow().valid,
             store_writable=self.orchestrator.store_error is None,
+            usage_limited=snapshot.limit is not None,
             ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
             ssh_host_up={host: host not in snapshot.troubled for host in remote},
             tracker_budgets={b.name: (b.remaining, b.limit) for b in self.tracker.budgets()},
@@ -125,9 +128,13 @@ class DaemonView:
         return Health(
             ready=not reasons,
             reasons=reasons,
-            details=self.tracker.budget_sentences(),
+            details=(*self._stops(snapshot), *self.tracker.budget_sentences()),
             overdue=overdue,
         )
+
+    def _stops(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Say what keeps runs from being started that is no fault."""
+        return () if snapshot.limit is None else (snapshot.limit.sentence,)
 
     def _elapsed(self, snapshot: Snapshot) -> float:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)
@@ -251,6 +258,20 @@ def _reason(claim: Waiting | HandingOff) -> str | None:
             return "the handoff is under way"
         return claim.refusal or "the handoff failed"
     return claim.reason or f"after {claim.trigger.value}"
+
+
+def _usage_limit(snapshot: Snapshot) -> UsageLimitView | None:
+    limit = snapshot.limit
+    if limit is None:
+        return None
+    return UsageLimitView(
+        agent=limit.agent,
+        message=limit.message,
+        since=wall_time(limit.since),
+        until=limit.resets_at or wall_time(limit.until),
+        resets_at=limit.resets_at,
+        reason=limit.sentence,
+    )
 
 
 def _slots(snapshot: Snapshot) -> SlotsView:

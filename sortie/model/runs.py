@@ -86,6 +86,7 @@ class Trigger(StrEnum):
     STALL = "stall"
     TIMEOUT = "timeout"
     INTERRUPTED = "interrupted"
+    USAGE_LIMIT = "usage_limit"
     OPERATOR = "operator"
 
 

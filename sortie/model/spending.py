@@ -70,12 +70,13 @@ def told_amounts(spent: Spending) -> list[str]:
 
 def credits_text(amount: float) -> str:
     """Return credits as people read them, as ``0.25 credits``."""
-    return f"{amount:.10g} credits" if amount < 1000 else f"{amount:,.2f} credits"
+    number = f"{amount:.10g}" if amount < 1000 else f"{amount:,.2f}"
+    return f"{number} credit{'' if amount == 1 else 's'}"
 
 
 def tokens_text(amount: float) -> str:
     """Return tokens as people read them, as ``12,345 tokens``."""
-    return f"{amount:,.0f} tokens"
+    return f"{amount:,.0f} token{'' if amount == 1 else 's'}"
 
 
 def dollars_text(amount: float) -> str:

@@ -33,6 +33,12 @@ def fact_of_note(note: Note) -> Fact:
             return facts.HostBack(host=host)
         case do.BudgetLow(key, used, limit, issue):
             return facts.BudgetRunsLow(key=key, used=used, limit=limit, issue=issue)
+        case do.AgentLimited(agent, message, seconds, resets_at):
+            return facts.AgentLimited(
+                agent=agent, error=message, seconds=seconds, resets_at=resets_at
+            )
+        case do.AgentLimitOver(agent, reason):
+            return facts.AgentLimitEnded(agent=agent, reason=reason)
         case _:
             assert_never(note)
 

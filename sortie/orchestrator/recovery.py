@@ -29,7 +29,8 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.holds import record_of
 from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
-from sortie.store import Recovered, Store, StoredHold, StoredRetry, UnfinishedRun
+from sortie.scheduler.usage_limits import UsageLimit
+from sortie.store import Recovered, Store, StoredHold, StoredLimit, StoredRetry, UnfinishedRun
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.worker.cleanup import removal_cookie
@@ -201,6 +202,7 @@ def recall(
         paused=recovered.paused,
         sessions=dict(recovered.sessions),
         spent=dict(recovered.spent),
+        limits=tuple(_limited(limit, now, wall) for limit in recovered.limits),
         agent_sessions=dict(recovered.agent_sessions),
         workspaces=recovered.workspaces,
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),
@@ -262,6 +264,19 @@ def _waiting(retry: StoredRetry, now: float, wall: float) -> Waiting | HandingOf
         trigger=retry.trigger,
         streak=retry.streak,
         due_at=due_at,
+    )
+
+
+def _limited(limit: StoredLimit, now: float, wall: float) -> UsageLimit:
+    until = now + min(max(0.0, limit.until - wall), limit.delay)
+    return UsageLimit(
+        account=limit.account,
+        message=limit.message,
+        since=now - max(0.0, wall - limit.since),
+        until=until,
+        resets_at=limit.resets_at,
+        times=limit.times,
+        resting=until > now,
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import trio
 
 from sortie.config import Settings
-from sortie.model import NOTHING, Issue, RunId, Spending
+from sortie.model import NOTHING, ErrorKind, Failed, Issue, RunId, Spending
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
+from sortie.scheduler.policy import account_of
 from sortie.telemetry import facts
 from sortie.transports.rank import ranked
 from sortie.worker import Assignment, RunReporter, RunScopes, work
@@ -64,9 +65,9 @@ class WorkerPool:
         # task's first step has something to cancel.
         self._scopes[start.run_id] = RunScopes()
         with ranked():  # the order of dispatch is the issues' priority
-            nursery.start_soon(self._work, start, reports)
+            nursery.start_soon(self._work, start, reports, account_of(settings.agent))
 
-    async def _work(self, start: do.StartWorker, reports: RunReporter) -> None:
+    async def _work(self, start: do.StartWorker, reports: RunReporter, account: str) -> None:
         run_id, scopes = start.run_id, self._scopes[start.run_id]
         job = Assignment(
             run_id=run_id,
@@ -77,7 +78,15 @@ class WorkerPool:
         )
         report = await work(job, self._context.run_context_for(start.host), reports, scopes)
         del self._scopes[run_id]
+        if isinstance(report.end, Failed) and report.end.kind is ErrorKind.USAGE_LIMIT:
+            reports.tell(self._limit_met(run_id, account, report.end))
         reports.tell(ev.WorkerExited(run_id, report))
+
+    def _limit_met(self, run_id: RunId, account: str, end: Failed) -> ev.UsageLimitMet:
+        seconds = None
+        if end.resets_at is not None:
+            seconds = end.resets_at.timestamp() - self._context.wall()
+        return ev.UsageLimitMet(run_id, account, end.message, end.resets_at, seconds)
 
     def stop(self, stop: do.StopWorker) -> None:
         """Stop a worker politely; it may have ended by itself meanwhile."""

@@ -95,6 +95,9 @@ def pause(state: SchedulerState, *, paused: bool) -> Reply:
         state.paused = paused
         state.unsettled = True
         state.out.append(rec.RecordPause(paused=paused))
+    if not paused and state.limits.of(state.policy.account) is not None:
+        state.lift_limit(state.policy.account, "an operator had dispatch go on")
+        done = f"{done}, and the usage limit of {state.policy.agent} is tried anew"
     return Reply("done", done)
 
 

@@ -38,8 +38,9 @@ from sortie.scheduler.reconcile import (
     refreshed,
 )
 from sortie.scheduler.snapshot import Snapshot, snapshot_of
-from sortie.scheduler.spending import agent_used, begin_day
+from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.state import Memory, SchedulerState
+from sortie.scheduler.usage_limits import UsageLimits
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -83,6 +84,7 @@ class Scheduler:
             sessions=dict(memory.sessions),
             ledger=Ledger(memory.spent, memory.spent_today),
             day=memory.day,
+            limits=UsageLimits(memory.limits),
             agent_sessions=dict(memory.agent_sessions),
             workspaces=WorkspaceIndex(memory.workspaces),
             crashed=set(memory.crashed),
@@ -120,6 +122,7 @@ class Scheduler:
             max(state.claims.handoffs.earliest(), state.rests_until),
             confirm_missing_at(state),
             state.hosts.wakeup_at(),
+            state.limits.wakeup_at(),
         )
 
     def snapshot(self, now: float) -> Snapshot:
@@ -183,9 +186,13 @@ class Scheduler:
                 | ev.ProcessLaunched()
                 | ev.AgentSessionKnown()
             ):
-                progressed(state, event)
+                progressed(state, event, now)
             case ev.AgentUsed():
                 agent_used(state, event, now)
+            case ev.UsageLimitMet():
+                limit_met(state, event, now)
+            case ev.UsageLimitPassed(account):
+                limit_passed(state, account, now)
             case ev.WorkerExited():
                 exited(state, event, now)
             case ev.TransitionAnswered():
@@ -275,6 +282,7 @@ class Scheduler:
         changed, given_up = state.hosts.pass_time(now)
         state.unsettled |= changed
         state.out.extend(HostAbandoned(host) for host in given_up)
+        pass_limits(state, now)
         polls = state.poll_at <= now and not state.polling
         if polls or state.reconcile_at <= now:
             reconcile(state, now)

@@ -7,6 +7,7 @@ in their order: what is on disk comes before what acts on it. Notes are for peop
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from sortie.model import (
@@ -166,6 +167,25 @@ class BudgetLow:
     issue: Issue | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AgentLimited:
+    """Note: no run of an agent is started for ``seconds``, as its account's usage limit is reached;
+    ``resets_at`` is None where nobody said when that ends."""
+
+    agent: str
+    message: str
+    seconds: float
+    resets_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimitOver:
+    """Note: runs of an agent are started again after a usage limit."""
+
+    agent: str
+    reason: str
+
+
 Note = (
     Reconciled
     | Dropped
@@ -175,6 +195,8 @@ Note = (
     | HostAbandoned
     | HostRecovered
     | BudgetLow
+    | AgentLimited
+    | AgentLimitOver
 )
 Effect = (
     Poll

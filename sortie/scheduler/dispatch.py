@@ -242,6 +242,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
         bound_for=in_progress if moves else None,
         asof=claim.token,
     )
+    state.limits.try_with(state.policy.account, run_id)
     state.candidates.discard(issue.id)
     if waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))

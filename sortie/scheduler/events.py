@@ -7,6 +7,7 @@ waits for an answer.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from sortie.model import (
     NOTHING,
@@ -125,6 +126,25 @@ class AgentUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageLimitMet:
+    """A run has met the usage limit of its account, which ends at ``resets_at``, in ``seconds``;
+    both are None where nobody said. Its WorkerExited follows."""
+
+    run_id: RunId
+    account: str
+    message: str
+    resets_at: datetime | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLimitPassed:
+    """The time of day has come at which the usage limit of an account ends."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerExited:
     """A worker is gone: its processes are gone and its hooks have run."""
 
@@ -238,6 +258,8 @@ Event = (
     | ProcessLaunched
     | AgentSessionKnown
     | AgentUsed
+    | UsageLimitMet
+    | UsageLimitPassed
     | WorkerExited
     | TransitionAnswered
     | WorkspaceCleaned

@@ -12,6 +12,7 @@ from sortie.model import (
     Finished,
     HoldReason,
     Issue,
+    RunEnd,
     RunReport,
     RunStatus,
     Stopped,
@@ -39,7 +40,7 @@ from sortie.scheduler.rules import (
     held_at_once,
     trigger_of,
 )
-from sortie.scheduler.spending import run_ended
+from sortie.scheduler.spending import probe_ended, run_ended
 from sortie.scheduler.state import SchedulerState
 
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
@@ -59,6 +60,8 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     if not (isinstance(event.report.end, Failed) and event.report.end.unreached):
         state.workspaces.use(claim.issue.id, claim.host)
     run_ended(state, event.run_id, claim.issue.id, event.report.spent)
+    if not is_usage_limit(event.report.end):
+        probe_ended(state, event.run_id, took_turns=event.report.turns > 0)
     record = _record(state, claim, event)
     state.out.append(record)
     if record.status is not RunStatus.INTERRUPTED:
@@ -103,6 +106,8 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
     match report.end:
         case Failed() as failed:
             status, kind, error = failed.status, failed.kind, failed.message
+            if is_usage_limit(failed):
+                status = RunStatus.INTERRUPTED  # it goes on, with its attempt
         case Stopped() if reason in (StopReason.SHUTDOWN, None):
             status = RunStatus.INTERRUPTED
         case Stopped(completed=True) if reason in _DEPARTED:
@@ -127,6 +132,8 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
 def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
     if isinstance(report.end, Failed) and report.end.occupied:
         return  # nothing was begun that could have failed
+    if is_usage_limit(report.end):
+        return  # it goes on
     if isinstance(report.end, Finished) and state.policy.comment_on_completion:
         state.out.append(PostComment(claim.run_id, claim.issue, "completion", report))
     elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
@@ -155,6 +162,9 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
+        case Failed() if is_usage_limit(report.end):
+            state.uncount_session(issue.id, claim.turns)
+            state.wait(issue, claim.streak, Trigger.USAGE_LIMIT, now, delay=0.0)
         case Failed(kind=kind, message=message) if why := held_at_once(kind):
             hold(state, issue, why, message, now)
         case Finished(finish=Finish.BLOCKED):
@@ -189,6 +199,11 @@ def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
         hold_for_budget(state, claim.issue, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.INTERRUPTED, now, delay=0.0)
+
+
+def is_usage_limit(end: RunEnd) -> bool:
+    """Tell whether a run ended because its account may use no more for now."""
+    return isinstance(end, Failed) and end.kind is ErrorKind.USAGE_LIMIT
 
 
 def _is_the_hosts(end: Failed) -> bool:

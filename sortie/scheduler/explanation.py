@@ -22,7 +22,7 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.dispatch import queue
-from sortie.scheduler.gates import FITNESS, eligible_hosts, explain
+from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.state import SchedulerState
@@ -159,6 +159,7 @@ _TRIGGERS = {
     Trigger.STALL: "after a stall",
     Trigger.TIMEOUT: "after a turn that took too long",
     Trigger.INTERRUPTED: "as its run was interrupted",
+    Trigger.USAGE_LIMIT: "as the agent's usage limit was reached",
     Trigger.OPERATOR: "as an operator asked",
 }
 
@@ -212,9 +213,13 @@ def _next(
 
 
 def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> float | None:
-    """Return when the first host for an issue is tried again, where that is what it waits for."""
+    """Return when the first host for an issue is tried again, or its agent's usage limit ends,
+    where that is what it waits for."""
     closed = next((v for v in gates if v.reason is not None), None)
-    if closed is None or closed.gate != "host slot":
+    limit = state.limits.of(state.policy.account)
+    if closed is not None and closed.gate == USAGE_LIMIT and limit is not None:
+        return limit.until if limit.resting else None
+    if closed is None or closed.gate != HOST_SLOT:
         return None
     troubles = [state.hosts.of(host) for host in eligible_hosts(issue, state)]
     return min((t.until for t in troubles if t is not None and t.resting), default=None)

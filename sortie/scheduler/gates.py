@@ -31,12 +31,14 @@ SPENT = "it had all its sessions"
 @dataclass(frozen=True, slots=True)
 class View:
     """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
-    is held for want of the agent's program, where none could be launched now."""
+    is held for want of the agent's program, where none could be launched now; ``rechecking`` that
+    one was chosen and is being re-read, where a usage limit may be over."""
 
     state: SchedulerState
     load: Load
     now: float
     lacks_agent: bool
+    rechecking: bool = False
 
 
 def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
@@ -51,7 +53,11 @@ def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None
         claim.reason is HoldReason.AGENT_NOT_FOUND and issue_id != besides
         for issue_id, claim in state.claims.held.items()
     )
-    return View(state, load, now, lacks_agent)
+    rechecking = state.limits.of(state.policy.account) is not None and any(
+        isinstance(claim, Rechecking) and claim.issue.id != besides
+        for claim in state.claims.values()
+    )
+    return View(state, load, now, lacks_agent, rechecking)
 
 
 def _complete(issue: Issue, _view: View) -> str | None:
@@ -122,6 +128,16 @@ def _may_probe(view: View) -> bool:
     It puts the fault on record, with a hold that names it; the other issues wait meanwhile.
     """
     return not view.load.total and not view.lacks_agent
+
+
+def _usage_limit(_issue: Issue, view: View) -> str | None:
+    limit = view.state.limits.of(view.state.policy.account)
+    if limit is None:
+        return None
+    chosen = view.load.total > view.state.claims.load.total
+    if limit.resting or limit.probe is not None or view.rechecking or chosen:
+        return limit.sentence
+    return None
 
 
 def _slot(_issue: Issue, view: View) -> str | None:
@@ -197,6 +213,7 @@ def _troubles(issue: Issue, state: SchedulerState) -> str:
 
 
 HOST_SLOT = "host slot"
+USAGE_LIMIT = "usage limit"
 
 Gate = Callable[[Issue, View], str | None]
 FITNESS: tuple[tuple[str, Gate], ...] = (
@@ -211,13 +228,14 @@ ROOM: tuple[tuple[str, Gate], ...] = (
     ("rename", _renamed),
     ("dispatch", _dispatch),
     ("agent", _agent),
+    (USAGE_LIMIT, _usage_limit),
     ("slot", _slot),
     ("state slot", _state_slot),
     (HOST_SLOT, _host_slot),
 )
 """Gates that Sortie opens as time goes by."""
 
-SHARED = frozenset({"dispatch", "agent", "slot", "state slot"})
+SHARED = frozenset({"dispatch", "agent", USAGE_LIMIT, "slot", "state slot"})
 """Gates of ROOM that say the same of all issues in one state. One that is closed stays closed
 while issues are only chosen."""
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sortie.model import LOCAL, Issue, state_key
 from sortie.scheduler.allowance import UNLIMITED, Allowance
 
 if TYPE_CHECKING:
-    from sortie.config import Settings
+    from sortie.config import AgentSettings, Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What to choose, how much at once and how long to wait.
 
+    ``account`` is whose usage limit counts: that of the agent's kind and command.
     States and labels in sets and mappings are in their compared form (``state_key``).
     """
 
@@ -35,6 +37,7 @@ class Policy:
     max_by_state: Mapping[str, int] = field(default_factory=dict)
     max_retry_backoff: float = 300.0
     agent: str = "kiro"
+    account: str = "kiro"
     hosts: tuple[str, ...] = (LOCAL,)
     max_per_host: int | None = None
     stop_grace: float = 5.0
@@ -48,6 +51,15 @@ class Policy:
     def is_terminal(self, issue: Issue) -> bool:
         """Tell whether an issue is finished."""
         return state_key(issue.state) in self.terminal_states
+
+
+def account_of(agent: AgentSettings) -> str:
+    """Return the name of the account that an agent works for, as far as can be told: one kind
+    with one command has one. The command itself may hold secrets."""
+    if agent.command is None:
+        return agent.kind
+    digest = sha256(repr(agent.command).encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{agent.kind} {digest[:16]}"
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -70,6 +82,7 @@ def policy_of(settings: Settings) -> Policy:
         max_by_state=agent.max_concurrent_agents_by_state,
         max_retry_backoff=agent.max_retry_backoff,
         agent=agent.kind,
+        account=account_of(agent),
         hosts=tuple(worker.ssh_hosts) or (LOCAL,),
         max_per_host=worker.max_concurrent_agents_per_host,
         stop_grace=agent.stop_grace,

@@ -10,6 +10,7 @@ from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
 from sortie.scheduler.decisions import HostRecovered, HostResting
 from sortie.scheduler.holds import program_appeared
+from sortie.scheduler.spending import probe_worked
 from sortie.scheduler.state import SchedulerState
 
 
@@ -20,6 +21,7 @@ def progressed(
     | ev.TurnStarted
     | ev.ProcessLaunched
     | ev.AgentSessionKnown,
+    now: float,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
     claim = state.claims.worked_by(event.run_id)
@@ -35,7 +37,7 @@ def progressed(
             state.workspaces.keep(workspace, new=new)
             state.out.append(rec.RecordWorkspace(run_id=run_id, workspace=workspace))
         case ev.TurnStarted(_, turn):
-            _turned(state, claim, turn)
+            _turned(state, claim, turn, now)
         case ev.ProcessLaunched(run_id, process):
             host_reached(state, claim.host, launched=True)
             state.out.append(rec.RecordProcess(run_id=run_id, process=process))
@@ -74,11 +76,15 @@ def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -
     state.unsettled = True  # a slot of its former state may be free
 
 
-def _turned(state: SchedulerState, claim: Worked, turn: int) -> None:
+def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None:
     issue_id = claim.issue.id
     if isinstance(claim, Running) and claim.departure is not None:
         state.stop_departed(claim, claim.departure)  # it was let end a turn, not begin another
         return
+    if turn > 1:
+        probe_worked(state, claim.run_id)
+    else:
+        state.limits.turn_began(claim.run_id, now)
     if turn == 1:
         state.sessions[issue_id] = state.sessions.get(issue_id, 0) + 1
     sessions = state.sessions.get(issue_id, 0)

@@ -7,6 +7,7 @@ wall-clock time of the commit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from sortie.model import (
     ErrorKind,
@@ -107,6 +108,33 @@ class RecordDay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSessions:
+    """The issue's number of runs in which a turn started is this now."""
+
+    issue_id: IssueId
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLimit:
+    """The usage limit of an account is reached, ``times`` in a row; replaces what was recorded of
+    the account. ``resets_at`` is None where nobody said when it ends."""
+
+    account: str
+    message: str
+    delay: float
+    resets_at: datetime | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetLimit:
+    """The usage limit of an account is over."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordExit:
     """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
 
@@ -190,6 +218,9 @@ Record = (
     | ResetBudget
     | RecordSpending
     | RecordDay
+    | RecordSessions
+    | RecordLimit
+    | ForgetLimit
     | RecordProcess
     | RecordSession
     | RecordExit

@@ -36,6 +36,18 @@ ADRIFT_SLACK = 5.0
 OCCUPIED_DELAY = 60.0
 """Seconds before another look whether the workspace that somebody lived in is free."""
 
+LIMIT_BASE = 300.0
+"""Seconds that a usage limit of which nobody knows the end is waited out at first."""
+
+LIMIT_MOST = 3600.0
+"""Seconds that it is waited out at most before it is tried again."""
+
+LONGEST_LIMIT = 35 * 86_400.0
+"""Seconds that a usage limit can last: plans are by the month, and whoever says more errs."""
+
+PROBE_TRUST = 120.0
+"""Seconds of its turn after which a run that has met no limit shows that there is none."""
+
 CRASHES_UNTIL_HELD = 2
 """Crashes of the daemon in a row, while it handled an issue, after which the issue is held."""
 
@@ -82,6 +94,11 @@ def backoff(failures: int, policy: Policy) -> float:
     """Return the seconds to wait after this many failures in a row, 1 or more."""
     doublings = min(failures - 1, 32)  # keeps the power finite; the cap wins long before
     return float(min(RETRY_BASE * 2.0**doublings, policy.max_retry_backoff))
+
+
+def limit_backoff(times: int) -> float:
+    """Return the seconds to wait for the unknown end of a limit, met so many times in a row."""
+    return min(LIMIT_BASE * 2.0 ** min(times - 1, 32), LIMIT_MOST)
 
 
 def adrift_delay(policy: Policy) -> float:

@@ -22,6 +22,7 @@ from sortie.scheduler.gates import judge_candidates
 from sortie.scheduler.hosts import Troubled
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
+from sortie.scheduler.usage_limits import UsageLimit
 
 _C = TypeVar("_C")
 
@@ -33,6 +34,7 @@ class Snapshot:
     ``unfit`` maps candidates that only a change of an issue can start to the closed gate.
     ``troubled`` are the hosts in trouble.
     ``poll_error`` is why the last poll failed, and ``polling_since`` when the one under way began.
+    ``limit`` is the usage limit of the agent's account, if it is known to have one.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     """
 
@@ -52,6 +54,7 @@ class Snapshot:
     troubled: Mapping[str, Troubled]
     used: int
     idle_polls: int
+    limit: UsageLimit | None
 
     @property
     def worked(self) -> tuple[Worked, ...]:
@@ -120,4 +123,5 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         troubled=state.hosts.all(),
         used=load.total,
         idle_polls=state.idle_polls,
+        limit=state.limits.of(state.policy.account),
     )

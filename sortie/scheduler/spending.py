@@ -7,7 +7,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.allowance import OF_DAY, OF_ISSUE
 from sortie.scheduler.claims import Running, Starting
-from sortie.scheduler.decisions import BudgetLow
+from sortie.scheduler.decisions import AgentLimited, BudgetLow
 from sortie.scheduler.state import SchedulerState
 
 
@@ -19,6 +19,8 @@ def agent_used(state: SchedulerState, event: ev.AgentUsed, now: float) -> None:
     state.in_hand = claim.issue
     _tell(state, event.run_id, claim.issue.id, event.spent)
     state.out.extend(state.ledger.record(event.run_id, now))
+    if any(getattr(event.spent, name) for name in ("output_tokens", "credits", "cost_usd")):
+        probe_worked(state, event.run_id)
     stop_if_spent(state, claim.issue.id)
 
 
@@ -54,3 +56,57 @@ def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spendi
         state.out.append(BudgetLow(used.key, used.used_text, used.limit_text, state.in_hand))
     for used in policy.per_day.warnings(day_before, ledger.today, OF_DAY):
         state.out.append(BudgetLow(used.key, used.used_text, used.limit_text))
+
+
+def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> None:
+    """Start no run of an account until its usage limit is over."""
+    limit = state.limits.met(
+        event.account, event.message, now, resets_at=event.resets_at, seconds=event.seconds
+    )
+    if limit is None:
+        return
+    delay = limit.until - now
+    state.out.append(
+        rec.RecordLimit(
+            account=limit.account,
+            message=limit.message,
+            delay=delay,
+            resets_at=limit.resets_at,
+            times=limit.times,
+        )
+    )
+    state.out.append(AgentLimited(limit.agent, limit.message, delay, limit.resets_at))
+    state.unsettled = True  # what waits is told why
+
+
+def limit_passed(state: SchedulerState, account: str, now: float) -> None:
+    """Try whether a limit is over whose end has come by the time of day: the machine has slept."""
+    if state.limits.end_pause(account, now):
+        state.unsettled = True
+
+
+def pass_limits(state: SchedulerState, now: float) -> None:
+    """See to limits whose time has come."""
+    changed, trusted = state.limits.pass_time(now)
+    state.unsettled |= changed
+    for account in trusted:
+        state.lift_limit(account, "a run works that has not met it")
+
+
+def probe_worked(state: SchedulerState, run_id: RunId) -> None:
+    """Take a limit for over which a run was to try, as it works."""
+    account = state.limits.probed_by(run_id)
+    if account is not None:
+        state.lift_limit(account, "a run works that has not met it")
+
+
+def probe_ended(state: SchedulerState, run_id: RunId, *, took_turns: bool) -> None:
+    """Judge by the end of a run that has met no limit whether there is still one."""
+    account = state.limits.probed_by(run_id)
+    if account is None:
+        return
+    if took_turns:
+        state.lift_limit(account, "a run ended that has not met it")
+    else:
+        state.limits.probe_ended(account)
+        state.unsettled = True

@@ -41,6 +41,7 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.decisions import (
+    AgentLimitOver,
     CleanWorkspace,
     Decision,
     Reconciled,
@@ -52,6 +53,7 @@ from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
+from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -70,6 +72,7 @@ class Memory:
     spent: dict[IssueId, Spending] = field(default_factory=dict)
     day: str = ""
     spent_today: Spending = NOTHING
+    limits: tuple[UsageLimit, ...] = ()
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashed: frozenset[IssueId] = frozenset()
@@ -101,6 +104,7 @@ class SchedulerState:
     sessions: dict[IssueId, int] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=lambda: Ledger({}, NOTHING))
     day: str = ""
+    limits: UsageLimits = field(default_factory=UsageLimits)
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: WorkspaceIndex = field(default_factory=WorkspaceIndex)
     crashed: set[IssueId] = field(default_factory=set)
@@ -185,6 +189,20 @@ class SchedulerState:
             return HoldReason.USAGE_BUDGET_EXHAUSTED
         spent = 0 < self.policy.max_sessions <= self.sessions.get(issue_id, 0)
         return HoldReason.SESSION_BUDGET_EXHAUSTED if spent else None
+
+    def uncount_session(self, issue_id: IssueId, turns: int) -> None:
+        """Take back that an issue had a session, if a turn had started in it."""
+        if turns:
+            self.sessions[issue_id] -= 1
+            count = self.sessions[issue_id]
+            self.out.append(rec.RecordSessions(issue_id=issue_id, sessions=count))
+
+    def lift_limit(self, account: str, reason: str) -> None:
+        """Start runs of an account again whose usage limit is over, if it had one."""
+        if self.limits.lift(account):
+            self.out.append(rec.ForgetLimit(account=account))
+            self.out.append(AgentLimitOver(agent_of(account), reason))
+            self.unsettled = True
 
     def used_up(self, issue_id: IssueId) -> Used | None:
         """Return the limit that an issue has reached by what it used, None where there is none."""

@@ -97,6 +97,20 @@ class StoredCrash:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLimit:
+    """A usage limit, in force from ``since`` to ``until`` (Unix seconds), which was recorded with
+    ``delay`` seconds; see RecordLimit for the rest."""
+
+    account: str
+    message: str
+    since: float
+    until: float
+    delay: float
+    resets_at: datetime | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """All that a scheduler needs to go on where an earlier one stopped.
 
@@ -114,6 +128,7 @@ class Recovered:
     agent_sessions: Mapping[IssueId, AgentSession] = field(default_factory=dict)
     spent: Mapping[IssueId, Spending] = field(default_factory=dict)
     days: Mapping[str, Spending] = field(default_factory=dict)
+    limits: tuple[StoredLimit, ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashes: tuple[StoredCrash, ...] = ()
 

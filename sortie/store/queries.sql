@@ -135,6 +135,16 @@ UPDATE daemon SET paused = :paused;
 -- name: set_day
 UPDATE daemon SET day = :day;
 
+-- name: replace_limit
+INSERT INTO usage_limits (account, message, since, until, delay, resets_at, times)
+VALUES (:account, :message, :at, :at + :delay, :delay, :resets_at, :times)
+ON CONFLICT (account) DO UPDATE SET
+  message = excluded.message, until = excluded.until, delay = excluded.delay,
+  resets_at = excluded.resets_at, times = excluded.times;
+
+-- name: delete_limit
+DELETE FROM usage_limits WHERE account = :account;
+
 -- name: newest_seq
 SELECT coalesce(max(seq), 0) AS seq FROM runs;
 
@@ -169,6 +179,10 @@ SELECT day,
   sum(estimated_usd) AS estimated_usd,
   sum(unpriced_tokens) AS unpriced_tokens
 FROM spent_by_day GROUP BY day ORDER BY day DESC LIMIT 3;
+
+-- name: all_limits
+SELECT account, message, since, until, delay, resets_at, times
+FROM usage_limits ORDER BY account;
 
 -- name: agent_sessions
 SELECT issue_id, host, agent, workspace, session_id FROM runs

@@ -15,6 +15,7 @@ from sortie.store.rows import (
     spending,
     stored_crash,
     stored_hold,
+    stored_limit,
     stored_retry,
     totals,
     unfinished_run,
@@ -40,6 +41,7 @@ def read_recovered(database: Database) -> Recovered:
                 for row in database.rows("last_days")
                 if (spent := spending(row)) != NOTHING
             },
+            limits=tuple(map(stored_limit, database.rows("all_limits"))),
             workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
             agent_sessions={
                 IssueId(row["issue_id"]): agent_session(row)

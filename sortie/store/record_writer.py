@@ -11,6 +11,7 @@ from sortie.model.spending import AMOUNTS
 from sortie.scheduler.records import (
     ForgetCrashes,
     ForgetHold,
+    ForgetLimit,
     ForgetRetry,
     ForgetWorkspace,
     Record,
@@ -18,11 +19,13 @@ from sortie.scheduler.records import (
     RecordDay,
     RecordExit,
     RecordHold,
+    RecordLimit,
     RecordPause,
     RecordProcess,
     RecordRetry,
     RecordRun,
     RecordSession,
+    RecordSessions,
     RecordSpending,
     RecordTurn,
     RecordWorkspace,
@@ -83,6 +86,12 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
         case RecordSpending(run_id=run_id, spent=spent):
             amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
             _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
+        case RecordSessions(issue_id=issue_id, sessions=sessions):
+            database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
+        case RecordLimit():
+            _replace_limit(database, record, at)
+        case ForgetLimit(account=account):
+            database.change("delete_limit", account=account)
         case RecordDay(day=day):
             database.change("set_day", day=day)
         case RecordProcess(run_id=run_id, process=process):
@@ -127,6 +136,19 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
             database.change("set_paused", paused=int(paused))
         case _:
             assert_never(record)
+
+
+def _replace_limit(database: Database, record: RecordLimit, at: float) -> None:
+    resets_at = record.resets_at
+    database.change(
+        "replace_limit",
+        account=record.account,
+        message=cut(record.message),
+        delay=record.delay,
+        resets_at=None if resets_at is None else resets_at.timestamp(),
+        times=record.times,
+        at=at,
+    )
 
 
 def _insert_run(database: Database, record: RecordRun, at: float) -> None:

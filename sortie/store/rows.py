@@ -28,7 +28,15 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.model.spending import AMOUNTS
-from sortie.store import HistoryRow, StoredCrash, StoredHold, StoredRetry, Totals, UnfinishedRun
+from sortie.store import (
+    HistoryRow,
+    StoredCrash,
+    StoredHold,
+    StoredLimit,
+    StoredRetry,
+    Totals,
+    UnfinishedRun,
+)
 from sortie.store.database import Database, Row, Value
 
 _ISSUE: TypeAdapter[Issue] = TypeAdapter(Issue)
@@ -109,6 +117,20 @@ def stored_hold(row: Row) -> StoredHold:
 def stored_crash(row: Row) -> StoredCrash:
     """Read a row of all_crashes."""
     return StoredCrash(issue=issue_from_json(row["issue"]), times=row["times"])
+
+
+def stored_limit(row: Row) -> StoredLimit:
+    """Read a row of all_limits."""
+    resets_at = row["resets_at"]
+    return StoredLimit(
+        account=row["account"],
+        message=row["message"],
+        since=row["since"],
+        until=row["until"],
+        delay=row["delay"],
+        resets_at=None if resets_at is None else moment(resets_at),
+        times=row["times"],
+    )
 
 
 def agent_session(row: Row) -> AgentSession:

@@ -186,6 +186,19 @@ class TrackerView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UsageLimitView:
+    """The usage limit of the agent's account: no run is started before ``until``, and one first
+    after that. ``message`` is the agent's, ``resets_at`` None where nobody said when it ends."""
+
+    agent: str
+    message: str
+    since: Time
+    until: Time
+    resets_at: Time | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsView:
     """Room for runs: ``by_state`` and ``by_host`` tell what is free where a limit is set."""
 
@@ -225,6 +238,7 @@ class StateView:
     blocked: tuple[CandidateView, ...] = ()
     hosts: tuple[HostView, ...] = ()
     tracker: TrackerView = TrackerView()
+    usage_limit: UsageLimitView | None = None
 
 
 @cache

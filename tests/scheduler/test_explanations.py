@@ -30,6 +30,7 @@ GATES = (
     "rename",
     "dispatch",
     "agent",
+    "usage limit",
     "slot",
     "state slot",
     "host slot",

@@ -57,6 +57,7 @@ FINISHES = [
 def some_policy(dice: Random) -> Policy:
     """Return settings that a team might have."""
     terminal = dice.choice([{"done"}, {"done"}, {"done"}, {"shipped"}, {"done", "review"}])
+    agent = dice.choice(["kiro", "kiro", "another"])
     return Policy(
         active_states=frozenset({"todo", "doing"}),
         terminal_states=frozenset(terminal),
@@ -72,7 +73,8 @@ def some_policy(dice: Random) -> Policy:
         max_concurrent_agents=dice.randint(1, 4),
         max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
         max_retry_backoff=dice.choice([60.0, 300.0]),
-        agent=dice.choice(["kiro", "kiro", "another"]),
+        agent=agent,
+        account=agent,
         hosts=dice.choice([(LOCAL,), (LOCAL,), ("east", "west"), ("east", "west", "north")]),
         max_per_host=dice.choice([None, None, 1, 2]),
     )
@@ -206,6 +208,8 @@ class Day:
         if worker.stopping is not None and dice.random() < 0.7:
             completed = worker.turns > 0 and dice.random() < 0.3
             return RunReport(end=Stopped(completed=completed), turns=worker.turns)
+        if dice.random() < 0.05:
+            return RunReport(end=self._limited(), turns=worker.turns)
         if dice.random() < 0.4:
             kind, status, _ = dice.choices(FAILURES, [w for *_, w in FAILURES])[0]
             unreached = worker.turns == 0 and worker.start.host != LOCAL and dice.random() < 0.5
@@ -213,6 +217,16 @@ class Day:
             return RunReport(end=failed, turns=worker.turns)
         finish, _ = dice.choices(FINISHES, [w for _, w in FINISHES])[0]
         return RunReport(end=Finished(finish=finish), turns=worker.turns)
+
+    def _limited(self) -> Failed:
+        """Return the end of a run that met a usage limit, of which something is known or not."""
+        seconds = self.dice.choice([None, None, -5.0, 30.0, 700.0, 90_000.0])
+        at = None if seconds is None else EPOCH + self.world.now + seconds
+        return Failed(
+            kind=ErrorKind.USAGE_LIMIT,
+            message="limit reached",
+            resets_at=None if at is None else datetime.fromtimestamp(round(at), UTC),
+        )
 
     def _error(self) -> TrackerErrorKind | None:
         return self.dice.choice(list(TrackerErrorKind)) if self.dice.random() < 0.15 else None
@@ -246,6 +260,8 @@ class Day:
 
     def _operate(self) -> None:
         issue_id = self.dice.choice(IDS)
+        if self.dice.random() < 0.1:
+            self.world.pass_limit(self.world.policy.account)
         match self.dice.randrange(5):
             case 0:
                 self.world.tell(ev.StopAsked(issue_id))
@@ -296,8 +312,7 @@ class Day:
         world.hindrance = None
         world.policy = replace(world.policy, terminal_states=frozenset({"done"}))
         world.tell(ev.PolicyChanged(world.policy))
-        if world.disk.paused:
-            world.tell(ev.PauseAsked(False))
+        world.tell(ev.PauseAsked(False))
         for issue_id in IDS:
             issue = world.issues.get(issue_id)
             if issue is not None:

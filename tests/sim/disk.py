@@ -8,7 +8,15 @@ from typing import TypeVar
 from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, RunId, Spending
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
-from sortie.store import HistoryRow, Recovered, StoredCrash, StoredHold, StoredRetry, UnfinishedRun
+from sortie.store import (
+    HistoryRow,
+    Recovered,
+    StoredCrash,
+    StoredHold,
+    StoredLimit,
+    StoredRetry,
+    UnfinishedRun,
+)
 from sortie.store import rows as read
 from sortie.store.database import Database, Row
 from sortie.store.record_writer import write
@@ -50,6 +58,7 @@ class Disk:
             sessions=dict(self.sessions),
             spent=dict(self.spent),
             days={day: spent for day, spent in self.days.items() if spent != NOTHING},
+            limits=tuple(self.limits.values()),
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
         )
@@ -101,6 +110,11 @@ class Disk:
         """What was used on the last days."""
         rows = self._table("last_days", dict, lambda row: str(row["day"]))
         return {day: read.spending(row) for day, row in rows.items()}
+
+    @property
+    def limits(self) -> Mapping[str, StoredLimit]:
+        """Usage limits by account."""
+        return self._table("all_limits", read.stored_limit, lambda limit: limit.account)
 
     @property
     def agent_sessions(self) -> Mapping[IssueId, AgentSession]:

@@ -31,6 +31,10 @@ ROOM = (
     "kiro-cli was not found",
     "dispatch is paused",
     "the tracker wants to be left alone for a while",
+    "the usage limit of (kiro|another) is reached; it ends at [0-9T:Z-]+",
+    "the usage limit of (kiro|another) is reached; nobody said until when, so it is tried again"
+    " after a while",
+    "the usage limit of (kiro|another) may be over, and one run tries that first",
     SLOT,
     f"{SLOT} for state {STATE}",
     rf"no host is free \({HOST}(, {HOST})*\)",
@@ -80,6 +84,11 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "the settings changed",
         "the agent's program is found",
         f"it was moved to {STATE}",
+    ),
+    "AgentLimitOver.reason": (
+        "an operator had dispatch go on",
+        "a run works that has not met it",
+        "a run ended that has not met it",
     ),
     "HostResting.message": ("connection refused", "it broke"),
     "Reconciled.action": ("keep", "stop", "cleanup"),

@@ -41,10 +41,14 @@ def _statement(name: str, text: str) -> Plant:
     return plant
 
 
+NO_ROW = "SELECT :account, :message, :at, :delay, :resets_at, :times;"
 SCHEDULER: dict[str, Plant] = {
     "a limit is ignored": _without_gate("slot"),
     "a limit by state is ignored": _without_gate("state slot"),
     "a pause is ignored": _without_gate("dispatch"),
+    "a usage limit is ignored": _without_gate("usage limit"),
+    "a usage limit is forgotten": _statement("replace_limit", NO_ROW),
+    "a usage limit costs an attempt": _instead(exits, "is_usage_limit", lambda *_: False),
     "a resting host gets runs": _instead(gates, "_host_closed", lambda *_: None),
     "the queue has no order": _instead(dispatch, "order_key", lambda *_: (0, 0.0, "")),
     "a failure is not counted": _instead(exits, "after_failure", lambda streak: streak),

@@ -13,9 +13,23 @@ import pytest
 
 from sortie.model import ErrorKind, Finish, HoldReason, RunStatus, StopReason, Trigger, TurnOutcome
 from sortie.scheduler import Effect, Event, Note, Record
-from sortie.scheduler.decisions import BudgetLow, HostAbandoned, HostRecovered, HostResting
-from sortie.scheduler.events import DayBegan, HostReached, HostTroubled, TimePassed
-from sortie.scheduler.records import RecordDay
+from sortie.scheduler.decisions import (
+    AgentLimited,
+    AgentLimitOver,
+    BudgetLow,
+    HostAbandoned,
+    HostRecovered,
+    HostResting,
+)
+from sortie.scheduler.events import (
+    DayBegan,
+    HostReached,
+    HostTroubled,
+    TimePassed,
+    UsageLimitMet,
+    UsageLimitPassed,
+)
+from sortie.scheduler.records import ForgetLimit, RecordDay, RecordLimit, RecordSessions
 from sortie.telemetry import facts
 from tests.sim.system.crashing import every_crash
 from tests.sim.system.run import Day, Plan, live_through, plan_of
@@ -36,8 +50,16 @@ UNREACHABLE: set[object] = {
     StopReason.BUDGET,
     HoldReason.USAGE_BUDGET_EXHAUSTED,
     ErrorKind.USAGE_LIMIT,
+    Trigger.USAGE_LIMIT,
+    AgentLimited,
+    AgentLimitOver,
     BudgetLow,
     DayBegan,
+    UsageLimitMet,
+    UsageLimitPassed,
+    ForgetLimit,
+    RecordLimit,
+    RecordSessions,
     RecordDay,
     # All runs are on one machine here; the scheduler's own days have hosts.
     HostTroubled,

@@ -56,6 +56,7 @@ from tests.sim.rests import Rests
 from tests.sim.sentences import sentences_of
 from tests.sim.serving import Serving
 from tests.sim.spending import Spent
+from tests.sim.usage_limits import LimitsInForce
 from tests.store.inline import memory_database
 from tests.typed import wrongly_typed
 
@@ -74,6 +75,7 @@ class Worker:
     start: do.StartWorker
     issue: Issue
     agent: str
+    account: str
     turns: int = 0
     left_at: float | None = None
     stopping: StopReason | None = None
@@ -132,6 +134,7 @@ class World:
     scheduler: Scheduler = field(init=False)
     birth: Birth = field(init=False)
     days: int = 0
+    limits: LimitsInForce = field(default_factory=LimitsInForce)
     spent: Spent = field(default_factory=Spent)
     freshness: Freshness = field(init=False)
     serving: Serving = field(init=False)
@@ -146,6 +149,8 @@ class World:
         self.log = []
         found, wall = self.disk.recover(), EPOCH + self.now
         self.spent.boot(dict(found.spent))
+        for runs in self.limits.probes.values():
+            runs.clear()
         memory, records = recall(found, self.policy, now=self.now, wall=wall)
         for record in records:
             self.write(record)
@@ -251,6 +256,7 @@ class World:
         assert not isinstance(record, rec.RecordRetry) or record.delay >= 0
         self.disk.write(record, EPOCH + self.now)
         self.spent.write(record, self.now)
+        self.limits.write(record, self.now)
         if isinstance(record, rec.RecordRetry) and record.kind is WaitKind.HANDOFF:
             tried = self.tries.get(record.issue.id, 0)
             assert record.tries == tried < HANDOFF_TRIES, "a failed handoff is not counted"
@@ -298,6 +304,8 @@ class World:
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
             case do.PostComment() | do.Reconciled() | do.AnswerCommand() | do.BudgetLow():
+                pass
+            case do.AgentLimited() | do.AgentLimitOver():
                 pass
             case do.HostResting(host, _, seconds):
                 self.rests.rested(host, seconds, self.policy, self.now)
@@ -347,8 +355,9 @@ class World:
             "started before its wait was over"
         )
         assert not self.spent.is_over(issue.id, policy), "started beyond what it may use"
+        self.limits.start(policy.account, start.run_id, self.now)
         self._check_host(start)
-        self.workers[start.run_id] = Worker(start, issue, policy.agent)
+        self.workers[start.run_id] = Worker(start, issue, policy.agent, policy.account)
         self._check_limits(issue)
 
     def _check_session(self, start: do.StartWorker) -> None:
@@ -514,6 +523,9 @@ class World:
             ):
                 self.expected_attempt[issue_id] = streak.failures
                 self.not_before.pop(issue_id, None)
+            case Failed(kind=ErrorKind.USAGE_LIMIT) if worker.stopping in GOES_ON:
+                self.expected_attempt[issue_id] = streak.failures
+                self.not_before.pop(issue_id, None)
             case Failed() if worker.stopping in GOES_ON:
                 attempt = streak.failures + 1
                 self.expected_attempt[issue_id] = attempt
@@ -523,8 +535,13 @@ class World:
                 self.not_before.pop(issue_id, None)
             case _:
                 self.not_before.pop(issue_id, None)
-        claim = self.claims()[issue_id]
+        claim, sessions = self.claims()[issue_id], self._sessions(issue_id)
+        if self._met_limit(report):
+            assert isinstance(report.end, Failed)
+            self._meet_limit(run_id, worker, report.end)
         self.tell(ev.WorkerExited(run_id, report))
+        if issue_id in self.disk.retries and self._met_limit(report) and worker.turns:
+            assert self._sessions(issue_id) == sessions - 1, "a usage limit cost a session"
         departed = isinstance(claim, Stopping) and claim.reason in DEPARTED
         if report.end == Stopped(completed=True) and departed:
             run = self.disk.run(run_id)
@@ -533,6 +550,20 @@ class World:
         if issue_id not in self.disk.retries:
             self.expected_attempt.pop(issue_id, None)
             self.not_before.pop(issue_id, None)
+
+    def _met_limit(self, report: RunReport) -> bool:
+        return isinstance(report.end, Failed) and report.end.kind is ErrorKind.USAGE_LIMIT
+
+    def _meet_limit(self, run_id: RunId, worker: Worker, end: Failed) -> None:
+        seconds = None
+        if end.resets_at is not None:
+            seconds = end.resets_at.timestamp() - EPOCH - self.now
+        self.tell(ev.UsageLimitMet(run_id, worker.account, end.message, end.resets_at, seconds))
+
+    def pass_limit(self, account: str) -> None:
+        """Let the time of day come at which a limit ends."""
+        self.limits.passed(account, self.now)
+        self.tell(ev.UsageLimitPassed(account))
 
     def retry(self, issue_id: IssueId) -> None:
         """Let an operator ask for a retry."""

@@ -16,6 +16,7 @@ DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("operating.
 NOT_COUNTED = {
     facts.AdapterCrashed,
     facts.AgentSimulated,
+    facts.AgentLimitEnded,
     facts.AgentUsed,
     facts.BudgetRunsLow,
     facts.ControlUnavailable,

@@ -89,6 +89,8 @@ def test_every_fact_has_its_line() -> None:
         ("info", "retry.scheduled"),
         ("info", "wait.ended"),
         ("warning", "budget.low"),
+        ("warning", "agent.limited"),
+        ("info", "agent.limit_over"),
         ("warning", "issue.held"),
         ("warning", "hold.restored"),
         ("info", "hold.ended"),

@@ -128,6 +128,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     {"name": "requests", "remaining": 12, "limit": 5000, "resets_at": NOON}
                 ],
             },
+            "usage_limit": None,
         },
         separators=(",", ":"),
     )

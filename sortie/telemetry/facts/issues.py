@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
 from sortie.telemetry.facts.fact import Fact, fact
@@ -98,6 +99,25 @@ class BudgetRunsLow(Fact):
     used: str
     limit: str
     issue: Issue | None = None
+
+
+@fact("agent.limited", "warning")
+class AgentLimited(Fact):
+    """The usage limit of an agent's account is reached, and none of its runs is started for so
+    long; ``resets_at`` is None where nobody said when it ends."""
+
+    agent: str
+    error: str
+    seconds: float
+    resets_at: datetime | None
+
+
+@fact("agent.limit_over", "info")
+class AgentLimitEnded(Fact):
+    """Runs of an agent are started again after a usage limit."""
+
+    agent: str
+    reason: str
 
 
 @fact("hook.completed", "info")

@@ -23,6 +23,7 @@ class Gauges:
     dispatch_paused: bool
     workflow_valid: bool
     store_writable: bool
+    usage_limited: bool = False
     ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
     tracker_budgets: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
@@ -66,6 +67,11 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
         ),
         ("dispatch_paused", "1 while dispatch is paused.", gauges.dispatch_paused),
         ("workflow_valid", "1 while WORKFLOW.md is valid.", gauges.workflow_valid),
+        (
+            "agent_usage_limited",
+            "1 while no run is started because of the agent's usage limit.",
+            gauges.usage_limited,
+        ),
         ("store_writable", "1 while records can be written.", gauges.store_writable),
     )
     for name, text, value in plain:

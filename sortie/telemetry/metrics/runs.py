@@ -72,6 +72,9 @@ class RunMetrics:
             "US dollars that turns cost, as agents told it or by the rates of their tokens.",
             agent=(),
         )
+        self.usage_limits = make.counter(
+            "usage_limits", "Usage limits of an agent's account that were reached.", agent=()
+        )
         self.turn_output_lines = make.counter(
             "turn_output_lines", "Non-empty lines of output that agents wrote.", agent=()
         )
@@ -120,6 +123,7 @@ class RunMetrics:
             self.turn_duration.labels(agent, outcome)
         self.turn_credits.labels(agent)
         self.turn_cost.labels(agent)
+        self.usage_limits.labels(agent)
         self.turn_output_lines.labels(agent)
         self.turn_startup.labels(agent)
         self.model_answer.labels(agent)
@@ -167,6 +171,12 @@ def _(fact: facts.RetryScheduled, to: RunMetrics) -> None:
 @count.register
 def _(fact: facts.IssueHeld, to: RunMetrics) -> None:
     to.holds.labels(fact.reason).inc()
+
+
+@count.register
+def _(fact: facts.AgentLimited, to: RunMetrics) -> None:
+    to.know_agent(fact.agent)
+    to.usage_limits.labels(fact.agent).inc()
 
 
 @count.register
