@@ -175,7 +175,9 @@ async def _move_if_unchanged(context: OrchestratorContext, issue: Issue, state: 
         )
     present = answer.issues[0]
     if same_state(present.state, state):
-        return  # it was moved already, before a crash or while the answer was lost
+        # It was moved already, before a crash or while the answer was lost; perhaps not wholly.
+        await context.tracker.complete_move(present)
+        return
     if not same_state(present.state, issue.state):
         raise TrackerError(
             TrackerErrorKind.CONFLICT,

@@ -129,6 +129,10 @@ class GuardedTracker:
 
         return await self._ask("transition", request)
 
+    async def complete_move(self, issue: Issue) -> None:
+        """See Tracker."""
+        await self._ask("complete_move", lambda: self._tracker.complete_move(issue))
+
     async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """See Tracker."""
         await self._ask("comment", lambda: self._tracker.comment(issue, body, key))

@@ -125,6 +125,16 @@ class Tracker(Protocol):
         """
         ...
 
+    async def complete_move(self, issue: Issue) -> None:
+        """Do what an earlier move to the state of this issue has left undone, if anything.
+
+        For trackers in which a move takes several requests, so that it may have been cut off.
+        """
+        import trio  # here, as commands that only read settings do without
+
+        del issue  # this one moves in one step
+        await trio.lowlevel.checkpoint()
+
     async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """Add a comment to an issue.
 

@@ -101,6 +101,25 @@ async def test_a_handoff_outlasts_a_shortage_of_this_machine(
     world.tracker.assert_all_in("Review")
 
 
+async def test_a_move_that_was_made_already_is_completed(
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tracker in which it takes several steps may have been cut off between two of them."""
+    world, told, completed = World(issue("a", state="Review")), list[Event](), list[str]()
+
+    async def complete(moved: Issue) -> None:
+        await trio.lowlevel.checkpoint()
+        completed.append(moved.state)
+
+    monkeypatch.setattr(world.tracker, "complete_move", complete)
+
+    question = do.Transition(token=1, issue=issue("a"), state="review")
+    await hand_off(context_of(world), question, told.append)
+
+    assert completed == ["Review"]
+    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
+
+
 async def test_a_poll_tells_when_the_next_one_may_be_made(
     clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,11 @@ class GitHubTracker(Tracker):
         self._candidates.put(item)
         return await self._whole(item)
 
+    async def complete_move(self, issue: Issue) -> None:
+        """Take the labels of other states off an issue, and close or open it, as its state says."""
+        if self._states.named(issue.state) is not None:
+            await self.transition(issue, issue.state)
+
     async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """Add a comment, which mentions nobody; one whose answer was lost is looked for."""
         number = issue.id

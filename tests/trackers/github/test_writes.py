@@ -179,6 +179,21 @@ async def test_a_move_that_is_cut_off_at_any_request_ends_well(
     assert sorted(hub.service.names(7)) == ["Review", "bug"]
 
 
+async def test_a_move_that_a_crash_cut_off_is_completed(hub: GitHub) -> None:
+    """No label of another state is left, and what is whole costs no change."""
+    issue = await started(hub, "In Progress", "Review", "bug")
+    whole = await started(hub, "Todo")
+
+    await started(hub, "In Progress", "Review", "bug")
+    await hub.tracker.complete_move(issue)
+    names = hub.service.names(7)
+    await hub.tracker.complete_move(replace(whole, state="Review"))
+
+    assert issue.state == "Review"
+    assert sorted(names) == sorted(hub.service.names(7)) == ["Review", "bug"]
+    assert acts(hub) == ["DELETE labels/In Progress"]
+
+
 @pytest.mark.parametrize("cut", ["POST", "DELETE"])
 async def test_a_lost_answer_is_looked_for_and_the_rest_is_done(hub: GitHub, cut: str) -> None:
     """Nothing that was made is made again."""

@@ -101,6 +101,10 @@ class AliasedTracker(Tracker):
             await self._tracker.transition(self._aliases.theirs(issue), state)
         )
 
+    async def complete_move(self, issue: Issue) -> None:
+        """See Tracker."""
+        await self._tracker.complete_move(self._aliases.theirs(issue))
+
     async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
         """See Tracker."""
         await self._tracker.comment(self._aliases.theirs(issue), body, key)
