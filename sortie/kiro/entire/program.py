@@ -7,41 +7,19 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sortie.kiro.entire.repository import LARGEST, EntireError, Repository, file_name, write_file
-
-_SILENCE = 0.1
-"""Seconds for which a hook's payload may be silent: an IDE may hold the pipe open."""
-
-Flags = Mapping[str, str]
-
-
-class Call:
-    """One call: its flags, its environment, and the repository that it is about."""
-
-    def __init__(self, flags: Flags, environment: Mapping[str, str]) -> None:
-        self.flags = flags
-        self.environment = environment
-        self.repository = Repository(environment.get("ENTIRE_REPO_ROOT") or os.getcwd())
-
-    def flag(self, name: str) -> str:
-        """Return a flag that has to be given."""
-        try:
-            return self.flags[name]
-        except KeyError:
-            raise EntireError(f"--{name} is missing") from None
-
-    def number(self, name: str) -> int:
-        """Return a flag that has to be a whole number."""
-        text = self.flag(name)
-        try:
-            return int(text)
-        except ValueError:
-            raise EntireError(f"--{name} is no whole number: {text!r}") from None
+from sortie.kiro.entire.call import (
+    SILENCE,
+    Call,
+    flags_in,
+    input_bytes,
+    json_input,
+    text_in,
+)
+from sortie.kiro.entire.repository import EntireError, Repository, file_name, write_file
 
 
 def _info(_: Call) -> object:
@@ -75,7 +53,7 @@ def _detect(call: Call) -> object:
 
 
 def _get_session_id(call: Call) -> object:
-    told = _json_input()
+    told = json_input()
     repository = call.repository
     session = repository.active_session()
     if session is None and isinstance(told.get("session_id"), str) and told["session_id"]:
@@ -100,9 +78,9 @@ def _read_session(call: Call) -> object:
     from sortie.kiro.entire.repository import read_file
     from sortie.kiro.entire.transcripts import Transcript
 
-    told = _json_input()
-    session = _text(told, "session_id") or call.repository.active_session() or ""
-    path = call.repository.referenced(_text(told, "session_ref") or session)
+    told = json_input()
+    session = text_in(told, "session_id") or call.repository.active_session() or ""
+    path = call.repository.referenced(text_in(told, "session_ref") or session)
     content = read_file(path)
     began = datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
     return {
@@ -130,8 +108,8 @@ def _files_of(transcript: Callable[[bytes], Any], content: bytes) -> list[str]:
 def _write_session(call: Call) -> None:
     from sortie.kiro.entire.transcripts import decoded
 
-    told = _json_input()
-    reference = _text(told, "session_ref") or _text(told, "session_id")
+    told = json_input()
+    reference = text_in(told, "session_ref") or text_in(told, "session_id")
     if not reference:
         raise EntireError("the session has neither session_ref nor session_id")
     write_file(call.repository.referenced(reference), decoded(told.get("native_data")))
@@ -149,13 +127,13 @@ def _chunk_transcript(call: Call) -> object:
     size = call.number("max-size")
     if size <= 0:
         raise EntireError("--max-size must be more than 0")
-    return {"chunks": chunked(_input(), size)}
+    return {"chunks": chunked(input_bytes(), size)}
 
 
 def _reassemble_transcript(_: Call) -> bytes:
     from sortie.kiro.entire.transcripts import reassembled
 
-    chunks = _json_input().get("chunks")
+    chunks = json_input().get("chunks")
     if not isinstance(chunks, list):
         raise EntireError("the input has no list of chunks")
     return reassembled(chunks)
@@ -170,7 +148,7 @@ def _parse_hook(call: Call) -> object:
     from sortie.kiro.entire.lifecycle import event_of
 
     hook = call.flag("hook")
-    return event_of(hook, _input(silence=_SILENCE), call.repository, call.environment)
+    return event_of(hook, input_bytes(silence=SILENCE), call.repository, call.environment)
 
 
 def _install_hooks(call: Call) -> object:
@@ -267,59 +245,10 @@ def _answer(arguments: list[str], environment: Mapping[str, str]) -> bytes | Non
         named = repr(arguments[0]) if arguments else "none"
         raise EntireError(f"the first argument must be a subcommand, not {named}")
     answer, valued, plain = _CALLS[arguments[0]]
-    found = answer(Call(_flags(arguments[1:], valued.split(), plain.split()), environment))
+    found = answer(Call(flags_in(arguments[1:], valued.split(), plain.split()), environment))
     if found is None and arguments[0] != "parse-hook":
         return None
     return found if isinstance(found, bytes) else json.dumps(found).encode() + b"\n"
-
-
-def _flags(arguments: list[str], valued: list[str], plain: list[str]) -> Flags:
-    found: dict[str, str] = {}
-    rest = list(arguments)
-    while rest:
-        argument = rest.pop(0)
-        name, has_value, value = argument.removeprefix("--").partition("=")
-        if not argument.startswith("--") or name not in (*valued, *plain):
-            raise EntireError(f"there is no flag {argument!r} here")
-        if name in plain:
-            found[name] = ""
-        elif has_value:
-            found[name] = value
-        elif rest:
-            found[name] = rest.pop(0)
-        else:
-            raise EntireError(f"{argument} wants a value")
-    return found
-
-
-def _json_input() -> dict[str, Any]:
-    """Return the object on stdin; an empty one where nothing is. Raises EntireError."""
-    content = _input()
-    try:
-        told = json.loads(content) if content.strip() else {}
-    except (ValueError, RecursionError) as exc:
-        raise EntireError(f"the input is no JSON: {exc}") from None
-    if not isinstance(told, dict):
-        raise EntireError("the input is no JSON object")
-    return told
-
-
-def _input(silence: float | None = None) -> bytes:
-    """Return all of stdin, or what comes before it is silent for so many seconds."""
-    content = b""
-    while silence is None or select.select([0], [], [], silence)[0]:
-        chunk = os.read(0, 1 << 16)
-        if not chunk:
-            break
-        content += chunk
-        if len(content) > LARGEST:
-            raise EntireError(f"the input is larger than {LARGEST} bytes")
-    return content
-
-
-def _text(told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _written(answer: bytes | None) -> int:
