@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -237,18 +238,34 @@ async def test_an_api_that_does_not_recover(claude: Claude, start: Start) -> Non
 
 
 async def test_a_usage_limit(claude: Claude, start: Start) -> None:
-    """It is told as what it is, with the words of the provider."""
+    """Nothing is started before its end, also after a restart, and no attempt is burnt for it."""
     claude.place.add_issue("A")
-    claude.script(limited(int(time.time()) + 3600))
+    resets_at = int(time.time()) + 3600
+    script = claude.script(limited(resets_at), DONE)
     subscribed = claude.environ(
         ANTHROPIC_API_KEY=None, CLAUDE_CODE_OAUTH_TOKEN="sk-ant-oat01-000000000000"
     )
 
     async with start(**subscribed) as daemon:
-        ended = await daemon.line("turn.completed")
+        await daemon.line("agent.limited")
+        (ended,) = daemon.lines("turn.completed")
+        shown = (await daemon.state())["usage_limit"]
+    async with start(**subscribed) as daemon:
+        still = (await daemon.state())["usage_limit"]
+        asked = len(script.requests)
+        ran = await claude.place.sortie("resume")
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+    rows = await claude.place.history()
 
     assert ended["error_kind"] == "usage_limit"
     assert "hit your 5-hour limit" in ended["error"]
+    told = [datetime.fromisoformat(view["resets_at"]).timestamp() for view in (shown, still)]
+    assert told == [resets_at, resets_at]
+    assert (asked, ran.code) == (1, 0)
+    assert [(row["status"], row["attempt"]) for row in rows] == [
+        ("interrupted", 0),
+        ("succeeded", 0),
+    ]
 
 
 async def test_a_stop_in_the_middle_of_a_tool(claude: Claude, start: Start) -> None:

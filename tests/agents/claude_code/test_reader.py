@@ -323,6 +323,13 @@ RESETS_AT = datetime(2026, 11, 22, 23, 22, 1, tzinfo=UTC)
             RESETS_AT,
         ),
         ([line("rate_limit_event", rate_limit_info=INFO), *refusal(LIMIT_TEXT)], RESETS_AT),
+        (
+            [
+                line("rate_limit_event", rate_limit_info=INFO | {"resetsAt": 1700000000}),
+                *refusal(LIMIT_TEXT, api_error_params={"rate_limit_info": INFO}),
+            ],
+            RESETS_AT,
+        ),
         (refusal(LIMIT_TEXT), datetime(2026, 11, 22, 23, 22, tzinfo=UTC)),
         (refusal("Claude AI usage limit reached|1795389721"), RESETS_AT),
         (refusal("Credit balance is too low", error="billing_error"), None),
@@ -363,7 +370,7 @@ def test_a_usage_limit_says_until_when(lines: list[str], resets_at: datetime | N
             *refusal("API Error: Repeated 529 Overloaded errors.", error="server_error"),
         ],
         # What was refused before was answered later.
-        [*refusal(LIMIT_TEXT)[:1], assistant(text("a")), *refusal("x", error="unknown")[1:]],
+        [*refusal(LIMIT_TEXT, error="rate_limit")[:1], assistant(text("a")), *refusal("x")[1:]],
     ],
 )
 def test_other_failures_are_no_usage_limit(lines: list[str]) -> None:
@@ -372,6 +379,33 @@ def test_other_failures_are_no_usage_limit(lines: list[str]) -> None:
 
     assert failure is not None
     assert failure.kind is ErrorKind.TURN_FAILED
+
+
+def test_a_turn_without_a_result_is_counted_apart_from_the_next() -> None:
+    """What is told of the next turn is about that one alone."""
+    killed = Reading().lines(assistant(text("a"))).close()
+    models = {"claude-x": {"inputTokens": 7, "outputTokens": 3}}
+    result = line("result", **RESULT, model_usage_since_last_result=models)
+
+    told = Reading(ledger=killed.ledger).lines(result).events
+
+    assert [(it.input_tokens, it.output_tokens) for it in told if isinstance(it, Usage)] == [
+        (107, 4)
+    ]
+
+
+def test_how_full_the_context_is() -> None:
+    """By the last message of the conversation itself; a subagent has a context of its own."""
+    inner = {"id": "m2", "model": "claude-x", "content": [], "usage": {"input_tokens": 900}}
+    result = line("result", **RESULT, modelUsage={"claude-x": {"contextWindow": 1010}})
+
+    told = events(
+        assistant(text("a")),
+        line("assistant", message=inner, parent_tool_use_id="t1"),
+        result,
+    )
+
+    assert told[-1] == Usage(context_share=0.1, cumulative=True)
 
 
 def test_an_old_version_counts_for_its_process_alone() -> None:
@@ -387,6 +421,16 @@ def test_an_old_version_counts_for_its_process_alone() -> None:
     assert costs("2.0.77", modelUsage=models) == [None, 0.5]
     assert costs("2.1.328", modelUsage=models) == []
     assert costs("2.1.328", modelUsage=models, model_usage_since_last_result=models) == [None, 0.5]
+
+
+def test_a_conversation_that_went_on_is_not_lost() -> None:
+    """A turn in which something was said is not run a second time."""
+    errors = [f"No conversation found with session ID: {ID}"]
+    lost = line("result", subtype="error_during_execution", is_error=True, errors=errors)
+
+    assert Reading(resume=True).lines(lost).reader.conversation_lost
+    assert not Reading(resume=True).lines(assistant(text("a")), lost).reader.conversation_lost
+    assert not Reading(resume=False).lines(lost).reader.conversation_lost
 
 
 def test_an_id_in_use_is_known_by_stderr() -> None:
