@@ -147,9 +147,7 @@ class JiraTracker(Tracker):
         if not same_state(present.state, issue.state):
             raise _moved_meanwhile(issue, present)
         if not same_state(present.state, state):
-            await self._move(site, present, state)
-            present = await self._present(site, issue)
-            self._comments.pop(issue.id, None)
+            present = await self._move(site, present, state)
         return await self._with_comments(site, present)
 
     async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
@@ -232,15 +230,18 @@ class JiraTracker(Tracker):
         self._candidates.wrote(entry)
         return entry.issue
 
-    async def _move(self, site: Site, present: Issue, state: str) -> None:
-        """Take a transition. Raises TrackerError, CONFLICT where somebody else moved the issue."""
+    async def _move(self, site: Site, present: Issue, state: str) -> Issue:
+        """Take a transition, and return the issue as it is then.
+
+        Raises TrackerError, CONFLICT where somebody else moved the issue.
+        """
         before = present.state
         offered = await offered_transitions(self._client, site.edition, present)
         best = chosen(offered, present.identifier, before, state)
         refused = await take(self._client, site.edition, present, best)
         after = await self._present(site, present)
         if same_state(after.state, state):
-            return
+            return after
         if not same_state(after.state, before):
             raise _moved_meanwhile(present, after) from refused
         if refused is not None:
