@@ -102,6 +102,12 @@ class SimTracker(Tracker):
         """See Tracker."""
         return self._tracked.truth.overview()
 
+    def list_pause(self) -> float:
+        """See Tracker; one that refuses requests now and then gets short of them too."""
+        if not self._happens(self._tracked.line.limited):
+            return 0.0
+        return self._tracked.draw.uniform(1, 90)
+
     # What the other end does
 
     async def _list(self, states: Collection[str]) -> Sequence[Issue]:
