@@ -44,7 +44,7 @@ def test_the_example_mentions_every_key(section: str, path: tuple[str, ...]) -> 
     block = re.search(rf"^{section}:.*\n((?:[ #].*\n|\n)*)", EXAMPLE.read_text(), re.MULTILINE)
 
     assert block is not None
-    assert re.search(rf"^\s+(?:# )?{path[-1]}:", block[1], re.MULTILINE)
+    assert re.search(rf"^\s+(?:# +)?{path[-1]}:", block[1], re.MULTILINE)
 
 
 def test_its_values_are_the_defaults() -> None:
