@@ -50,6 +50,7 @@ def loaded_by(*arguments: str) -> set[str]:
 LOOKING = ("pydantic", "typer", "dataclasses", "sortie.model")
 SERVING = ("starlette", "hypercorn", "h11", "prometheus_client")
 RUNNING = ("trio", "asyncio", "asyncssh", "psutil", "sqlite3", "structlog", "sortie.scheduler")
+ASKING = ("httpx2", "httpcore2", "jwt", "cryptography", "sortie.trackers.http.client")
 PRINTING = ("rich", "pygments")
 
 
@@ -77,7 +78,18 @@ def test_validating_loads_no_daemon(here: Path) -> None:
     loaded = loaded_by("validate", "W.md")
 
     assert {"sortie.config", "jinja2", "sortie.trackers.file", "sortie.agents.kiro"} <= loaded
-    assert loaded & {*SERVING, *RUNNING, *PRINTING, "ruamel", "ssl"} == set()
+    assert loaded & {*SERVING, *RUNNING, *PRINTING, *ASKING, "ruamel", "ssl"} == set()
+
+
+def test_validating_a_tracker_over_http_loads_no_client(here: Path) -> None:
+    """Its settings are checked without what it is asked with."""
+    github = "kind: github\n  project: o/r\n  api_key: $HOME"
+    (here / "W.md").write_text(WORKFLOW.replace("kind: file", github))
+
+    loaded = loaded_by("validate", "W.md")
+
+    assert {"sortie.trackers.github.settings", "sortie.trackers.linear"} <= loaded
+    assert loaded & {*RUNNING, *ASKING, "ssl"} == set()
 
 
 def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:

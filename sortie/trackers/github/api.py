@@ -78,6 +78,10 @@ class GitHubApi:
         owner, name = segment(repository.owner), segment(repository.name)
         self._root = f"/repos/{owner}/{name}"
 
+    def server_now(self) -> datetime:
+        """Return the time by GitHub's clock."""
+        return self._client.server_now()
+
     async def issues(self, *, closed_too: bool, since: datetime | None = None) -> list[Any]:
         """Return open issues, or closed ones too, or all that changed since a time."""
         params: list[tuple[str, str | int]] = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -17,7 +17,7 @@ import trio
 
 from sortie.model import Blocker, Issue, TrackerError, TrackerErrorKind
 from sortie.trackers import Overview, UnreadableIssue
-from sortie.trackers.github.api import GitHubApi
+from sortie.trackers.github.api import PAGE, GitHubApi
 from sortie.trackers.github.items import Item, Repository, issue_of, number_of
 from sortie.trackers.github.label_states import LabelStates
 from sortie.trackers.github.search_filter import query_of
@@ -30,6 +30,8 @@ _AT_ONCE = 8
 """Tasks that read what issues wait for; the client makes fewer requests at a time."""
 
 _READ_AT_ONCE = 500  # issues, some milliseconds of work, after which other tasks have their turn
+
+_SECOND = timedelta(seconds=1)  # to which GitHub tells when something has changed
 
 _TOLD_AT_MOST = 1000  # complaints that are remembered
 
@@ -58,6 +60,8 @@ class Candidates:
         )
         self._edges: dict[str, _Edges] = {}
         self._has_dependencies = True
+        self._paged: tuple[datetime, datetime] | None = None  # when the whole list was read
+        self._repeats = False
         self._unreadable: dict[str, str] = {}
         self._told: set[str] = set()
         self._given: dict[str, tuple[Item, LabelStates, Issue]] = {}
@@ -149,13 +153,35 @@ class Candidates:
         async def whole() -> list[Item]:
             if query is not None:
                 return await self._read(await self._api.search(query), whole=True)
-            return await self._read(await self._api.issues(closed_too=closed_too), whole=True)
+            began = trio.current_time()
+            listed = await self._api.issues(closed_too=closed_too)
+            ended = self._api.server_now()
+            is_repeat, self._repeats = self._repeats, False
+            several = len(listed) > PAGE and not closed_too and not is_repeat
+            took = timedelta(seconds=trio.current_time() - began)
+            self._paged = (ended - took - _SECOND, ended + _SECOND) if several else None
+            return await self._read(listed, whole=True)
 
         async def since(time: datetime) -> list[Item]:
             listed = await self._api.issues(closed_too=True, since=time)
-            return await self._read(listed, whole=False)
+            items = await self._read(listed, whole=False)
+            self._look_for_shifts(items)
+            return items
 
         return await self._list.refresh(closed_too, trio.current_time(), whole, since)
+
+    def _look_for_shifts(self, items: list[Item]) -> None:
+        """Ask for the whole list once more where an issue was closed between two of its pages.
+
+        It leaves the list, and the first one of the page behind it moves to the page before, which
+        had been read.
+        """
+        if self._paged is None:
+            return
+        began, ended = self._paged
+        if any(item.closed and began <= item.updated_at <= ended for item in items):
+            self._paged, self._repeats = None, True
+            self._list.forget()
 
     async def _read(self, listed: list[Any], *, whole: bool) -> list[Item]:
         """Return what can be read of a list, and note what cannot."""

@@ -136,8 +136,12 @@ async def test_a_page_that_comes_twice_is_an_error(hub: GitHub) -> None:
 
 
 async def test_an_issue_that_moves_between_two_pages_is_found_at_last(hub: GitHub) -> None:
-    """One that is closed shifts those behind it to a page that was read already."""
+    """One that is closed shifts those behind it to a page that was read already, which is no
+    change of theirs: the whole list is asked for again, once."""
+    hub.server.skew = timedelta(hours=-1)
     fill(hub, 201)
+    hub.server.skew = timedelta()
+    fill(hub, 1, first=202)
     hub.server.before = lambda request: (
         hub.service.change(5, state="closed", state_reason="completed")
         if request.query.get("page") == "2" and hub.service.items[5]["state"] == "open"
@@ -146,9 +150,14 @@ async def test_an_issue_that_moves_between_two_pages_is_found_at_last(hub: GitHu
 
     first = await hub.todo()
     second = await hub.todo()
+    third = await hub.todo()
+    asked = len(hub.server.asked)
+    await hub.todo()
 
     assert "101" not in first  # it was at the top of the page that was asked for next
-    assert sorted(second, key=int) == [str(n) for n in range(1, 202) if n != 5]
+    assert "5" not in second
+    assert sorted(third, key=int) == [str(n) for n in range(1, 203) if n != 5]
+    assert len(hub.server.asked) == asked + 1
 
 
 async def test_an_issue_with_an_unreadable_time_is_no_old_one(hub: GitHub) -> None:
