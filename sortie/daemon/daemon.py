@@ -298,4 +298,4 @@ class Daemon:
             ),
             wall=time.time,
         )
-        return Orchestrator(scheduler, settings, context, self._on_crash)
+        return Orchestrator(scheduler, settings, context, self._on_crash, memory.comments)

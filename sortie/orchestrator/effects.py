@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import trio
 
 from sortie.model import (
-    Failed,
-    Finish,
-    Finished,
     Issue,
     KnownWorkspace,
-    RunId,
-    RunReport,
     SortieError,
     StoreError,
     TrackerError,
@@ -23,7 +17,6 @@ from sortie.model import (
     cut,
     same_state,
 )
-from sortie.model.spending import told_amounts
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.preflight import READY, Readiness
 from sortie.resources import shortage_behind
@@ -37,14 +30,6 @@ from sortie.transports.rank import ranked
 from sortie.worker.cleanup import remove_workspace
 
 Tell = Callable[[Event], None]
-
-COMMENT_PAUSE, LONGEST_COMMENT_PAUSE = 10.0, 300.0
-"""Seconds before a comment is tried again where the tracker could not be asked; they double."""
-
-COMMENT_PATIENCE = 6 * 3600.0
-"""Seconds after which a comment is given up that could not be made until then."""
-
-_PASSING = frozenset({TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED})
 
 EARLY_POLL_PAUSE = 5.0
 """Seconds, at least, between two polls that a tracker asks for by itself."""
@@ -221,76 +206,3 @@ async def _clean_one(
         context.publish(facts.AdapterCrashed(where="clean", traceback=traceback.format_exc()))
         return f"the clean-up crashed: {type(exc).__name__}"
     return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
-    """What is to be said on an issue of one moment in the life of a run."""
-
-    run_id: RunId
-    lifecycle: str
-    body: str
-
-    @property
-    def key(self) -> str:
-        """The name of this comment, which no other has."""
-        return f"{self.run_id}:{self.lifecycle}"
-
-
-async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) -> None:
-    """Write a comment, later where the tracker cannot be asked now or wants to be left alone.
-
-    It has the same key at each try, so that none makes a second one. A failure that does not pass
-    is told and has no other consequence.
-    """
-    error: str | None = None
-    give_up_at, pause = trio.current_time() + COMMENT_PATIENCE, COMMENT_PAUSE
-    while True:
-        try:
-            await context.tracker.comment(issue, remark.body, remark.key)
-            error = None
-            break
-        except TrackerError as exc:
-            error = str(exc)
-            wait = pause if exc.retry_after is None else exc.retry_after
-            if exc.kind not in _PASSING or trio.current_time() + wait > give_up_at:
-                break
-        await trio.sleep(wait)
-        pause = min(2 * pause, LONGEST_COMMENT_PAUSE)
-    context.publish(
-        facts.CommentCompleted(
-            issue=issue,
-            lifecycle=remark.lifecycle,
-            result="success" if error is None else "error",
-            error=error,
-        )
-    )
-
-
-_FINISHED = {
-    Finish.TURNS_USED: "it took all its turns",
-    Finish.LEFT_ACTIVE: "the issue was moved out of its active states",
-    Finish.GONE: "the tracker no longer knows the issue",
-    Finish.UNREADABLE: "the tracker could not be asked how the issue stands",
-    Finish.REVIEW: "the agent asks a person to look at its work",
-    Finish.BLOCKED: "the agent cannot go on without a person",
-}
-
-
-def comment_on_dispatch(attempt: int, host: str) -> str:
-    """Say that work begins; ``attempt`` is what log and history call so."""
-    again = f" (attempt {attempt})" if attempt else ""
-    return f"Sortie started an agent on this issue{again}, host {host}."
-
-
-def comment_on_end(report: RunReport) -> str:
-    """Say how a run ended."""
-    turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
-    spent = "".join(f", {told}" for told in told_amounts(report.spent))
-    match report.end:
-        case Failed(kind=kind, message=message):
-            return f"The run failed after {turns}{spent}: {kind}: {message}"
-        case Finished(finish=finish):
-            return f"The run ended after {turns}{spent}: {_FINISHED[finish]}."
-        case _:
-            return f"The run was stopped after {turns}{spent}."

@@ -133,9 +133,11 @@ class GuardedTracker:
         """See Tracker."""
         await self._ask("complete_move", lambda: self._tracker.complete_move(issue))
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """See Tracker."""
-        await self._ask("comment", lambda: self._tracker.comment(issue, body, key))
+        await self._ask("comment", lambda: self._tracker.comment(issue, body, key, again=again))
 
     async def changed(self) -> None:
         """See Tracker; returns only where issues may have changed, whatever fails meanwhile."""

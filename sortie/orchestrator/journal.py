@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 import trio
 
 from sortie.model import StoreError
+from sortie.orchestrator.comments import record_of
 from sortie.scheduler import Decision, Record
+from sortie.scheduler import decisions as do
 from sortie.store import RecordRefused, Store
 from sortie.telemetry import Publish, facts
 
@@ -62,7 +64,7 @@ class Journal:
         A try that failed is not repeated before ``again_at``. Raises RecordRefused for a record
         that no try can write.
         """
-        records = [d for d in self._waiting if isinstance(d, Record)]
+        records = [record for item in self._waiting for record in _records_of(item)]
         if self.error is not None and trio.current_time() < self._again_at:
             return False
         try:
@@ -93,3 +95,14 @@ class Journal:
         taken = set(map(id, urgent))
         self._waiting = deque(d for d in self._waiting if id(d) not in taken)
         return urgent
+
+
+def _records_of(item: Decision | Told) -> tuple[Record, ...]:
+    """Return what has to be on disk before an item is performed, itself or what it comes to."""
+    match item:
+        case do.PostComment():
+            return (record_of(item),)
+        case _ if isinstance(item, Record):
+            return (item,)
+        case _:
+            return ()

@@ -7,7 +7,7 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -29,6 +29,7 @@ from sortie.scheduler import (
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
+from sortie.scheduler.records import RecordComment
 from sortie.store import RecordRefused
 
 IDLE_POLLS = 2
@@ -43,6 +44,7 @@ class Orchestrator:
 
     ``crashing`` is called as soon as ``run`` cannot end in good order any more, before it waits
     for the ends of runs. ``idle`` is set once there is nothing to do and nothing to wait for.
+    ``due_comments`` are those of an earlier life of which nobody knows whether they were made.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class Orchestrator:
         settings: Settings,
         context: OrchestratorContext,
         crashing: Callable[[], object] = lambda: None,
+        due_comments: Sequence[RecordComment] = (),
     ) -> None:
         self._scheduler = scheduler
+        self._due_comments = due_comments
         self._context = context
         self._queue = EventQueue()
         self._due_at = trio.current_time()
@@ -134,8 +138,11 @@ class Orchestrator:
         """
         async with trio.open_nursery() as background:
             async with trio.open_nursery() as workers:
+                nurseries = Nurseries(effects=background, workers=workers)
+                for record in self._due_comments:
+                    self._performer.comment(record, nurseries, again=True)
                 with told_at_once(self._crashing, self._context.publish):
-                    await self._rounds(Nurseries(effects=background, workers=workers))
+                    await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
         answers = [

@@ -9,7 +9,7 @@ from typing import assert_never
 import trio
 
 from sortie.config import Settings
-from sortie.orchestrator import effects
+from sortie.orchestrator import comments, effects
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.pending_commands import PendingCommands
@@ -88,11 +88,8 @@ class Performer:
                 start_soon(effects.hand_off, context, decision, self._tell)
             case do.CleanWorkspace():
                 start_soon(effects.clean, context, decision, self._tell)
-            case do.PostComment(run_id, issue, lifecycle, report):
-                remark = effects.Remark(
-                    run_id=run_id, lifecycle=lifecycle, body=effects.comment_on_end(report)
-                )
-                start_soon(effects.comment, context, issue, remark)
+            case do.PostComment():
+                self.comment(comments.record_of(decision), nurseries, again=False)
             case do.StartWorker():
                 self._start(decision, nurseries)
             case do.StopWorker():
@@ -102,15 +99,20 @@ class Performer:
             case _:
                 assert_never(decision)
 
+    def comment(self, record: rec.RecordComment, nurseries: Nurseries, *, again: bool) -> None:
+        """Begin to make a comment that is on record; ``again``: it may be there already."""
+        remark = comments.remark_of(record, again=again)
+        nurseries.effects.start_soon(comments.comment, self._context, record.issue, remark)
+
     def _start(self, start: do.StartWorker, nurseries: Nurseries) -> None:
         settings = self.settings
         if settings.tracker.comments.on_dispatch:
-            remark = effects.Remark(
+            remark = comments.Remark(
                 run_id=start.run_id,
                 lifecycle="dispatch",
-                body=effects.comment_on_dispatch(start.streak.failures, start.host),
+                body=comments.comment_on_dispatch(start.streak.failures, start.host),
             )
-            nurseries.effects.start_soon(effects.comment, self._context, start.issue, remark)
+            nurseries.effects.start_soon(comments.comment, self._context, start.issue, remark)
         reports = RunReporter(
             tell=self._tell,
             commit=self._commit,

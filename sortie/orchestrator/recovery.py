@@ -30,7 +30,15 @@ from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.holds import record_of
 from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
 from sortie.scheduler.usage_limits import UsageLimit
-from sortie.store import Recovered, Store, StoredHold, StoredLimit, StoredRetry, UnfinishedRun
+from sortie.store import (
+    DueComment,
+    Recovered,
+    Store,
+    StoredHold,
+    StoredLimit,
+    StoredRetry,
+    UnfinishedRun,
+)
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.worker.cleanup import removal_cookie
@@ -206,8 +214,15 @@ def recall(
         agent_sessions=dict(recovered.agent_sessions),
         workspaces=recovered.workspaces,
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),
+        comments=tuple(map(_comment, recovered.comments)),
     )
     return memory, tuple(records)
+
+
+def _comment(due: DueComment) -> rec.RecordComment:
+    return rec.RecordComment(
+        run_id=due.run_id, issue=due.issue, lifecycle=due.lifecycle, body=due.body
+    )
 
 
 def _fault(issue: Issue, detail: str, now: float, *, settled: bool) -> Held:

@@ -190,6 +190,27 @@ class ForgetHold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordComment:
+    """A comment is to be made on an issue when a run is over, until ForgetComment.
+
+    The journal makes it of PostComment, so that it is on disk with the exit that it tells of.
+    """
+
+    run_id: RunId
+    issue: Issue
+    lifecycle: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetComment:
+    """A comment was made, or cannot be made."""
+
+    run_id: RunId
+    lifecycle: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordCrash:
     """The daemon crashed while it handled this issue; the store counts how often."""
 
@@ -228,6 +249,8 @@ Record = (
     | ForgetRetry
     | RecordHold
     | ForgetHold
+    | RecordComment
+    | ForgetComment
     | RecordCrash
     | ForgetCrashes
     | RecordPause

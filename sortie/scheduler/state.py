@@ -63,7 +63,8 @@ class Memory:
 
     ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
     Runs under way are among the claims only where somebody looks at what another daemon does.
-    ``crashed`` are the issues that were being handled when the daemon crashed.
+    ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
+    have been made or not; they are nothing to the scheduler.
     """
 
     claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
@@ -76,6 +77,7 @@ class Memory:
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashed: frozenset[IssueId] = frozenset()
+    comments: tuple[rec.RecordComment, ...] = ()
 
 
 NOT_LOOKED = "no preflight has been made yet"

@@ -111,13 +111,24 @@ class StoredLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DueComment:
+    """A comment that was to be made on an issue; nobody knows whether it was."""
+
+    run_id: RunId
+    issue: Issue
+    lifecycle: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """All that a scheduler needs to go on where an earlier one stopped.
 
     Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
-    workspaces and crashes in that of the issue's id. ``sessions`` count runs in which a turn
-    started; ``agent_sessions`` are the newest known of each issue with a workspace. ``spent`` is
-    what counts against an issue's limits, ``days`` what was used on the last days that are known.
+    workspaces and crashes in that of the issue's id, comments as they were to be made.
+    ``sessions`` count runs in which a turn started; ``agent_sessions`` are the newest known of
+    each issue with a workspace. ``spent`` is what counts against an issue's limits, ``days`` what
+    was used on the last days that are known.
     """
 
     unfinished: tuple[UnfinishedRun, ...] = ()
@@ -131,6 +142,7 @@ class Recovered:
     limits: tuple[StoredLimit, ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
     crashes: tuple[StoredCrash, ...] = ()
+    comments: tuple[DueComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,16 @@ UPDATE holds SET issue = :issue, settled = :settled WHERE issue_id = :issue_id;
 -- name: delete_hold
 DELETE FROM holds WHERE issue_id = :issue_id;
 
+-- name: replace_comment
+INSERT OR REPLACE INTO comments_due (run_id, lifecycle, issue, body)
+VALUES (:run_id, :lifecycle, :issue, :body);
+
+-- name: delete_comment
+DELETE FROM comments_due WHERE run_id = :run_id AND lifecycle = :lifecycle;
+
+-- name: all_comments
+SELECT run_id, lifecycle, issue, body FROM comments_due ORDER BY rowid;
+
 -- name: count_crash
 INSERT INTO crashes (issue_id, issue, times) VALUES (:issue_id, :issue, 1)
 ON CONFLICT (issue_id) DO UPDATE SET issue = excluded.issue, times = times + 1;

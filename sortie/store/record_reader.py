@@ -9,6 +9,7 @@ from sortie.store import HistoryRow, Recovered, Totals, UnknownRun
 from sortie.store.database import Database
 from sortie.store.rows import (
     agent_session,
+    due_comment,
     history_row,
     known_workspace,
     rows_of,
@@ -48,6 +49,7 @@ def read_recovered(database: Database) -> Recovered:
                 for row in database.rows("agent_sessions")
             },
             crashes=tuple(map(stored_crash, database.rows("all_crashes"))),
+            comments=tuple(map(due_comment, database.rows("all_comments"))),
         )
 
 

@@ -9,12 +9,14 @@ from typing import assert_never
 from sortie.model import RunId, cut
 from sortie.model.spending import AMOUNTS
 from sortie.scheduler.records import (
+    ForgetComment,
     ForgetCrashes,
     ForgetHold,
     ForgetLimit,
     ForgetRetry,
     ForgetWorkspace,
     Record,
+    RecordComment,
     RecordCrash,
     RecordDay,
     RecordExit,
@@ -128,6 +130,16 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
             )
         case ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
+        case RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
+            database.change(
+                "replace_comment",
+                run_id=run_id,
+                lifecycle=lifecycle,
+                issue=issue_to_json(issue),
+                body=body,
+            )
+        case ForgetComment(run_id=run_id, lifecycle=lifecycle):
+            database.change("delete_comment", run_id=run_id, lifecycle=lifecycle)
         case RecordCrash(issue=issue):
             database.change("count_crash", issue_id=issue.id, issue=issue_to_json(issue))
         case ForgetCrashes(issue_id=issue_id):

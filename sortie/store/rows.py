@@ -29,6 +29,7 @@ from sortie.model import (
 )
 from sortie.model.spending import AMOUNTS
 from sortie.store import (
+    DueComment,
     HistoryRow,
     StoredCrash,
     StoredHold,
@@ -130,6 +131,16 @@ def stored_limit(row: Row) -> StoredLimit:
         delay=row["delay"],
         resets_at=None if resets_at is None else moment(resets_at),
         times=row["times"],
+    )
+
+
+def due_comment(row: Row) -> DueComment:
+    """Read a row of all_comments."""
+    return DueComment(
+        run_id=RunId(row["run_id"]),
+        issue=issue_from_json(row["issue"]),
+        lifecycle=row["lifecycle"],
+        body=row["body"],
     )
 
 

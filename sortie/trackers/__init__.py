@@ -135,11 +135,14 @@ class Tracker(Protocol):
         del issue  # this one moves in one step
         await trio.lowlevel.checkpoint()
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """Add a comment to an issue.
 
         ``key`` names this comment and no other. Who tries again gives the same key, by which a
-        tracker over a network finds what it has made although the answer was lost.
+        tracker over a network finds what it has made although the answer was lost. ``again``: it
+        may have been made by an earlier life, of which this tracker knows nothing.
         """
         ...
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
 
 from sortie.model import TrackerErrorKind
-from sortie.orchestrator.effects import COMMENT_PATIENCE, LONGEST_COMMENT_PAUSE
+from sortie.orchestrator.comments import COMMENT_PATIENCE, LONGEST_COMMENT_PAUSE
 from sortie.orchestrator.loop import EFFECTS_GRACE
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
@@ -89,7 +91,7 @@ async def test_a_comment_never_blocks_a_run(clock: MockClock, how: str) -> None:
         world.tracker.comments_fail = TrackerErrorKind.PERMISSION
     else:
 
-        async def hang(*_args: object) -> None:
+        async def hang(*_args: object, **_kwargs: object) -> None:
             await trio.sleep_forever()
 
         setattr(world.tracker, "comment", hang)  # noqa: B010
@@ -103,3 +105,34 @@ async def test_a_comment_never_blocks_a_run(clock: MockClock, how: str) -> None:
     if how == "fails":
         told = [(f.lifecycle, f.result) for f in world.of(facts.CommentCompleted)]
         assert told == [("dispatch", "error"), ("completion", "error")]
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_a_comment_that_a_killed_daemon_may_have_made_is_made_once(
+    clock: MockClock, made: bool
+) -> None:
+    """The next life looks for it, and makes it only where it is not there."""
+    world = World(issue(), tracker={**HANDOFF, "comments": {"on_completion": True}})
+    healthy = world.tracker.comment
+    asked = trio.Event()
+
+    async def cut_off(*args: Any, **kwargs: Any) -> None:
+        if made:
+            await healthy(*args, **kwargs)
+        asked.set()
+        await trio.sleep_forever()
+
+    setattr(world.tracker, "comment", cut_off)  # noqa: B010
+    async with world.life_cut_short():
+        await asked.wait()
+    (due,) = (await world.store.recover()).comments
+    setattr(world.tracker, "comment", healthy)  # noqa: B010
+    async with world.life():
+        await world.until(facts.CommentCompleted)
+
+    assert (due.lifecycle, due.body) == (
+        "completion",
+        "The run ended after 1 turn: it took all its turns.",
+    )
+    assert world.tracker.remarks("a") == (due.body,)
+    assert (await world.store.recover()).comments == ()

@@ -100,7 +100,7 @@ async def test_a_tracker_that_crashes_is_one_that_does_not_answer(
     )
     healthy = getattr(world.tracker, method)
 
-    async def crash(*_args: object) -> object:
+    async def crash(*_args: object, **_kwargs: object) -> object:
         await trio.lowlevel.checkpoint()
         raise LookupError("a bug")
 

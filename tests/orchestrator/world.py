@@ -108,7 +108,7 @@ class World:
             preflight=Preflight(lambda: self._preflight()),
             wall=self.wall,
         )
-        return Orchestrator(self.scheduler, self.settings, context)
+        return Orchestrator(self.scheduler, self.settings, context, due_comments=memory.comments)
 
     def run_context_for(self, host: str) -> RunContext:
         """Return the tools of a run."""

@@ -9,6 +9,7 @@ from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, RunId, 
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import (
+    DueComment,
     HistoryRow,
     Recovered,
     StoredCrash,
@@ -61,6 +62,7 @@ class Disk:
             limits=tuple(self.limits.values()),
             workspaces=tuple(self.workspaces.values()),
             crashes=tuple(self.crashes.values()),
+            comments=tuple(self.comments.values()),
         )
 
     def run(self, run_id: str) -> HistoryRow | None:
@@ -87,6 +89,11 @@ class Disk:
     def crashes(self) -> Mapping[IssueId, StoredCrash]:
         """Issues that were handled when the daemon crashed."""
         return self._table("all_crashes", read.stored_crash, lambda crash: crash.issue.id)
+
+    @property
+    def comments(self) -> Mapping[tuple[RunId, str], DueComment]:
+        """Comments that are to be made."""
+        return self._table("all_comments", read.due_comment, lambda c: (c.run_id, c.lifecycle))
 
     @property
     def workspaces(self) -> Mapping[tuple[str, str], KnownWorkspace]:

@@ -58,6 +58,7 @@ class FakeTracker(Tracker):
         self.limits: tuple[RateBudget, ...] = ()
         self.writes_fail: dict[IssueId, TrackerErrorKind] = {}
         self.moves: list[Moved] = []
+        self.keys: list[str | None] = []  # of the comments that were made
         self._issues: dict[IssueId, Issue] = {}
         self._lost: dict[IssueId, Issue] = {}
         self._journeys: dict[IssueId, list[str]] = {}
@@ -130,10 +131,15 @@ class FakeTracker(Tracker):
         self.moves.append(Moved(identifier=present.identifier, before=present.state, after=state))
         return self._with_blockers(self.put(replace(present, state=state)))
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
-        """Append a comment."""
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
+        """Append a comment, or find the one of that key."""
         await self._answer()
         present = self._present(issue.id, self.comments_fail)
+        if again and key in self.keys:
+            return
+        self.keys.append(key)
         remark = Comment(author=AUTHOR, body=body, created_at=EPOCH)
         self.put(replace(present, comments=(*present.comments, remark)))
 

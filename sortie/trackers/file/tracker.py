@@ -24,7 +24,7 @@ from sortie.resources import run_in_thread
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
 from sortie.trackers.file.disk import LockTaken
-from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState
+from sortie.trackers.file.entries import AUTHOR, AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import IssueIndex
@@ -125,11 +125,24 @@ class FileTracker(Tracker):
         known, found = await self._change(issue, issue.state, change)
         return (await self._issues(known, [found]))[0]
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
-        """Append a comment to an issue's file, signed by Sortie."""
-        del key  # the answer of a disk is not lost
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
+        """Append a comment to an issue's file, signed by Sortie.
+
+        A file holds no keys: one that may be there is, where the last of ours says the same.
+        """
+        del key
         text = harmless(body).rstrip("\n")
+        if again and await self._last_said(issue) == text:
+            return
         await self._change(issue, None, AddComment(body=text, at=self._now()))
+
+    async def _last_said(self, issue: Issue) -> str | None:
+        read = await self.fetch_by_ids([issue.id])
+        comments = read.issues[0].comments if read.issues else ()
+        ours = [comment.body for comment in comments if comment.author == AUTHOR]
+        return ours[-1] if ours else None
 
     def overview(self) -> Overview:
         """Return what the last look found; the same object as before where nothing changed."""

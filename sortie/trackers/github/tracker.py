@@ -139,19 +139,23 @@ class GitHubTracker(Tracker):
         if self._states.named(issue.state) is not None:
             await self.transition(issue, issue.state)
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """Add a comment, which mentions nobody; one whose answer was lost is looked for."""
         number = issue.id
         if self._repository.number_in(number) != number:
             raise not_there(self._repository, number)
         text = marked(shortened(harmless_mentions(body), COMMENT_LIMIT), key)
-        since = self._client.server_now() - _CLOCK_MARGIN
+        since = None if again else self._client.server_now() - _CLOCK_MARGIN
 
         async def is_there() -> bool:
             listed = await self._api.comments(number, since)
             return key is not None and any(is_marked(c.get("body") or "", key) for c in listed)
 
-        await self._comments.make(key, lambda: self._api.post_comment(number, text), is_there)
+        await self._comments.make(
+            key, lambda: self._api.post_comment(number, text), is_there, tried=again
+        )
 
     def overview(self) -> Overview:
         """Return the issues of the last list that are in a named state, and unreadable ones."""

@@ -173,7 +173,9 @@ class GitLabTracker(Tracker):
         self._open.put(moved)
         return await self._whole(moved)
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """Write a note in which no line is an order to GitLab, and nobody is called."""
         await self._ready()
         where = self._key_of(issue)
@@ -183,7 +185,9 @@ class GitLabTracker(Tracker):
             notes = await self.api.notes(where, newest_first=True)
             return any(is_marked(str(note.get("body")), key or "") for note in notes)
 
-        await self._comments.make(key, lambda: self.api.add_note(where, text), is_there)
+        await self._comments.make(
+            key, lambda: self.api.add_note(where, text), is_there, tried=again
+        )
 
     def overview(self) -> Overview:
         """Return what was seen of open issues, and of what changed since."""

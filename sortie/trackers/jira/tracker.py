@@ -150,7 +150,9 @@ class JiraTracker(Tracker):
             present = await self._move(site, present, state)
         return await self._with_comments(site, present)
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """Add a comment, marked with its key by a property that no page of Jira shows."""
         site = await self.site.get()
         new = NewComment(
@@ -162,7 +164,7 @@ class JiraTracker(Tracker):
             not_before=self._first_try(key),
         )
         try:
-            await self._once.make(key, new.post, new.is_there)
+            await self._once.make(key, new.post, new.is_there, tried=again)
         finally:
             self._comments.pop(issue.id, None)
 

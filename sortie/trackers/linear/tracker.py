@@ -189,8 +189,11 @@ class LinearTracker(Tracker):
                 raise lost from None
             return node
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """Add a comment under an id made from its key, so that no repeat makes a second one."""
+        del again  # Linear itself knows the id
         comment_id = _comment_id(key)
         what = f"cannot comment on {issue.identifier}"
         try:

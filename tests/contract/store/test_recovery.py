@@ -15,10 +15,12 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.scheduler.records import (
+    ForgetComment,
     ForgetCrashes,
     ForgetHold,
     ForgetRetry,
     ForgetWorkspace,
+    RecordComment,
     RecordCrash,
     RecordHold,
     RecordPause,
@@ -358,3 +360,21 @@ async def test_records_take_effect_in_their_order(store: Store) -> None:
     assert [run.run_id for run in recovered.unfinished] == ["r2"]
     assert recovered.retries == ()
     assert recovered.paused
+
+
+async def test_comments_that_are_due_are_recovered_until_they_are_forgotten(store: Store) -> None:
+    """With all that is needed to make them; forgetting another changes nothing."""
+    due = RecordComment(run_id=RunId("r1"), issue=FULL_ISSUE, lifecycle="failure", body="a\n😀")
+    await store.commit([begin("r1", FULL_ISSUE), end("r1"), due], T0)
+
+    await store.commit([ForgetComment(run_id=RunId("r1"), lifecycle="completion")], T0)
+    (found,) = (await store.recover()).comments
+    await store.commit([ForgetComment(run_id=RunId("r1"), lifecycle="failure")], T0)
+
+    assert (found.run_id, found.issue, found.lifecycle, found.body) == (
+        due.run_id,
+        due.issue,
+        due.lifecycle,
+        due.body,
+    )
+    assert (await store.recover()).comments == ()

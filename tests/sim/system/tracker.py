@@ -94,9 +94,11 @@ class SimTracker(Tracker):
         self._tracked.heard(issue, state)
         return moved
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """See Tracker."""
-        await self._ask(lambda: self._comment(issue, body))
+        await self._ask(lambda: self._comment(issue, body, key, again=again))
 
     def overview(self) -> Overview:
         """See Tracker."""
@@ -124,9 +126,9 @@ class SimTracker(Tracker):
         self._tracked.moved(issue, state)
         return moved
 
-    async def _comment(self, issue: Issue, body: str) -> None:
+    async def _comment(self, issue: Issue, body: str, key: str | None, *, again: bool) -> None:
         self._refuse()
-        await self._tracked.truth.comment(issue, body)
+        await self._tracked.truth.comment(issue, body, key, again=again)
 
     def _refuse(self) -> None:
         if (kind := self._tracked.line.refusal) is not None:

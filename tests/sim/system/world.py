@@ -208,7 +208,8 @@ class SimWorld:
             preflight=Preflight(preflight),
             wall=self.wall,
         )
-        return Life(plug, transport, Orchestrator(scheduler, self.settings, context), scheduler)
+        orchestrator = Orchestrator(scheduler, self.settings, context, due_comments=memory.comments)
+        return Life(plug, transport, orchestrator, scheduler)
 
     async def _recover(self, store: SimStore, transport: SimTransport, plug: Plug) -> Memory:
         recovery = Recovery(

@@ -105,9 +105,11 @@ class AliasedTracker(Tracker):
         """See Tracker."""
         await self._tracker.complete_move(self._aliases.theirs(issue))
 
-    async def comment(self, issue: Issue, body: str, key: str | None = None) -> None:
+    async def comment(
+        self, issue: Issue, body: str, key: str | None = None, *, again: bool = False
+    ) -> None:
         """See Tracker."""
-        await self._tracker.comment(self._aliases.theirs(issue), body, key)
+        await self._tracker.comment(self._aliases.theirs(issue), body, key, again=again)
 
     async def changed(self) -> None:
         """See Tracker."""

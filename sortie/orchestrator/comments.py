@@ -1,0 +1,144 @@
+"""Comments on issues: what they say, and that each is made once.
+
+Rule 1: a comment on the end of a run is on disk, as one to be made, before the tracker is asked.
+Rule 2: a tracker that is down is asked again, also by the next life; who asks again says so, and
+the tracker looks for the comment before it makes it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import trio
+
+from sortie.model import (
+    Failed,
+    Finish,
+    Finished,
+    Issue,
+    RunId,
+    RunReport,
+    StoreError,
+    TrackerError,
+    TrackerErrorKind,
+)
+from sortie.model.spending import told_amounts
+from sortie.orchestrator.context import OrchestratorContext
+from sortie.scheduler import decisions as do
+from sortie.scheduler import records as rec
+from sortie.telemetry import facts
+
+COMMENT_PAUSE, LONGEST_COMMENT_PAUSE = 10.0, 300.0
+"""Seconds before a comment is tried again where the tracker could not be asked; they double."""
+
+COMMENT_PATIENCE = 6 * 3600.0
+"""Seconds after which a life gives a comment up that could not be made until then."""
+
+_PASSING = frozenset({TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What is to be said on an issue of one moment in the life of a run.
+
+    ``recorded``: it is on disk as one to be made. ``again``: it may have been made already.
+    """
+
+    run_id: RunId
+    lifecycle: str
+    body: str
+    recorded: bool = False
+    again: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of this comment, which no other has."""
+        return f"{self.run_id}:{self.lifecycle}"
+
+
+def record_of(decision: do.PostComment) -> rec.RecordComment:
+    """Return what is on disk before a comment is made."""
+    return rec.RecordComment(
+        run_id=decision.run_id,
+        issue=decision.issue,
+        lifecycle=decision.lifecycle,
+        body=comment_on_end(decision.report),
+    )
+
+
+def remark_of(record: rec.RecordComment, *, again: bool) -> Remark:
+    """Return a comment that is on disk, of this life or of an earlier one."""
+    return Remark(
+        run_id=record.run_id,
+        lifecycle=record.lifecycle,
+        body=record.body,
+        recorded=True,
+        again=again,
+    )
+
+
+async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) -> None:
+    """Write a comment, later where the tracker is down or wants to be left alone.
+
+    A failure is told and has no other consequence.
+    """
+    error = await _made(context, issue, remark)
+    if remark.recorded:
+        forget = rec.ForgetComment(run_id=remark.run_id, lifecycle=remark.lifecycle)
+        with suppress(StoreError):  # then the next life finds that it was made
+            await context.store.commit([forget], context.wall())
+    context.publish(
+        facts.CommentCompleted(
+            issue=issue,
+            lifecycle=remark.lifecycle,
+            result="success" if error is None else "error",
+            error=error,
+        )
+    )
+
+
+async def _made(context: OrchestratorContext, issue: Issue, remark: Remark) -> str | None:
+    """Try to write a comment and return why it could not be written, None where it was."""
+    again, pause = remark.again, COMMENT_PAUSE
+    give_up_at = trio.current_time() + COMMENT_PATIENCE
+    while True:
+        try:
+            await context.tracker.comment(issue, remark.body, remark.key, again=again)
+        except TrackerError as exc:
+            wait = pause if exc.retry_after is None else exc.retry_after
+            if exc.kind not in _PASSING or trio.current_time() + wait > give_up_at:
+                return str(exc)
+        else:
+            return None
+        await trio.sleep(wait)
+        again, pause = True, min(2 * pause, LONGEST_COMMENT_PAUSE)
+
+
+_FINISHED = {
+    Finish.TURNS_USED: "it took all its turns",
+    Finish.LEFT_ACTIVE: "the issue was moved out of its active states",
+    Finish.GONE: "the tracker no longer knows the issue",
+    Finish.UNREADABLE: "the tracker could not be asked how the issue stands",
+    Finish.REVIEW: "the agent asks a person to look at its work",
+    Finish.BLOCKED: "the agent cannot go on without a person",
+}
+
+
+def comment_on_dispatch(attempt: int, host: str) -> str:
+    """Say that work begins; ``attempt`` is what log and history call so."""
+    again = f" (attempt {attempt})" if attempt else ""
+    return f"Sortie started an agent on this issue{again}, host {host}."
+
+
+def comment_on_end(report: RunReport) -> str:
+    """Say how a run ended."""
+    turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
+    spent = "".join(f", {told}" for told in told_amounts(report.spent))
+    match report.end:
+        case Failed(kind=kind, message=message):
+            return f"The run failed after {turns}{spent}: {kind}: {message}"
+        case Finished(finish=finish):
+            return f"The run ended after {turns}{spent}: {_FINISHED[finish]}."
+        case _:
+            return f"The run was stopped after {turns}{spent}."
