@@ -77,6 +77,10 @@ class AliasedTracker(Tracker):
         self._tracker = tracker
         self._aliases = aliases
 
+    def identifier_of(self, name: str) -> str:
+        """Return what the tracker calls the issue that the suite calls so."""
+        return self._aliases.identifiers[name]
+
     async def fetch_candidates(self, states: Collection[str]) -> Sequence[Issue]:
         """See Tracker."""
         return [self._aliases.ours(i) for i in await self._tracker.fetch_candidates(states)]
