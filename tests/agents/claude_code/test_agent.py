@@ -114,6 +114,20 @@ async def test_an_id_that_is_somebody_elses_is_given_up(rig: Rig) -> None:
     assert SessionKnown(session_id=session.id) in heard.events
 
 
+async def test_an_id_that_the_agent_changes_is_followed(rig: Rig) -> None:
+    """Old versions give a conversation that goes on a new id."""
+    with trio.fail_after(LIMIT):
+        async with rig.agent().session(rig.params()) as session:
+            heard = Heard()
+            await session.run_turn(f"claude: rename={ID}", heard)
+            assert session.id == ID
+            result = await session.run_turn("Hello", Heard())
+
+    assert result == COMPLETED
+    assert by(rig)[1] == ("--resume", ID)
+    assert SessionKnown(session_id=ID) in heard.events
+
+
 async def test_without_persistence_no_id_is_kept(rig: Rig) -> None:
     """There is nothing to resume, so that nothing is stored; each turn has an id of its own."""
     agent = rig.agent(session_persistence=False)
@@ -212,7 +226,7 @@ async def test_a_stop_ends_tools_in_sessions_of_their_own(rig: Rig) -> None:
 async def test_every_line_is_heard_as_it_is(rig: Rig) -> None:
     """What would steer a terminal means nothing in JSON, and is removed from what is shown."""
     stream = rig.home / "stream"
-    hidden = '{"type":"x","text":"\x9d"}\n{"type":"y","text":"a\x9c\x9b31mb"}\r\n'
+    hidden = '{"type":"x","message":"a\x9d","is_error":true,"text":"\x9cb\x9b31mc"}\r\n'
     stream.write_text(hidden)
     program = rig.home / "claude"
     program.write_text(f"#!/bin/sh\ncat {stream}\n")
@@ -225,7 +239,7 @@ async def test_every_line_is_heard_as_it_is(rig: Rig) -> None:
         async with ADAPTER.create(context).session(rig.params()) as session:
             await session.run_turn("Hello", heard)
 
-    assert heard.messages == ["x", "y: ab"]
+    assert heard.messages == ["x: a bc"]
 
 
 def test_the_adapter_says_what_it_is() -> None:

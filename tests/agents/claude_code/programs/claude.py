@@ -104,6 +104,9 @@ def conversation(given: dict[str, str], prompt: str) -> str:
 
 
 def obey(session: str, wish: dict[str, str]) -> None:
+    if "rename" in wish:
+        (Path.home() / "conversations" / wish["rename"]).touch()
+        tell("system", subtype="init", session_id=wish["rename"])
     if "noise" in wish:
         sys.stderr.write("x" * int(wish["noise"]) + "\n")
         sys.stderr.flush()
