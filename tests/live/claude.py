@@ -106,12 +106,6 @@ def said_by_user(body: Any) -> list[str]:
     return found
 
 
-def has_result(body: Any) -> bool:
-    """Tell whether a request's last message holds the result of a tool."""
-    content = body["messages"][-1]["content"]
-    return isinstance(content, list) and any(it["type"] == "tool_result" for it in content)
-
-
 def told_in(body: Any) -> str:
     """Return a request as a text to look into."""
     return json.dumps(body["messages"], ensure_ascii=False)

@@ -6,7 +6,6 @@ Its model is scripted, so that no account is needed and nothing is paid.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import time
@@ -18,13 +17,12 @@ from typing import Any
 import pytest
 import trio
 
-import sortie.cli.demo
 from tests.agents.kiro.simulated import is_alive
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.remote import Fleet
-from tests.live.claude import HERE, KEY, Claude, claude_program, has_result, said_by_user, told_in
+from tests.live.claude import KEY, Claude, said_by_user, told_in
 from tests.live.model_answers import Answer, ToolUse, tool
 from tests.live.model_server import ModelServer, model_server
 from tests.transports.ssh.sshd import requires_sshd
@@ -102,43 +100,6 @@ async def test_a_tool_really_writes_a_file(claude: Claude, start: Start) -> None
     assert len(script.requests) == 2
     assert not secret_shown
     assert place.state_of("A") == "Human Review"
-
-
-async def test_the_demo_with_another_agent(place: Place, start: Start, server: ModelServer) -> None:
-    """The five issues of the demo, with two keys and a block of the workflow changed."""
-    demo = Path(sortie.cli.demo.__file__).parent / "directory"
-    shutil.copytree(demo / "issues", place.issues, dirs_exist_ok=True)
-    text = (demo / "WORKFLOW.md").read_text()
-    text = text.replace("kind: kiro", "kind: claude-code")
-    text = text.replace("@COMMAND@", str(claude_program()))
-    block = "claude-code:\n  permission_mode: bypassPermissions"
-    text = text.replace("kiro:\n  trust_all_tools: true", block)
-    place.write_text(text)
-
-    def work(body: Any) -> Answer:
-        if has_result(body):
-            return DONE
-        (workspace,) = set(re.findall(r"Work in ([^\s\\]+)\.", told_in(body)))
-        write = {"file_path": f"{workspace}/DONE.md", "content": "Done.\n"}
-        close = "sed -i 's/^state: .*/state: Done/' ../../issues/DEMO-3.md"
-        tools = [ToolUse(name="Write", input=write)]
-        if workspace.endswith("DEMO-3"):
-            tools.append(ToolUse(name="Bash", input={"command": close, "description": "close"}))
-        return Answer(tools=tuple(tools))
-
-    server.rule(HERE, work)
-    environ = Claude(place, server, None).environ()
-    async with start("--exit-when-idle", **environ) as daemon:
-        assert await daemon.exit_code(within=4 * PATIENCE) == 0
-    rows = await place.history()
-
-    names = [f"DEMO-{number}" for number in range(1, 6)]
-    assert sorted(row["issue"] for row in rows) == names
-    assert {row["status"] for row in rows} == {"succeeded"}
-    states = {name: place.state_of(name) for name in names}
-    assert states == dict.fromkeys(names, "Human Review") | {"DEMO-3": "Done"}
-    written = sorted(path.parent.name for path in place.workspaces.glob("*/DONE.md"))
-    assert written == [name for name in names if name != "DEMO-3"]  # whose workspace is gone
 
 
 async def test_a_conversation_goes_on_over_turns(claude: Claude, start: Start) -> None:

@@ -29,5 +29,5 @@ ADAPTER = AgentAdapter(
     create=create,
     warn=warn,
     resumes=True,
-    demo={"permissions": {"inside": {"default": "allow"}, "outside": {"edit": "allow"}}},
+    demo={"permissions": {"inside": {"default": "allow"}, "outside": {"default": "allow"}}},
 )

@@ -105,8 +105,7 @@ class UpdateReader:
             case ExtensionTold():
                 return self._clean(self._extension(event))
             case RequestDeclined() if self._in_turn and event.method:
-                asked = self._asked_for(event)
-                return self._clean([PermissionAsked(question=asked, answer="declined")])
+                return self._clean(self._declined(event))
             case PromptAnswered():
                 return self._clean(self._answered(event))
             case RequestFailed(method="session/prompt"):
@@ -182,12 +181,15 @@ class UpdateReader:
             return [Notification(message=f"[limit] {said}")]
         return []
 
-    def _asked_for(self, event: RequestDeclined) -> str:
-        call = event.params.get("toolCall")
+    def _declined(self, event: RequestDeclined) -> list[AgentEvent]:
+        call, events = event.params.get("toolCall"), list[AgentEvent]()
         if isinstance(call, dict):
-            return _question(self._tools.take(call)[0])
-        about = values.text(event.params, "path") or values.text(event.params, "command") or ""
-        return f"{event.method} {about}".strip()
+            known, events = self._tools.take(call)
+            question = _question(known)
+        else:
+            about = values.text(event.params, "path") or values.text(event.params, "command") or ""
+            question = f"{event.method} {about}".strip()
+        return [*events, PermissionAsked(question=question, answer="declined")]
 
     # How a turn ends
 

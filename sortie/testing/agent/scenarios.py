@@ -57,8 +57,8 @@ SCENARIOS: Mapping[str, str] = {
 DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "success": {"prompt": "Answer with the single word OK. Use no tool."},
     "tool": {
-        "prompt": "Run the shell command `sleep 300` in the foreground, wait until it ends, and"
-        " answer OK then. Do nothing else."
+        "prompt": "Run the shell command `tail -f /dev/null` in the foreground, wait until it ends,"
+        " and answer OK then. Do nothing else."
     },
     "remember": {"prompt": "Remember the word PONG. Answer OK. Use no tool."},
     "recall": {

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.acp.client import ClientConnection
-from sortie.acp.events import PermissionRequested
+from sortie.acp.events import PermissionRequested, RequestDeclined, SessionUpdated
 from sortie.agents.acp.conversations import REMEMBERED, Conversations
 from sortie.agents.acp.memory import tree_mb
 from sortie.agents.acp.permissions import decide, is_inside, paths_of
@@ -26,6 +26,7 @@ from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
     Notification,
+    PermissionAsked,
     ToolEnded,
     ToolStarted,
     Usage,
@@ -392,6 +393,26 @@ def test_the_memory_of_a_tree_is_summed_up() -> None:
     assert tree_mb(table, 10) == 4.0
     assert tree_mb(table, 99) is None
     assert tree_mb("7 7 1024", 7) == 1.0
+
+
+# Questions that come too late
+
+
+def test_a_tool_of_which_a_declined_question_is_the_first_word_has_begun() -> None:
+    """In a cancel a question is answered with no; its tool is told as begun, and then as ended."""
+    rules = PermissionRules(inside={"default": "allow"})
+    reader = UpdateReader(
+        ReaderContext(agent="x", workspace="/w", rules=rules, now=lambda: NOW, redacted=str)
+    )
+    reader.begin()
+    call = {"toolCallId": "t1", "title": "touch made", "kind": "execute"}
+
+    heard = [
+        *reader.take(RequestDeclined("session/request_permission", {"toolCall": call})),
+        *reader.take(SessionUpdated("tool_call_update", {**call, "status": "failed"})),
+    ]
+
+    assert [type(event) for event in heard] == [ToolStarted, PermissionAsked, ToolEnded]
 
 
 # Hostile agents

@@ -22,11 +22,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
         yield host
 
 
-NEAR = [check for check in CHECKS if not check.startswith(("program.", "stall."))]
-"""What is tried with every commit; the others take their time, and a host changes little."""
+NEAR = ("stop.", "process.", "resume.", "end.signal", "turn.success", "turn.long-prompt", "host.")
+"""What a host makes a difference to; the rest is tried over a link with --full only."""
 
 EVERYTHING = [
-    pytest.param(kind, check, marks=[] if check in NEAR and kind != "shell" else pytest.mark.full)
+    pytest.param(
+        kind, check, marks=[] if kind != "shell" and check.startswith(NEAR) else pytest.mark.full
+    )
     for kind in FOLDERS
     for check in CHECKS
 ]
