@@ -70,6 +70,7 @@ class Candidates:
         )
         self._refreshing = trio.Lock()
         self._written: dict[IssueId, tuple[float, Entry]] = {}
+        self._unfit: dict[IssueId, datetime | None] = {}  # by the filter, as changed at that time
         self._answer: tuple[Issue, ...] = ()
         self._overview: Overview | None = None
         self._asked_at: datetime | None = None  # by the server's clock, with the last good answer
@@ -91,14 +92,14 @@ class Candidates:
 
             async def whole() -> list[Entry]:
                 conditions = [base, in_states, *([self._filter] if self._filter else [])]
-                self._nameless = ()
+                self._nameless, self._unfit = (), {}
                 return await self._entries(site, jql.query(*conditions), rules)
 
             async def since(then: datetime) -> list[Entry]:
                 updated = f"updated >= -{self._minutes_since(self._start(then - INDEX_LAG))}m"
                 changed = await self._entries(site, jql.query(base, updated), rules)
-                await self._drop_unfit(site, changed, [base, in_states, updated], rules)
                 self._tell_waiting(changed)
+                await self._drop_unfit(site, changed, [base, in_states, updated], rules)
                 return changed
 
             began = self._server_time()
@@ -176,14 +177,28 @@ class Candidates:
     async def _drop_unfit(
         self, site: Site, changed: list[Entry], conditions: list[str], rules: FieldRules
     ) -> None:
-        """Forget what has changed so that the user's filter does not choose it any more."""
-        if self._filter is None or not changed:
+        """Forget what has changed so that the user's filter does not choose it any more.
+
+        The filter is asked about what it was not asked about as it is now.
+        """
+        if self._filter is None:
             return
-        fit = await self._entries(site, jql.query(*conditions, self._filter), rules)
-        ids = {entry.id for entry in fit}
-        for entry in [entry for entry in changed if entry.id not in ids]:
+        new = [e for e in changed if self._list.items.get(e.id) is not e and not self._is_unfit(e)]
+        fit: set[IssueId] = set()
+        if new:
+            found = await self._entries(site, jql.query(*conditions, self._filter), rules)
+            fit = {entry.id for entry in found}
+        for entry in new:
+            if entry.id in fit:
+                self._unfit.pop(entry.id, None)
+            else:
+                self._unfit[entry.id] = entry.updated
+        for entry in [entry for entry in changed if self._is_unfit(entry)]:
             self._list.drop(entry.id)
             changed.remove(entry)
+
+    def _is_unfit(self, entry: Entry) -> bool:
+        return entry.id in self._unfit and self._unfit[entry.id] == entry.updated
 
     def _tell_waiting(self, changed: Iterable[Entry]) -> None:
         """Take over the new states of blockers, which do not count as changes of who waits."""

@@ -211,21 +211,30 @@ async def test_a_late_change_is_seen_when_the_index_has_it(jira: Jira) -> None:
 
 
 async def test_a_filter_costs_a_second_search_where_something_has_changed(jira: Jira) -> None:
-    """An issue that is edited out of the filter leaves, one that is edited into it comes."""
-    jira.service.put(1, labels=["agent"])
+    """An issue that is edited out of the filter leaves, one that is edited into it comes; what the
+    filter was asked about as it is now costs nothing more. Blockers need not pass it."""
+    jira.service.put(1, labels=["agent"], links=[("Blocks", "PROJ-3")])
     jira.service.put(2)
+    jira.service.put(3)
     async with jira.opened(query_filter="labels = agent OR labels = bot") as tracker:
         first = await tracker.fetch_candidates(ACTIVE)
         jira.asked()
-        nothing = (await tracker.fetch_candidates(ACTIVE), searches(jira))[1]
+        jira.service.edit(3, status="Done")
+        (waiting,) = await tracker.fetch_candidates(ACTIVE)
+        of_blocker = searches(jira)
+        await tracker.fetch_candidates(ACTIVE)
+        of_nothing = searches(jira)
         jira.service.edit(1, labels=[])
         jira.service.edit(2, labels=["bot"])
         second = await tracker.fetch_candidates(ACTIVE)
-        something = searches(jira)
+        of_both = searches(jira)
+        third = await tracker.fetch_candidates(ACTIVE)
 
     assert [issue.identifier for issue in first] == ["PROJ-1"]
+    assert [blocker.state for blocker in waiting.blocked_by] == ["Done"]
     assert [issue.identifier for issue in second] == ["PROJ-2"]
-    assert (nothing, something) == (2, 2)
+    assert third is second
+    assert (of_blocker, of_nothing, of_both) == (2, 1, 2)
 
 
 async def test_a_state_with_quotes_is_a_state_like_any_other(jira: Jira) -> None:
