@@ -67,6 +67,11 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie history --issue DEMO-1",
         "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
     ),
+    "stats": (
+        "sortie.cli.stats",
+        "sortie stats",
+        "sortie stats --days 30 --format json | jq 'map(.cost_usd) | add'",
+    ),
     "status": (
         "sortie.cli.status",
         "sortie status",

@@ -14,7 +14,7 @@ from sortie.cli.format import between, span, utc
 from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
 from sortie.model import Spending
-from sortie.model.spending import cost_text
+from sortie.model.spending import cost_text, credits_text, dollars_text, tokens_text
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint
@@ -147,11 +147,32 @@ def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
         cost = Spending(cost_usd=totals.cost_usd, estimated_usd=totals.estimated_usd)
         sums.append(cost_text(cost))
     yield "totals", ", ".join([*sums, f"{span(totals.seconds_running)} running"]), ""
+    yield from _today(state)
     age = between(endpoint.started_at, state.generated_at)
     began = f"since {utc(endpoint.started_at)} ({age})"
     version = f"version {endpoint.version}, pid {endpoint.process.pid}"
     yield "daemon", f"{began}, {version}, {endpoint.url}", ""
     yield "seen", utc(state.generated_at), ""
+
+
+def _today(state: StateView) -> Iterator[tuple[str, str, str]]:
+    """Yield what was used today, of what may be."""
+    today = state.today
+    sums = []
+    if today.credits is not None or today.daily_credits is not None:
+        told = "credits not reported" if today.credits is None else credits_text(today.credits)
+        sums.append(told + (f" of {today.daily_credits:g}" if today.daily_credits else ""))
+    if today.tokens is not None:
+        sums.append(tokens_text(today.tokens))
+    if today.cost_usd is not None or today.daily_cost_usd is not None:
+        spent = Spending(cost_usd=today.cost_usd, estimated_usd=today.estimated_usd)
+        told = "cost not reported" if today.cost_usd is None else cost_text(spent)
+        limit = today.daily_cost_usd
+        sums.append(told + (f" of {dollars_text(limit)}" if limit else ""))
+    if sums:
+        yield "today", f"{', '.join(sums)} ({today.day}, {today.timezone})", ""
+    if today.exhausted is not None:
+        yield "budget", today.exhausted, _BAD
 
 
 def _tracker(state: StateView) -> Iterator[tuple[str, str, str]]:

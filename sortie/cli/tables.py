@@ -22,7 +22,9 @@ _INDENT = 4
 _READABLE = 40
 """Columns in which a wrapped text can be read."""
 
-_NUMBERS = frozenset({"turn", "turns", "attempt", "for", "due", "took", "credits", "runs"})
+_NUMBERS = frozenset(
+    {"turn", "turns", "attempt", "for", "due", "took", "credits", "tokens", "cost", "runs"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from sortie.config.values import (
     Secret,
     SshHost,
     State,
+    TimeZone,
     VariableName,
     amount,
     choice,
@@ -166,6 +167,14 @@ class HistorySettings(Block):
     keep_days: Annotated[int, whole(0, 36_500)] = 0
 
 
+class BudgetSettings(Block):
+    """How much may be used in a day, 0 for no limit, and in which zone it begins at midnight."""
+
+    daily_credits: Annotated[float, amount()] = 0.0
+    daily_cost_usd: Annotated[float, amount()] = 0.0
+    timezone: TimeZone = "UTC"
+
+
 class Settings(Block):
     """All that a WORKFLOW.md and its overrides say, but for the prompt.
 
@@ -185,6 +194,7 @@ class Settings(Block):
     server: ServerSettings = ServerSettings()
     logging: LoggingSettings = LoggingSettings()
     history: HistorySettings = HistorySettings()
+    budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
     db_path: PathText
     blocks: Blocks = Frozen()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Annotated, Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -182,6 +183,18 @@ def matching(pattern: str, what: str) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def _time_zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        raise needs("the name of a time zone, as Europe/Berlin or UTC") from None
+    return text
+
+
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
+"""The name of a time zone of the IANA database."""
 
 
 VariableName = Annotated[str, matching(r"[A-Za-z_]\w*", "the name of an environment variable")]

@@ -15,6 +15,7 @@ from uuid import uuid4
 import trio
 
 from sortie import __version__
+from sortie.daemon.day_clock import keep_days
 from sortie.daemon.guards import Guards, expected_failures, published_shortages
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.http_service import HttpService, write_endpoint_file
@@ -230,6 +231,7 @@ class Daemon:
         shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
+        await services.start(keep_days, orchestrator, self._store)
         services.start_soon(reloader.run)
         services.start_soon(poll_when_changed, self._tracker, orchestrator.tell)
         services.start_soon(

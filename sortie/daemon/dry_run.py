@@ -14,6 +14,7 @@ import trio
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
+from sortie.daemon.day_clock import day_of
 from sortie.daemon.guards import expected_failures
 from sortie.daemon.locks import database_lock_path, living_holder
 from sortie.daemon.options import RunOptions
@@ -21,7 +22,7 @@ from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.tracker import FreshSightings, open_tracker
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
-from sortie.model import AgentError, Issue, SortieError
+from sortie.model import NOTHING, AgentError, Issue, SortieError
 from sortie.orchestrator.recovery import recall
 from sortie.orchestrator.restored_holds import let_go
 from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
@@ -110,10 +111,12 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
         await trio.lowlevel.checkpoint()
         return has_program
 
+    day = day_of(settings.budget.timezone, wall)
+    today = recorded.days.get(day, NOTHING)
     if living_holder(database_lock_path(settings.db_path)) is None:
         memory, _ = recall(recorded, policy, now=0.0, wall=wall)
         memory, _ = _run(lambda: let_go(memory, policy, is_found))
-        return memory
+        return replace(memory, day=day, spent_today=today)
     idle = replace(recorded, unfinished=())
     memory, _ = recall(idle, policy, now=0.0, wall=wall)
     running = tuple(
@@ -130,7 +133,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
     )
     known = {run.issue.id for run in recorded.unfinished}
     rest = tuple(claim for claim in memory.claims if claim.issue.id not in known)
-    return replace(memory, claims=(*rest, *running))
+    return replace(memory, claims=(*rest, *running), day=day, spent_today=today)
 
 
 async def _missing_program(options: RunOptions, settings: Settings) -> str | None:

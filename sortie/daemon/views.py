@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal
 import trio
 
 from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.spending_view import stops, today_view, usage_limit_view
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.daemon.wall_time import utc_now, wall_time
-from sortie.model import LOCAL, NOTHING, WaitKind
+from sortie.model import LOCAL, NOTHING, Spending, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
@@ -29,7 +30,6 @@ from sortie.web.state import (
     RunningView,
     SlotsView,
     StateView,
-    UsageLimitView,
     WaitingView,
     WorkflowView,
 )
@@ -83,7 +83,8 @@ class DaemonView:
             blocked=tuple(map(_candidate, backlog.first_blocked)),
             hosts=_hosts(snapshot),
             tracker=self.tracker.view(),
-            usage_limit=_usage_limit(snapshot),
+            usage_limit=usage_limit_view(snapshot),
+            today=today_view(snapshot),
         )
 
     def gauges(self) -> Gauges:
@@ -102,6 +103,8 @@ class DaemonView:
             workflow_valid=self.workflow().valid,
             store_writable=self.orchestrator.store_error is None,
             usage_limited=snapshot.limit is not None,
+            daily_budget_spent=snapshot.day_spent is not None,
+            spent_today=_known(snapshot.spent_today),
             ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
             ssh_host_up={host: host not in snapshot.troubled for host in remote},
             tracker_budgets={b.name: (b.remaining, b.limit) for b in self.tracker.budgets()},
@@ -128,13 +131,9 @@ class DaemonView:
         return Health(
             ready=not reasons,
             reasons=reasons,
-            details=(*self._stops(snapshot), *self.tracker.budget_sentences()),
+            details=(*stops(snapshot), *self.tracker.budget_sentences()),
             overdue=overdue,
         )
-
-    def _stops(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Say what keeps runs from being started that is no fault."""
-        return () if snapshot.limit is None else (snapshot.limit.sentence,)
 
     def _elapsed(self, snapshot: Snapshot) -> float:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)
@@ -260,18 +259,10 @@ def _reason(claim: Waiting | HandingOff) -> str | None:
     return claim.reason or f"after {claim.trigger.value}"
 
 
-def _usage_limit(snapshot: Snapshot) -> UsageLimitView | None:
-    limit = snapshot.limit
-    if limit is None:
-        return None
-    return UsageLimitView(
-        agent=limit.agent,
-        message=limit.message,
-        since=wall_time(limit.since),
-        until=limit.resets_at or wall_time(limit.until),
-        resets_at=limit.resets_at,
-        reason=limit.sentence,
-    )
+def _known(spent: Spending) -> dict[str, float]:
+    """Return the amounts that are known, by their unit."""
+    amounts = {"tokens": spent.tokens, "credits": spent.credits, "usd": spent.cost_usd}
+    return {unit: amount for unit, amount in amounts.items() if amount is not None}
 
 
 def _slots(snapshot: Snapshot) -> SlotsView:

@@ -33,6 +33,8 @@ def fact_of_note(note: Note) -> Fact:
             return facts.HostBack(host=host)
         case do.BudgetLow(key, used, limit, issue):
             return facts.BudgetRunsLow(key=key, used=used, limit=limit, issue=issue)
+        case do.DayBudgetSpent(key, used, limit):
+            return facts.BudgetSpent(key=key, used=used, limit=limit)
         case do.AgentLimited(agent, message, seconds, resets_at):
             return facts.AgentLimited(
                 agent=agent, error=message, seconds=seconds, resets_at=resets_at

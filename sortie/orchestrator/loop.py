@@ -30,6 +30,7 @@ from sortie.scheduler import (
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.records import RecordComment
+from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
 
 IDLE_POLLS = 2
@@ -81,6 +82,11 @@ class Orchestrator:
     def store_error(self) -> str | None:
         """Why records cannot be written now, None where they can."""
         return self._journal.error
+
+    @property
+    def usage_limit(self) -> UsageLimit | None:
+        """The usage limit of the agent's account, None where none is known."""
+        return self._scheduler.usage_limit
 
     def snapshot(self) -> Snapshot:
         """Return an immutable picture of the scheduler."""

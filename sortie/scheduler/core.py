@@ -40,7 +40,7 @@ from sortie.scheduler.reconcile import (
 from sortie.scheduler.snapshot import Snapshot, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.state import Memory, SchedulerState
-from sortie.scheduler.usage_limits import UsageLimits
+from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.workspace_index import WorkspaceIndex
 
 
@@ -102,6 +102,11 @@ class Scheduler:
     def in_hand(self) -> Issue | None:
         """The issue that was looked at last; where ``handle`` raises, it may be why."""
         return self._state.in_hand
+
+    @property
+    def usage_limit(self) -> UsageLimit | None:
+        """The usage limit of the agent's account, None where none is known."""
+        return self._state.limits.of(self._state.policy.account)
 
     @property
     def idle_polls(self) -> int:

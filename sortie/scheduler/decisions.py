@@ -186,6 +186,15 @@ class AgentLimitOver:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class DayBudgetSpent:
+    """Note: this day's limit ``key`` is reached, and no run is started before the next day."""
+
+    key: str
+    used: str
+    limit: str
+
+
 Note = (
     Reconciled
     | Dropped
@@ -195,6 +204,7 @@ Note = (
     | HostAbandoned
     | HostRecovered
     | BudgetLow
+    | DayBudgetSpent
     | AgentLimited
     | AgentLimitOver
 )

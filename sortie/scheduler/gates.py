@@ -140,6 +140,10 @@ def _usage_limit(_issue: Issue, view: View) -> str | None:
     return None
 
 
+def _daily_budget(_issue: Issue, view: View) -> str | None:
+    return view.state.day_spent()
+
+
 def _slot(_issue: Issue, view: View) -> str | None:
     return None if view.load.total < view.state.policy.max_concurrent_agents else NO_SLOT
 
@@ -214,6 +218,7 @@ def _troubles(issue: Issue, state: SchedulerState) -> str:
 
 HOST_SLOT = "host slot"
 USAGE_LIMIT = "usage limit"
+DAILY_BUDGET = "daily budget"
 
 Gate = Callable[[Issue, View], str | None]
 FITNESS: tuple[tuple[str, Gate], ...] = (
@@ -229,13 +234,14 @@ ROOM: tuple[tuple[str, Gate], ...] = (
     ("dispatch", _dispatch),
     ("agent", _agent),
     (USAGE_LIMIT, _usage_limit),
+    (DAILY_BUDGET, _daily_budget),
     ("slot", _slot),
     ("state slot", _state_slot),
     (HOST_SLOT, _host_slot),
 )
 """Gates that Sortie opens as time goes by."""
 
-SHARED = frozenset({"dispatch", "agent", USAGE_LIMIT, "slot", "state slot"})
+SHARED = frozenset({"dispatch", "agent", USAGE_LIMIT, DAILY_BUDGET, "slot", "state slot"})
 """Gates of ROOM that say the same of all issues in one state. One that is closed stays closed
 while issues are only chosen."""
 

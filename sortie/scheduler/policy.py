@@ -33,6 +33,7 @@ class Policy:
     max_sessions: int = 0
     per_issue: Allowance = UNLIMITED
     per_day: Allowance = UNLIMITED
+    zone: str = "UTC"
     max_concurrent_agents: int = 10
     max_by_state: Mapping[str, int] = field(default_factory=dict)
     max_retry_backoff: float = 300.0
@@ -78,6 +79,10 @@ def policy_of(settings: Settings) -> Policy:
         per_issue=Allowance(
             tokens=agent.max_tokens, credits=agent.max_credits, cost_usd=agent.max_cost_usd
         ),
+        per_day=Allowance(
+            credits=settings.budget.daily_credits, cost_usd=settings.budget.daily_cost_usd
+        ),
+        zone=settings.budget.timezone,
         max_concurrent_agents=agent.max_concurrent_agents,
         max_by_state=agent.max_concurrent_agents_by_state,
         max_retry_backoff=agent.max_retry_backoff,

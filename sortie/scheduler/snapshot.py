@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from sortie.model import Issue, IssueId
+from sortie.model import Issue, IssueId, Spending
 from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import (
     WORKED,
@@ -35,6 +35,7 @@ class Snapshot:
     ``troubled`` are the hosts in trouble.
     ``poll_error`` is why the last poll failed, and ``polling_since`` when the one under way began.
     ``limit`` is the usage limit of the agent's account, if it is known to have one.
+    ``spent_today`` was used on ``day``, and ``day_spent`` says that its budget is used up.
     ``idle_polls`` counts good polls in a row that found nothing to do or to wait for.
     """
 
@@ -55,6 +56,9 @@ class Snapshot:
     used: int
     idle_polls: int
     limit: UsageLimit | None
+    day: str
+    spent_today: Spending
+    day_spent: str | None
 
     @property
     def worked(self) -> tuple[Worked, ...]:
@@ -124,4 +128,7 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
         used=load.total,
         idle_polls=state.idle_polls,
         limit=state.limits.of(state.policy.account),
+        day=state.day,
+        spent_today=state.ledger.today,
+        day_spent=state.day_spent(),
     )

@@ -7,7 +7,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.allowance import OF_DAY, OF_ISSUE
 from sortie.scheduler.claims import Running, Starting
-from sortie.scheduler.decisions import AgentLimited, BudgetLow
+from sortie.scheduler.decisions import AgentLimited, BudgetLow, DayBudgetSpent
 from sortie.scheduler.state import SchedulerState
 
 
@@ -42,6 +42,8 @@ def begin_day(state: SchedulerState, event: ev.DayBegan, now: float) -> None:
     if event.day == state.day:
         return
     state.out.extend(state.ledger.record_all(now))
+    for _, waiting in list(state.claims.due):
+        state.set_reason(waiting, "")
     state.day = event.day
     state.ledger.today = event.spent
     state.out.append(rec.RecordDay(day=event.day))
@@ -54,6 +56,11 @@ def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spendi
     ledger.tell(run_id, issue_id, spent)
     for used in policy.per_issue.warnings(issue_before, ledger.of_issue(issue_id), OF_ISSUE):
         state.out.append(BudgetLow(used.key, used.used_text, used.limit_text, state.in_hand))
+    reached = policy.per_day.reached(ledger.today, OF_DAY)
+    if reached is not None and policy.per_day.reached(day_before, OF_DAY) is None:
+        state.out.append(DayBudgetSpent(reached.key, reached.used_text, reached.limit_text))
+        state.unsettled = True  # what waits is told why
+        return
     for used in policy.per_day.warnings(day_before, ledger.today, OF_DAY):
         state.out.append(BudgetLow(used.key, used.used_text, used.limit_text))
 

@@ -26,7 +26,7 @@ from sortie.model import (
     state_key,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import OF_ISSUE, Used
+from sortie.scheduler.allowance import OF_DAY, OF_ISSUE, Used
 from sortie.scheduler.candidates import Candidate, Candidates
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
@@ -205,6 +205,16 @@ class SchedulerState:
             self.out.append(rec.ForgetLimit(account=account))
             self.out.append(AgentLimitOver(agent_of(account), reason))
             self.unsettled = True
+
+    def day_spent(self) -> str | None:
+        """Say that the budget of this day is used up, None where it is not."""
+        used = self.policy.per_day.reached(self.ledger.today, OF_DAY)
+        if used is None:
+            return None
+        return (
+            f"{used.key} is used up: {used.used_text} of {used.limit_text};"
+            f" runs start again at midnight ({self.policy.zone})"
+        )
 
     def used_up(self, issue_id: IssueId) -> Used | None:
         """Return the limit that an issue has reached by what it used, None where there is none."""

@@ -170,6 +170,19 @@ class HistoryRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayRow:
+    """What the runs of one agent used on one day, as 2026-11-22, and how many of them ended on it,
+    with their turns and seconds."""
+
+    day: str
+    agent: str
+    runs: int
+    turns: int
+    seconds: float
+    spent: Spending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
     """Sums over all recorded runs; amounts are None until an agent told some. ``cost_usd`` and
     ``estimated_usd`` are as in Spending.
@@ -223,6 +236,10 @@ class Store(Protocol):
 
     async def totals(self) -> Totals:
         """Sum up all runs, those under way and those forgotten included."""
+        ...
+
+    async def spent_on(self, day: str) -> Spending:
+        """Return what was used on a day, as 2026-11-22, by all agents."""
         ...
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:

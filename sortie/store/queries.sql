@@ -190,6 +190,26 @@ SELECT day,
   sum(unpriced_tokens) AS unpriced_tokens
 FROM spent_by_day GROUP BY day ORDER BY day DESC LIMIT 3;
 
+-- name: spent_on_day
+SELECT
+  sum(input_tokens) AS input_tokens,
+  sum(output_tokens) AS output_tokens,
+  sum(cached_tokens) AS cached_tokens,
+  sum(cache_write_tokens) AS cache_write_tokens,
+  sum(credits) AS credits,
+  sum(cost_usd) AS cost_usd,
+  sum(estimated_usd) AS estimated_usd,
+  sum(unpriced_tokens) AS unpriced_tokens
+FROM spent_by_day WHERE day = :day;
+
+-- name: days
+SELECT day, agent, runs, turns, seconds,
+  input_tokens, output_tokens, cached_tokens, cache_write_tokens,
+  credits, cost_usd, estimated_usd, unpriced_tokens
+FROM spent_by_day WHERE day IN (
+  SELECT DISTINCT day FROM spent_by_day ORDER BY day DESC LIMIT :limit
+) ORDER BY day DESC, agent;
+
 -- name: all_limits
 SELECT account, message, since, until, delay, resets_at, times
 FROM usage_limits ORDER BY account;

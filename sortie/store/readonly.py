@@ -12,16 +12,17 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from sortie.model import RunId, StoreError
-from sortie.store import HistoryRow, Recovered
+from sortie.store import DayRow, HistoryRow, Recovered
 from sortie.store.database import Database
 from sortie.store.database_file import place_of
 from sortie.store.faults import explained
-from sortie.store.record_reader import read_recovered, read_runs
+from sortie.store.record_reader import read_days, read_recovered, read_runs
 from sortie.store.schema_versions import migrations, require_schema
 
 T = TypeVar("T")
 
 _BUSY_TIMEOUT = 5.0
+_DAYS_SINCE = 6  # the first schema with days
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
@@ -45,6 +46,14 @@ def read_history(
     """
     page = partial(read_runs, issue=issue, limit=limit, before=before)
     return _beside(path, page, _RUNS_SINCE)
+
+
+def read_daily(path: str, *, limit: int) -> Sequence[DayRow]:
+    """Return what each agent did and used on the last ``limit`` days, as ``read_history`` reads.
+
+    Raises StoreError; a file of a version that kept no days is refused.
+    """
+    return _beside(path, partial(read_days, limit=limit), _DAYS_SINCE)
 
 
 def read_state(path: str) -> Recovered:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from sortie.model import NOTHING, IssueId, RunId
-from sortie.store import HistoryRow, Recovered, Totals, UnknownRun
+from sortie.model import NOTHING, IssueId, RunId, Spending
+from sortie.store import DayRow, HistoryRow, Recovered, Totals, UnknownRun
 from sortie.store.database import Database
 from sortie.store.rows import (
     agent_session,
+    day_row,
     due_comment,
     history_row,
     known_workspace,
@@ -75,3 +76,13 @@ def read_runs(
 def read_totals(database: Database) -> Totals:
     """Read the totals."""
     return totals(database.row("totals"))
+
+
+def read_day(database: Database, day: str) -> Spending:
+    """Read what was used on a day."""
+    return spending(database.row("spent_on_day", day=day))
+
+
+def read_days(database: Database, limit: int) -> tuple[DayRow, ...]:
+    """Read what each agent did and used on the last days on which anything was."""
+    return tuple(map(day_row, database.rows("days", limit=limit)))

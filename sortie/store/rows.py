@@ -29,6 +29,7 @@ from sortie.model import (
 )
 from sortie.model.spending import AMOUNTS
 from sortie.store import (
+    DayRow,
     DueComment,
     HistoryRow,
     StoredCrash,
@@ -185,6 +186,18 @@ def history_row(row: Row) -> HistoryRow:
         started_at=moment(row["started_at"]),
         finished_at=None if finished_at is None else moment(finished_at),
         stopped_for=None if stopped_for is None else StopReason(stopped_for),
+    )
+
+
+def day_row(row: Row) -> DayRow:
+    """Read a row of days."""
+    return DayRow(
+        day=row["day"],
+        agent=row["agent"],
+        runs=row["runs"],
+        turns=row["turns"],
+        seconds=row["seconds"],
+        spent=spending(row),
     )
 
 

@@ -199,6 +199,35 @@ class UsageLimitView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TodayView:
+    """What was used on this ``day`` of the zone, and what may be; None is unknown, or no limit.
+    ``exhausted`` says that no run is started before midnight."""
+
+    day: str
+    timezone: str
+    tokens: int | None
+    credits: float | None
+    cost_usd: float | None
+    estimated_usd: float | None
+    daily_credits: float | None
+    daily_cost_usd: float | None
+    exhausted: str | None
+
+
+NO_DAY = TodayView(
+    day="",
+    timezone="UTC",
+    tokens=None,
+    credits=None,
+    cost_usd=None,
+    estimated_usd=None,
+    daily_credits=None,
+    daily_cost_usd=None,
+    exhausted=None,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsView:
     """Room for runs: ``by_state`` and ``by_host`` tell what is free where a limit is set."""
 
@@ -239,6 +268,7 @@ class StateView:
     hosts: tuple[HostView, ...] = ()
     tracker: TrackerView = TrackerView()
     usage_limit: UsageLimitView | None = None
+    today: TodayView = NO_DAY
 
 
 @cache

@@ -72,6 +72,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
         "history": {"keep_days": 0},
+        "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "db_path": "/srv/.sortie.db",
         "tracker_block": "file",
@@ -166,7 +167,7 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, db_path, file, history, hooks, logging, polling, robot, server, "
+    "known: agent, board, budget, db_path, file, history, hooks, logging, polling, robot, server, "
     "token_rates, tracker, worker, workspace"
 )
 

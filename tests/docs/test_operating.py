@@ -70,6 +70,7 @@ def metrics() -> dict[str, tuple[str, set[str]]]:
         dispatch_paused=False,
         workflow_valid=True,
         store_writable=True,
+        spent_today={"usd": 1.5},
         ssh_host_usage={"h": 1},
         ssh_host_up={"h": True},
         tracker_budgets={"requests": (1, 2)},

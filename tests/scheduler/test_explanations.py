@@ -31,6 +31,7 @@ GATES = (
     "dispatch",
     "agent",
     "usage limit",
+    "daily budget",
     "slot",
     "state slot",
     "host slot",

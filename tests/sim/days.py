@@ -70,6 +70,7 @@ def some_policy(dice: Random) -> Policy:
         per_issue=dice.choice(
             [Allowance(), Allowance(), Allowance(tokens=300), Allowance(credits=2.0, cost_usd=1.5)]
         ),
+        per_day=dice.choice([Allowance(), Allowance(), Allowance(credits=6.0)]),
         max_concurrent_agents=dice.randint(1, 4),
         max_by_state=dice.choice([{}, {"doing": 1}, {"todo": 2, "doing": 2}]),
         max_retry_backoff=dice.choice([60.0, 300.0]),
@@ -195,8 +196,7 @@ class Day:
             self.world.use(run_id, more)
 
     def _midnight(self) -> None:
-        self.world.days += 1
-        self.world.tell(ev.DayBegan(f"day {self.world.days}"))
+        self.world.begin_day(1)
 
     def _leave(self) -> None:
         run_id = self._some_run()
@@ -310,7 +310,9 @@ class Day:
         """Finish every issue; nothing may be left behind."""
         world = self.world
         world.hindrance = None
-        world.policy = replace(world.policy, terminal_states=frozenset({"done"}))
+        world.policy = replace(
+            world.policy, terminal_states=frozenset({"done"}), per_day=Allowance()
+        )
         world.tell(ev.PolicyChanged(world.policy))
         world.tell(ev.PauseAsked(False))
         for issue_id in IDS:

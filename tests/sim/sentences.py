@@ -35,6 +35,8 @@ ROOM = (
     "the usage limit of (kiro|another) is reached; nobody said until when, so it is tried again"
     " after a while",
     "the usage limit of (kiro|another) may be over, and one run tries that first",
+    r"budget\.daily_credits is used up: [\d.]+ credits of 6 credits; runs start again at midnight"
+    r" \(UTC\)",
     SLOT,
     f"{SLOT} for state {STATE}",
     rf"no host is free \({HOST}(, {HOST})*\)",

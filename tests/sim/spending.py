@@ -31,6 +31,7 @@ class Spent:
 
     issues: dict[IssueId, Spending] = field(default_factory=dict)
     runs: dict[RunId, _Told] = field(default_factory=dict)
+    today: Spending = NOTHING
 
     def boot(self, on_disk: dict[IssueId, Spending]) -> None:
         """Know in a new life what is on record."""
@@ -40,6 +41,7 @@ class Spent:
         """Let a run use more; return what it has used by then."""
         told = self.runs.setdefault(run_id, _Told(issue_id))
         told.spent, told.at = told.spent + more, now
+        self.today += more
         if more != NOTHING:
             self.issues[issue_id] = self.issues.get(issue_id, NOTHING) + more
         return told.spent
@@ -75,6 +77,7 @@ class Spent:
             if isinstance(claim, Starting | Running):
                 assert not self.is_over(claim.issue.id, policy), "runs beyond what it may use"
         assert ledger.issues == self.issues, "spending is reckoned otherwise"
+        assert _known(ledger.today) == _known(self.today), "the day is reckoned otherwise"
         rows = dict(on_disk)
         for told in self.runs.values():
             if (more := told.spent - told.recorded) != NOTHING and told.spent != told.recorded:
@@ -83,6 +86,11 @@ class Spent:
         for told in self.runs.values():
             late = told.at - told.recorded_at >= RECORD_INTERVAL
             assert told.recorded == told.spent or not late, "spending is recorded too late"
+
+    def is_day_over(self, policy: Policy) -> bool:
+        """Tell whether the budget of the day is used up."""
+        spent, allowed = self.today.credits, policy.per_day.credits
+        return spent is not None and 0 < allowed <= spent
 
     def is_over(self, issue_id: IssueId, policy: Policy) -> bool:
         """Tell whether an issue has used all that it may."""
@@ -93,3 +101,8 @@ class Spent:
             (spent.cost_usd, allowed.cost_usd),
         )
         return any(used is not None and 0 < limit <= used for used, limit in pairs)
+
+
+def _known(spent: Spending) -> tuple[float, ...]:
+    """Return amounts, 0 where none was told: of what a run told before, it uses 0 on a new day."""
+    return (spent.tokens or 0, spent.credits or 0.0, spent.cost_usd or 0.0)

@@ -46,6 +46,7 @@ SCHEDULER: dict[str, Plant] = {
     "a limit is ignored": _without_gate("slot"),
     "a limit by state is ignored": _without_gate("state slot"),
     "a pause is ignored": _without_gate("dispatch"),
+    "the budget of a day is ignored": _without_gate("daily budget"),
     "a usage limit is ignored": _without_gate("usage limit"),
     "a usage limit is forgotten": _statement("replace_limit", NO_ROW),
     "a usage limit costs an attempt": _instead(exits, "is_usage_limit", lambda *_: False),

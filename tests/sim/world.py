@@ -15,6 +15,7 @@ from uuid import UUID
 
 from sortie.model import (
     LOCAL,
+    NOTHING,
     ErrorKind,
     Failed,
     Finished,
@@ -161,6 +162,14 @@ class World:
         self.rests = Rests()
         self.rests_until = 0.0
         self.blank.clear()
+        self.begin_day()
+
+    def begin_day(self, days: int = 0) -> None:
+        """Let it be known what day it is, so many days later."""
+        self.days += days
+        day = f"day {self.days}"
+        self.spent.today = self.disk.days.get(day, NOTHING)
+        self.tell(ev.DayBegan(day, self.spent.today))
 
     def crash(self) -> None:
         """Kill the daemon: its workers die, nobody answers, and a new life begins."""
@@ -303,7 +312,9 @@ class World:
             case do.Reconciled("keep", issue, reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case do.PostComment() | do.Reconciled() | do.AnswerCommand() | do.BudgetLow():
+            case do.PostComment() | do.Reconciled() | do.AnswerCommand():
+                pass
+            case do.BudgetLow() | do.DayBudgetSpent():
                 pass
             case do.AgentLimited() | do.AgentLimitOver():
                 pass
@@ -355,6 +366,7 @@ class World:
             "started before its wait was over"
         )
         assert not self.spent.is_over(issue.id, policy), "started beyond what it may use"
+        assert not self.spent.is_day_over(policy), "started beyond the budget of the day"
         self.limits.start(policy.account, start.run_id, self.now)
         self._check_host(start)
         self.workers[start.run_id] = Worker(start, issue, policy.agent, policy.account)

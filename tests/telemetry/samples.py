@@ -102,6 +102,7 @@ FACTS: tuple[f.Fact, ...] = (
     ),
     f.WaitEnded(issue=ISSUE, reason="terminal"),
     f.BudgetRunsLow(key="agent.max_tokens", used="80 tokens", limit="100 tokens", issue=ISSUE),
+    f.BudgetSpent(key="budget.daily_credits", used="5 credits", limit="5 credits"),
     f.AgentLimited(agent="kiro", error="limit reached", seconds=60.0, resets_at=None),
     f.AgentLimitEnded(agent="kiro", reason="a run works"),
     f.IssueHeld(issue=ISSUE, reason=HoldReason.AGENT_BLOCKED, detail="needs a person"),

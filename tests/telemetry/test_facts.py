@@ -17,6 +17,7 @@ NOT_COUNTED = {
     facts.AdapterCrashed,
     facts.AgentSimulated,
     facts.AgentLimitEnded,
+    facts.BudgetSpent,
     facts.AgentUsed,
     facts.BudgetRunsLow,
     facts.ControlUnavailable,

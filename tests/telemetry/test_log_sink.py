@@ -89,6 +89,7 @@ def test_every_fact_has_its_line() -> None:
         ("info", "retry.scheduled"),
         ("info", "wait.ended"),
         ("warning", "budget.low"),
+        ("warning", "budget.spent"),
         ("warning", "agent.limited"),
         ("info", "agent.limit_over"),
         ("warning", "issue.held"),

@@ -129,6 +129,17 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 ],
             },
             "usage_limit": None,
+            "today": {
+                "day": "",
+                "timezone": "UTC",
+                "tokens": None,
+                "credits": None,
+                "cost_usd": None,
+                "estimated_usd": None,
+                "daily_credits": None,
+                "daily_cost_usd": None,
+                "exhausted": None,
+            },
         },
         separators=(",", ":"),
     )

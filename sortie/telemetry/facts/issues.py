@@ -101,6 +101,15 @@ class BudgetRunsLow(Fact):
     issue: Issue | None = None
 
 
+@fact("budget.spent", "warning")
+class BudgetSpent(Fact):
+    """This day's limit ``key`` is reached: no run is started before midnight."""
+
+    key: str
+    used: str
+    limit: str
+
+
 @fact("agent.limited", "warning")
 class AgentLimited(Fact):
     """The usage limit of an agent's account is reached, and none of its runs is started for so

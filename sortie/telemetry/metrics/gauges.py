@@ -24,6 +24,8 @@ class Gauges:
     workflow_valid: bool
     store_writable: bool
     usage_limited: bool = False
+    daily_budget_spent: bool = False
+    spent_today: Mapping[str, float] = field(default_factory=dict)
     ssh_host_usage: Mapping[str, int] = field(default_factory=dict)
     ssh_host_up: Mapping[str, bool] = field(default_factory=dict)
     tracker_budgets: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
@@ -72,12 +74,18 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
             "1 while no run is started because of the agent's usage limit.",
             gauges.usage_limited,
         ),
+        (
+            "daily_budget_spent",
+            "1 while no run is started because the budget of the day is used up.",
+            gauges.daily_budget_spent,
+        ),
         ("store_writable", "1 while records can be written.", gauges.store_writable),
     )
     for name, text, value in plain:
         yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))
     yield _by("host", "ssh_host_usage", "Runs under way on a host.", gauges.ssh_host_usage)
     yield _by("host", "ssh_host_up", "1 while a host can be reached.", gauges.ssh_host_up)
+    yield _by("unit", "spent_today", "What was used on this day.", gauges.spent_today)
     budgets = gauges.tracker_budgets.items()
     remaining = {name: left for name, (left, _) in budgets}
     limits = {name: limit for name, (_, limit) in budgets}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sortie.model import RunId, Sighting
+from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
 from sortie.store import HistoryRow, Recovered, Store, Totals
-from sortie.store.readonly import read_history, read_state
+from sortie.store.readonly import read_daily, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
 
@@ -46,6 +46,13 @@ class ReadBeside:
     async def totals(self) -> Totals:
         """See Store."""
         return await self._store.totals()
+
+    async def spent_on(self, day: str) -> Spending:
+        """See Store; what is read beside it by day and agent comes to the same."""
+        told = await self._store.spent_on(day)
+        rows = [row.spent for row in read_daily(self._path, limit=99) if row.day == day]
+        assert sum(rows, NOTHING) == told
+        return told
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
         """See Store."""

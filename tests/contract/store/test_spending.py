@@ -31,6 +31,8 @@ async def test_what_runs_use_adds_up_by_issue_and_day(store: Store) -> None:
         ),
     }
     assert (row.spent, row.tokens) == (MORE, 35)
+    assert await store.spent_on("2026-11-22") == FIRST + FIRST
+    assert await store.spent_on("2026-11-01") == Spending()
 
 
 async def test_a_budget_that_begins_anew_is_empty(store: Store) -> None:

@@ -1,0 +1,123 @@
+"""``sortie stats``: what runs used, by day and agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.format import span
+from sortie.cli.output import Format, Json, columns, emit, emit_json, note
+from sortie.model import NOTHING, SortieError, Spending, StoreError
+from sortie.model.spending import AMOUNTS, cost_text
+
+if TYPE_CHECKING:
+    from sortie.store import DayRow
+
+NOT_REPORTED = "not reported"
+
+
+def stats(
+    source: Source,
+    days: Annotated[
+        int,
+        typer.Option("--days", "-n", min=1, max=100_000, metavar="N", help="The last N days."),
+    ] = 14,
+    database: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
+    ] = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
+    """Show what agents used on each of the last days, whether or not a daemon runs.
+
+    A day is one of the zone in budget.timezone, and counts what was used on it; runs, turns and
+    time are those of the runs that ended on it. What an agent does not tell is "not reported"; a
+    cost that is reckoned from tokens is marked as estimated.
+    """
+    path = os.path.abspath(database) if database is not None else _database(source)
+    try:
+        rows = _read(path, days)
+    except StoreError as error:
+        if database is None:
+            raise
+        raise SortieError(str(error).replace("db_path", "--db")) from error
+    if output is Format.JSON:
+        emit_json([as_json(row) for row in rows])
+    elif rows:
+        emit(listing(rows, columns()))
+    else:
+        note("no run is recorded")
+
+
+def _database(source: Source) -> str:
+    from sortie.cli.discovery import locate
+
+    place = locate(source)
+    if place.guessed:
+        note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
+    return place.db_path
+
+
+def _read(path: str, days: int) -> Sequence[DayRow]:
+    from sortie.store.readonly import read_daily
+
+    if not os.path.lexists(path):
+        note(f"there is no database {path} yet: no daemon has run here")
+        return ()
+    return read_daily(path, limit=days)
+
+
+def as_json(row: DayRow) -> Json:
+    """Return what one agent did and used on one day, as programs get it; unknown is null."""
+    return {
+        "day": row.day,
+        "agent": row.agent,
+        "runs": row.runs,
+        "turns": row.turns,
+        "seconds_running": row.seconds,
+        "tokens": row.spent.tokens,
+        **{name: getattr(row.spent, name) for name in AMOUNTS},
+    }
+
+
+def listing(rows: Sequence[DayRow], width: int) -> str:
+    """Return a line for each day and agent, and one for all of them."""
+    from sortie.cli.tables import Row, table
+
+    names = ("day", "agent", "runs", "turns", "took", "credits", "tokens", "cost")
+    lines = [
+        _cells(row.day, row.agent, (row.runs, row.turns, row.seconds), row.spent) for row in rows
+    ]
+    sums = (
+        sum(row.runs for row in rows),
+        sum(row.turns for row in rows),
+        sum(row.seconds for row in rows),
+    )
+    lines.append(_cells("all", "", sums, _total(row.spent for row in rows)))
+    return table(names, [Row(cells, "") for cells in lines], width)
+
+
+def _total(every: Iterable[Spending]) -> Spending:
+    total = NOTHING
+    for spent in every:
+        total += spent
+    return total
+
+
+def _cells(day: str, agent: str, did: tuple[int, int, float], spent: Spending) -> tuple[str, ...]:
+    runs, turns, seconds = did
+    return (
+        day,
+        agent,
+        str(runs),
+        str(turns),
+        span(seconds),
+        NOT_REPORTED if spent.credits is None else f"{spent.credits:,.2f}",
+        NOT_REPORTED if spent.tokens is None else f"{spent.tokens:,}",
+        NOT_REPORTED if spent.cost_usd is None else cost_text(spent),
+    )
