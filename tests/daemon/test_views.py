@@ -110,6 +110,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
         dispatch_paused=False,
         workflow_valid=True,
         store_writable=True,
+        spent_today={"credits": 0.5},
     )
 
 
