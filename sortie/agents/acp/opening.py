@@ -86,7 +86,9 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
         message = "the agent's session has an id that cannot be kept"
         raise AgentError(ErrorKind.RESPONSE_ERROR, message)
     process.reader.usage.model = opening.settings.model or model_of(opened.result)
-    process.reader.usage.cost = opening.conversations.opened(id_, resumed=id_ == resume)
+    cost = opening.conversations.opened(id_, resumed=id_ == resume)
+    if process.reader.usage.cost is None:  # else it was told as the session was loaded
+        process.reader.usage.cost = cost
     for method, params in _settings(opening.settings, opened.result):
         await _set(process, opening, method, params)
     return Opened(session_id=id_, agent=agent, lost=lost)

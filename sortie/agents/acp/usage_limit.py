@@ -12,6 +12,7 @@ _LIMIT = re.compile(
               \b(?: usage | session | weekly | monthly | daily | plan | quota )\b
             | (?: quota | capacity )\b .{0,40} (?: exceeded | exhausted | reset )
             | exhausted\ your .{0,40} (?: quota | capacity | credits )
+            | hit\ your .{0,60}\blimit\b
             | out\ of\ (?: credits | premium\ requests | usage )
             | limit\ reached\b .{0,40} (?: \| | reset )
             )""",

@@ -321,6 +321,7 @@ def test_gemini_has_to_wait_for_a_minute() -> None:
         ),
         ("Quota exceeded for your plan", None),
         ("You are out of credits", None),
+        ("You've hit your limit · resets 3pm (Europe/London)", None),
         ("5-hour limit reached, resets 3pm", None),
         ("usage limit reached|99999999999999999", None),
         ("usage limit reached, try again in 999999 days 999999 days 999999 d 999999 d", None),

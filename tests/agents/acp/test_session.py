@@ -217,6 +217,24 @@ async def test_where_a_session_is_gone_a_new_one_begins(
     assert messages(heard) == [lost, "prompt 1"]
 
 
+@pytest.mark.parametrize(("spent", "first"), [("2.0", 0.5), ("", None)])
+async def test_what_a_conversation_had_cost_is_no_turns_cost(
+    stage: Stage, spent: str, first: float | None
+) -> None:
+    """It may be told as the session is loaded; where it is not, the first turn's is unknown."""
+    words = ("--without", "resume")
+    heard = [Heard(), Heard()]
+
+    with trio.fail_after(60):
+        async with stage.session(*words) as session:
+            await session.run_turn("one", Heard())
+        async with stage.session(*words, f"--spent={spent}", resume=session.id) as again:
+            for each in heard:
+                await again.run_turn("acp: paid 0.5", each)
+
+    assert [[used.cost for used in each.used] for each in heard] == [[first], [0.5]]
+
+
 async def test_nothing_is_resumed_where_that_is_not_wanted(stage: Stage) -> None:
     """``acp.resume: false`` begins each run anew."""
     heard = Heard()

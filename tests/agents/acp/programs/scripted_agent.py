@@ -2,7 +2,8 @@
 """An agent that speaks the Agent Client Protocol and does what its prompts say; stdlib only.
 
 ``--like NAME`` is what it calls itself, and how it counts; ``--without load,resume`` is what it
-cannot do; ``--load hang|error`` and ``--version N`` is how it greets. Lines of a prompt that begin
+cannot do; ``--load hang|error`` and ``--version N`` is how it greets; ``--spent`` is what a session
+had cost that it loads. Lines of a prompt that begin
 with ``acp:`` say what it does, one after the other; DEEDS lists them. Conversations are kept in
 the login's home.
 """
@@ -164,6 +165,8 @@ class Agent:
                 self.say(line, "user_message_chunk")
                 self.say("an answer of old")
             self.update("tool_call", toolCallId="old", title="old", status="in_progress")
+            if self.given.spent:
+                self.paid(self.given.spent)
         return self.offers()
 
     def remember(self, text: str) -> int:
@@ -401,6 +404,7 @@ def main() -> None:
     parser.add_argument("--without", default="")
     parser.add_argument("--load", default="")
     parser.add_argument("--version", type=int, default=1)
+    parser.add_argument("--spent", default="")
     parser.add_argument("--login", action="store_true")
     parser.add_argument("--mute", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
