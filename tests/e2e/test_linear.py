@@ -130,6 +130,7 @@ FULL = pytest.mark.full
 @pytest.mark.parametrize(
     ("request_of", "performed"),
     [
+        pytest.param("The run ended", False, marks=FULL),
         pytest.param("The run ended", True, marks=FULL),
         pytest.param("SortieRereadWithStates", False, marks=FULL),
         pytest.param("SortieRereadWithStates", True, marks=FULL),
