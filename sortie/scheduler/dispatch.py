@@ -23,6 +23,7 @@ from sortie.scheduler.gates import (
     closed,
     first_closed,
     free_host,
+    spent_text,
     view_of,
 )
 from sortie.scheduler.holds import hold_for_budget
@@ -191,7 +192,8 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
             state.finish(issue)
         return
     host = free_host(issue, view)
-    reason = unfit or closed(ROOM, issue, view)
+    # A reload may have taken from what it may use while it was re-read.
+    reason = unfit or spent_text(state, issue.id) or closed(ROOM, issue, view)
     if reason is None and host is not None:
         _start(state, claim, issue, host, now)
         return

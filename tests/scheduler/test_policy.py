@@ -9,6 +9,7 @@ import pytest
 from sortie.config import Settings
 from sortie.model import LOCAL
 from sortie.scheduler import Effect, Event, Policy, Record, policy_of
+from sortie.scheduler.allowance import Allowance
 from sortie.scheduler.claims import Claim
 from tests.typed import wrong_defaults
 from tests.worker.rig import settings_of
@@ -29,12 +30,16 @@ def test_every_setting_arrives_in_the_form_in_which_it_is_compared() -> None:
         agent={
             "kind": "fake",
             "max_sessions": 3,
+            "max_tokens": 100,
+            "max_credits": 2.5,
+            "max_cost_usd": 1.5,
             "max_concurrent_agents": 4,
             "max_concurrent_agents_by_state": {"todo": 2},
             "max_retry_backoff_ms": 60_000,
             "stop_grace_ms": 9000,
             "inactive_grace_ms": 8000,
         },
+        budget={"daily_credits": 9, "daily_cost_usd": 8, "timezone": "Europe/Berlin"},
         worker={"ssh_hosts": ["east", "west"], "max_concurrent_agents_per_host": 5},
     )
 
@@ -48,10 +53,14 @@ def test_every_setting_arrives_in_the_form_in_which_it_is_compared() -> None:
         comment_on_failure=True,
         poll_interval=7.0,
         max_sessions=3,
+        per_issue=Allowance(tokens=100, credits=2.5, cost_usd=1.5),
+        per_day=Allowance(credits=9.0, cost_usd=8.0),
+        zone="Europe/Berlin",
         max_concurrent_agents=4,
         max_by_state={"todo": 2},
         max_retry_backoff=60.0,
         agent="fake",
+        account="fake",
         hosts=("east", "west"),
         max_per_host=5,
         stop_grace=9.0,

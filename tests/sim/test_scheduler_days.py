@@ -21,6 +21,7 @@ UNREACHABLE = {
     HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
     RunStatus.RUNNING,  # not an exit
 }
+THE_LOOPS_OWN = {"RecordComment", "ForgetComment"}  # no decisions of the scheduler's
 
 
 @pytest.mark.parametrize("first", range(0, DAYS, CHUNK))
@@ -47,7 +48,7 @@ def test_the_days_reach_everything() -> None:
     kinds = {kind.__name__ for kind in (*get_args(Effect), *get_args(Note), *get_args(Record))}
     words = {*StopReason, *HoldReason, *Trigger, *RunStatus} - UNREACHABLE
 
-    missing = (kinds | words) - REACHED.keys()
+    missing = (kinds | words) - THE_LOOPS_OWN - REACHED.keys()
 
     assert missing == set()
 
