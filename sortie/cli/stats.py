@@ -11,9 +11,9 @@ import typer
 
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.format import span
-from sortie.cli.output import Format, Json, columns, emit, emit_json, note
+from sortie.cli.output import Format, columns, emit, emit_json, note
 from sortie.model import NOTHING, SortieError, Spending, StoreError
-from sortie.model.spending import AMOUNTS, cost_text
+from sortie.model.spending import cost_text
 
 if TYPE_CHECKING:
     from sortie.store import DayRow
@@ -47,7 +47,9 @@ def stats(
             raise
         raise SortieError(str(error).replace("db_path", "--db")) from error
     if output is Format.JSON:
-        emit_json([as_json(row) for row in rows])
+        from sortie.web.usage_days import usage_day
+
+        emit_json([usage_day(row) for row in rows])
     elif rows:
         emit(listing(rows, columns()))
     else:
@@ -70,19 +72,6 @@ def _read(path: str, days: int) -> Sequence[DayRow]:
         note(f"there is no database {path} yet: no daemon has run here")
         return ()
     return read_daily(path, limit=days)
-
-
-def as_json(row: DayRow) -> Json:
-    """Return what one agent did and used on one day, as programs get it; unknown is null."""
-    return {
-        "day": row.day,
-        "agent": row.agent,
-        "runs": row.runs,
-        "turns": row.turns,
-        "seconds_running": row.seconds,
-        "tokens": row.spent.tokens,
-        **{name: getattr(row.spent, name) for name in AMOUNTS},
-    }
 
 
 def listing(rows: Sequence[DayRow], width: int) -> str:

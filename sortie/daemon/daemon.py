@@ -204,7 +204,7 @@ class Daemon:
             workflow=reloader.view,
             shortages=self._shortages,
         )
-        controls = controls_of(orchestrator, tracker, failures)
+        controls = controls_of(orchestrator, tracker, failures, self._store)
         settings = self._workflow.settings
         url = await self._http.start(services, settings, self._token, view, controls)
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)

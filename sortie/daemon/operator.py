@@ -10,6 +10,7 @@ from sortie.daemon.wall_time import wall_time
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
+from sortie.store import Store
 from sortie.web.controls import CommandAnswer, CommandStatus, Controls, ExplanationView, GateView
 from sortie.web.state import BudgetView, FailureView
 
@@ -17,9 +18,9 @@ _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 
 
 
 def controls_of(
-    orchestrator: Orchestrator, tracker: TrackerStatus, failures: LastFailures
+    orchestrator: Orchestrator, tracker: TrackerStatus, failures: LastFailures, store: Store
 ) -> Controls:
-    """Return the commands of a running orchestrator."""
+    """Return the commands of a running orchestrator, and questions about what is on record."""
 
     def unknown(name: str, sentence: str) -> str:
         snapshot = orchestrator.snapshot()
@@ -53,6 +54,7 @@ def controls_of(
         stop=lambda name: run_for_issue(name, lambda ask: ev.StopAsked(name, ask)),
         retry=lambda name: run_for_issue(name, lambda ask: ev.RetryAsked(name, ask)),
         explain=explain,
+        days=store.days,
     )
 
 

@@ -242,6 +242,10 @@ class Store(Protocol):
         """Return what was used on a day, as 2026-11-22, by all agents."""
         ...
 
+    async def days(self, limit: int) -> Sequence[DayRow]:
+        """Return what each agent did and used on the last ``limit`` days with any, newest first."""
+        ...
+
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
         """Note each issue's present digest, and return when it was first seen and last changed.
 

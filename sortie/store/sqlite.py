@@ -9,12 +9,12 @@ from typing import TypeVar
 
 from sortie.model import RunId, Sighting, Spending, StoreError
 from sortie.scheduler.records import Record
-from sortie.store import HistoryRow, RecordRefused, Recovered, Store, Totals
+from sortie.store import DayRow, HistoryRow, RecordRefused, Recovered, Store, Totals
 from sortie.store.database import Database, file_identity
 from sortie.store.database_file import open_database, prove_writable, try_to_write
 from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.filesystems import is_doubtful
-from sortie.store.record_reader import read_day, read_recovered, read_runs, read_totals
+from sortie.store.record_reader import read_day, read_days, read_recovered, read_runs, read_totals
 from sortie.store.record_writer import write
 from sortie.store.rows import sighting
 
@@ -75,6 +75,10 @@ class SqliteStore:
     async def spent_on(self, day: str) -> Spending:
         """Return what was used on a day."""
         return await self._thread.read(partial(read_day, day=day))
+
+    async def days(self, limit: int) -> Sequence[DayRow]:
+        """Return what each agent did and used on the last days."""
+        return await self._thread.read(partial(read_days, limit=limit))
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:
         """Note digests; nothing is written where none changed."""

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from sortie.model import StoreError
 from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
@@ -20,6 +21,7 @@ from sortie.web.middleware import AccessMiddleware
 from sortie.web.responses import error_response, json_response
 from sortie.web.sources import Sources
 from sortie.web.state import to_json
+from sortie.web.usage_days import DAYS, MOST_DAYS, usage_day
 
 
 def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
@@ -65,7 +67,18 @@ def _commands(controls: Controls) -> list[Route]:
             return error_response(404, told)
         return Response(explanation_to_json(told), media_type="application/json")
 
+    async def stats(request: Request) -> Response:
+        text = request.query_params.get("days", str(DAYS))
+        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_DAYS):
+            return error_response(400, f"days must be a number from 1 to {MOST_DAYS}")
+        try:
+            rows = await controls.days(int(text))
+        except StoreError as exc:
+            return error_response(503, str(exc))
+        return json_response(200, {"days": [usage_day(row) for row in rows]})
+
     return [
+        _get("/api/v1/stats", stats),
         _post("/api/v1/refresh", lambda _: controls.refresh()),
         _post("/api/v1/pause", lambda _: controls.pause()),
         _post("/api/v1/resume", lambda _: controls.resume()),

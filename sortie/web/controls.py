@@ -6,13 +6,14 @@ Rule 2: an explanation comes from what is known already; nothing waits for the t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
 from pydantic import TypeAdapter
 
+from sortie.store import DayRow
 from sortie.web.json_bytes import json_bytes
 from sortie.web.state import BudgetView, FailureView, Time
 
@@ -70,7 +71,8 @@ class ExplanationView:
 class Controls:
     """The commands. Issues are named by identifier or id.
 
-    ``explain`` gives a sentence where the issue is not known.
+    ``explain`` gives a sentence where the issue is not known. ``days`` reads what was used on so
+    many last days, and raises StoreError.
     """
 
     refresh: Callable[[], Awaitable[CommandAnswer]]
@@ -79,6 +81,7 @@ class Controls:
     stop: Callable[[str], Awaitable[CommandAnswer]]
     retry: Callable[[str], Awaitable[CommandAnswer]]
     explain: Callable[[str], Awaitable[ExplanationView | str]]
+    days: Callable[[int], Awaitable[Sequence[DayRow]]]
 
 
 @cache

@@ -52,6 +52,8 @@ stop A
 retry A --format json
 doctor
 doctor --format json
+stats
+stats --format json
 """
 CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2, "validate": 0}
 

@@ -16,6 +16,7 @@ from sortie.telemetry.live_runs import LiveRuns
 from sortie.web.controls import Controls
 from sortie.web.state import WorkflowView
 from tests.orchestrator.world import World
+from tests.store.inline import MemoryStore
 from tests.trackers.fake import FakeTracker
 
 NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
@@ -52,4 +53,5 @@ def view_of(
 def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Controls:
     """Return the commands of a life."""
     view = view_of(orchestrator, world)
-    return controls_of(orchestrator, view.tracker, view.failures)
+    store = MemoryStore() if world is None else world.store
+    return controls_of(orchestrator, view.tracker, view.failures, store)

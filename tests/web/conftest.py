@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sortie.model import StoreError
+from sortie.store import DayRow
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
@@ -136,6 +138,7 @@ class World:
     answer: CommandAnswer = field(default_factory=lambda: CommandAnswer(status=200, message="ok"))
     explanation: ExplanationView | str = EXPLANATION
     commands: list[str] = field(default_factory=list)
+    days: tuple[DayRow, ...] = ()
 
     def sources(self) -> Sources:
         return Sources(state=self._state, health=lambda: self.health, metrics=self._metrics)
@@ -148,6 +151,7 @@ class World:
             stop=lambda issue: self._command(f"stop {issue}"),
             retry=lambda issue: self._command(f"retry {issue}"),
             explain=self._explain,
+            days=self._days,
         )
 
     async def _command(self, command: str) -> CommandAnswer:
@@ -157,6 +161,11 @@ class World:
     async def _explain(self, issue: str) -> ExplanationView | str:
         self.commands.append(f"explain {issue}")
         return self.explanation
+
+    async def _days(self, limit: int) -> tuple[DayRow, ...]:
+        if self.broken:
+            raise StoreError("the disk is away")
+        return self.days[:limit]
 
     def become(self, health: Health) -> None:
         self.health = replace(health)

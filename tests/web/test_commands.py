@@ -8,6 +8,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from sortie.model import Spending
+from sortie.store import DayRow
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
@@ -222,3 +224,43 @@ async def test_a_title_may_hold_what_no_encoding_has(
     answer = await client.get("/api/v1/issues/DEMO-3/explain")
 
     assert answer.json()["title"] == "x\ud800"
+
+
+async def test_days_are_told_with_what_each_agent_used(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """As ``sortie stats`` prints them; what an agent does not tell is null and never 0."""
+    day = DayRow(
+        day="2026-11-22", agent="kiro", runs=2, turns=3, seconds=4.5, spent=Spending(credits=0.5)
+    )
+    world.days = (day, replace(day, day="2026-11-21"))
+
+    both = (await client.get("/api/v1/stats")).json()["days"]
+    one = (await client.get("/api/v1/stats?days=1")).json()["days"]
+
+    assert [found["day"] for found in both] == ["2026-11-22", "2026-11-21"]
+    assert one == both[:1]
+    assert (one[0]["agent"], one[0]["runs"], one[0]["credits"]) == ("kiro", 2, 0.5)
+    assert (one[0]["tokens"], one[0]["cost_usd"]) == (None, None)
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "367", "many", "", "1.5", "9" * 5000, "\u0661"])
+async def test_a_number_of_days_that_is_none_is_refused(
+    client: httpx.AsyncClient, days: str
+) -> None:
+    """With a sentence that says which would do."""
+    answer = await client.get("/api/v1/stats", params={"days": days})
+
+    assert answer.status_code == 400
+    assert "1 to 366" in answer.json()["error"]["message"]
+
+
+async def test_days_that_cannot_be_read_are_told_so(
+    client: httpx.AsyncClient, world: World
+) -> None:
+    """Rather than shown as none."""
+    world.broken = True
+
+    answer = await client.get("/api/v1/stats")
+
+    assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the disk is away")

@@ -10,7 +10,7 @@ import pytest
 
 from sortie.model import NOTHING, RunId, Sighting, Spending
 from sortie.scheduler.records import Record
-from sortie.store import HistoryRow, Recovered, Store, Totals
+from sortie.store import DayRow, HistoryRow, Recovered, Store, Totals
 from sortie.store.readonly import read_daily, read_history, read_state
 from sortie.store.sqlite import open_store
 from tests.store.inline import MemoryStore
@@ -52,6 +52,12 @@ class ReadBeside:
         told = await self._store.spent_on(day)
         rows = [row.spent for row in read_daily(self._path, limit=99) if row.day == day]
         assert sum(rows, NOTHING) == told
+        return told
+
+    async def days(self, limit: int) -> Sequence[DayRow]:
+        """See Store; another process reads the same."""
+        told = await self._store.days(limit)
+        assert told == read_daily(self._path, limit=limit)
         return told
 
     async def sight(self, digests: Mapping[str, str], at: float) -> Mapping[str, Sighting]:

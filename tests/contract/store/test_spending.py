@@ -33,6 +33,8 @@ async def test_what_runs_use_adds_up_by_issue_and_day(store: Store) -> None:
     assert (row.spent, row.tokens) == (MORE, 35)
     assert await store.spent_on("2026-11-22") == FIRST + FIRST
     assert await store.spent_on("2026-11-01") == Spending()
+    assert [row.day for row in await store.days(2)] == ["2026-11-23", "2026-11-22"]
+    assert [row.day for row in await store.days(1)] == ["2026-11-23"]
 
 
 async def test_a_budget_that_begins_anew_is_empty(store: Store) -> None:

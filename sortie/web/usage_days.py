@@ -1,0 +1,30 @@
+"""What agents used on each day, as programs get it: by HTTP and from ``sortie stats``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sortie.model.spending import AMOUNTS
+
+if TYPE_CHECKING:
+    from sortie.store import DayRow
+
+MOST_DAYS = 366
+"""How many days can be asked for over HTTP."""
+
+DAYS = 14
+"""How many there are where nobody says."""
+
+
+def usage_day(row: DayRow) -> Mapping[str, object]:
+    """Return what one agent did and used on one day; unknown is null."""
+    return {
+        "day": row.day,
+        "agent": row.agent,
+        "runs": row.runs,
+        "turns": row.turns,
+        "seconds_running": row.seconds,
+        "tokens": row.spent.tokens,
+        **{name: getattr(row.spent, name) for name in AMOUNTS},
+    }
