@@ -17,7 +17,7 @@ DAYS = 14
 """How many there are where nobody says."""
 
 
-def usage_day(row: DayRow) -> Mapping[str, object]:
+def usage_day(row: DayRow) -> Mapping[str, str | int | float | None]:
     """Return what one agent did and used on one day; unknown is null."""
     return {
         "day": row.day,
