@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from sortie.cli.app import COMMANDS
+from sortie.model import Spending
 from tests.cli.fake_daemon import STATE, FakeDaemon
 from tests.cli.test_explain import DOCUMENT
 from tests.cli.test_history import T, record
 from tests.cli.world import FIVE_MISTAKES, SOURCE, is_ours, write_issue
-from tests.store.records import an_issue, begin
+from tests.store.records import an_issue, begin, end, spending
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 
@@ -62,7 +63,8 @@ CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2
 def _world(here: Path, daemon: FakeDaemon) -> None:
     write_issue(here, "A")
     (here / "broken.md").write_text(FIVE_MISTAKES)
-    record(here, (T, [begin("r-1", an_issue("A"))]))
+    used = spending("r-1", Spending(credits=0.5))
+    record(here, (T, [begin("r-1", an_issue("A")), used, end("r-1")]))
     daemon.show(STATE)
     daemon.answers["GET /api/v1/issues/A/explain"] = (200, DOCUMENT)
     for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
