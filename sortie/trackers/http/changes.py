@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
+import trio
+
 ItemT = TypeVar("ItemT")
 
 SWEEP = 600.0
@@ -64,7 +66,7 @@ class ChangingList(Generic[ItemT]):
         has changed since then, including what does not belong to the list any more, such as
         issues that were closed. ``now`` is in trio's time.
         """
-        cursor = self._cursor
+        cursor, began = self._cursor, trio.current_time()
         if cursor is None or scope != self._scope or now - self._swept >= self._sweep:
             items = {self._key_of(item): item for item in await whole()}
             self._items = {key: self._known(key, item) for key, item in items.items()}
@@ -74,7 +76,9 @@ class ChangingList(Generic[ItemT]):
                 key = self._key_of(item)
                 self._items[key] = self._known(key, item)
         times = [at for at in map(self._changed_at, self._items.values()) if at is not None]
-        self._cursor = max((*times, *([cursor] if cursor else [])), default=None)
+        late = _beyond_overlap(trio.current_time() - began)
+        seen = [max(times) - late] if times else []
+        self._cursor = max((*seen, *([cursor] if cursor else [])), default=None)
         return self._items
 
     def _known(self, key: str, item: ItemT) -> ItemT:
@@ -91,3 +95,13 @@ class ChangingList(Generic[ItemT]):
     def drop(self, key: str) -> None:
         """Forget an item of which another answer told that it is not there."""
         self._items.pop(key, None)
+
+
+def _beyond_overlap(elapsed: float) -> timedelta:
+    """Return by how much the overlap is too short for an answer that took so many seconds.
+
+    What changed after its page was read is older than the latest change on a later page by that
+    time at most. Half of the overlap is kept for clocks, and answers that are no slower than the
+    other half ask the same question again.
+    """
+    return max(timedelta(seconds=elapsed) - OVERLAP / 2, timedelta())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import trio
+import trio.testing
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.http.changes import SWEEP, ChangingList
@@ -29,6 +32,9 @@ class World:
     things: dict[str, Thing] = field(default_factory=dict)
     asked: list[object] = field(default_factory=list)
     fails: bool = False
+    takes: float = 0.0
+    meanwhile: Callable[[], None] | None = None
+    shown: dict[str, Thing] = field(default_factory=dict)  # as it stood when its page was read
     kept: ChangingList[Thing] = field(
         default_factory=lambda: ChangingList(
             lambda thing: thing.name, lambda thing: THEN + timedelta(minutes=thing.minute)
@@ -42,7 +48,10 @@ class World:
     async def whole(self) -> list[Thing]:
         """Answer with all."""
         self._ask("whole")
-        return list(self.things.values())
+        await trio.sleep(self.takes)
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return list({**self.things, **self.shown}.values())
 
     async def since(self, time: datetime) -> list[Thing]:
         """Answer with what has changed since."""
@@ -74,6 +83,27 @@ async def test_changes_are_asked_for_with_an_overlap() -> None:
 
     assert world.asked == ["whole", 8.0, 8.0, 8.0, 18.0]
     assert names == {"a", "b", "c"}
+
+
+async def test_what_changes_while_a_slow_answer_is_read_is_asked_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """An issue that changes after its page was read, before a later change on a later page."""
+    world = World(takes=300)
+    world.put(Thing("a", 1))
+
+    def change() -> None:
+        world.put(Thing("a", 26, "changed"), Thing("b", 30))
+        world.shown = {"a": Thing("a", 1)}
+
+    world.meanwhile = change
+    await world.refresh(0)
+    world.takes, world.meanwhile, world.shown = 0.0, None, {}
+    await world.refresh(330)
+    await world.refresh(360)
+
+    assert world.asked == ["whole", 30 - 4 - 2, 28.0]
+    assert world.kept.items["a"].text == "changed"
 
 
 async def test_what_was_removed_is_known_after_a_sweep() -> None:
