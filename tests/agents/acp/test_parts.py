@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 from sortie.acp.client import ClientConnection
 from sortie.acp.events import PermissionRequested, RequestDeclined, SessionUpdated
 from sortie.agents.acp.conversations import REMEMBERED, Conversations
-from sortie.agents.acp.memory import tree_mb
+from sortie.agents.acp.memory import resident_mb, tree_mb
 from sortie.agents.acp.permissions import decide, is_inside, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings, PermissionRules, ruling_of, warn
@@ -31,6 +34,7 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
+from sortie.transports.local import LocalTransport
 from tests.acp.hostile import lines, proceed
 from tests.fuzz import for_a_while
 
@@ -394,6 +398,34 @@ def test_the_memory_of_a_tree_is_summed_up() -> None:
     assert tree_mb(table, 10) == 4.0
     assert tree_mb(table, 99) is None
     assert tree_mb("7 7 1024", 7) == 1.0
+
+
+def test_where_there_is_no_ps_pages_are_counted() -> None:
+    """By what the kernel tells of each process, whatever these call themselves."""
+    stat = "{} ({}) S {} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77 4096000 {} 18446744073709551615 1\n"
+    lines = [(1, "init", 0, 256), (10, "a) R 1 (b", 1, 512), (11, "child", 10, 256), (7, "x", 1, 1)]
+    table = "4096\n" + "".join(stat.format(*line) for line in lines) + "12 (torn) S 10 1\n"
+
+    assert tree_mb(table, 10) == 3.0
+    assert tree_mb(table, 99) is None
+
+
+async def test_this_machine_tells_its_processes_with_ps_and_without(tmp_path: Path) -> None:
+    """Both accounts of one process agree in magnitude."""
+    commands = tmp_path / "commands"
+    commands.mkdir()
+    for name in ("cat", "getconf"):
+        (commands / name).symlink_to(shutil.which(name) or name)
+    transport = LocalTransport(os.environ["PATH"])
+
+    async def told(path: str) -> float | None:
+        return await resident_mb(transport, os.getpid(), str(tmp_path), {"PATH": path})
+
+    with_ps, without = await told(os.environ["PATH"]), await told(str(commands))
+
+    assert with_ps is not None
+    assert without is not None
+    assert without / 2 < with_ps < without * 2
 
 
 # Questions that come too late
