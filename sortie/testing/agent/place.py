@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import trio
+
 from sortie.model import LOCAL, TransportError
 from sortie.transports import Command, Transport
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.ssh.settings import SshSettings
 
+_REMOVAL = 30.0
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -53,7 +56,8 @@ async def temporary_directory(transport: Transport) -> AsyncIterator[str]:
         yield path
     finally:
         # It lies in a directory of everybody's, which is no root that a transport would trust.
-        await _output(transport, f"rm -rf -- {shlex.quote(path)} && echo /")
+        with trio.move_on_after(_REMOVAL, shield=True):
+            await _output(transport, f"rm -rf -- {shlex.quote(path)} && echo /")
 
 
 async def _output(transport: Transport, script: str) -> str:
