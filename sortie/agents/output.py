@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol, runtime_checkable
 
-from sortie.agents.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
+from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
 from sortie.model.secrets import redactor
 from sortie.model.turns import AgentEvent
 

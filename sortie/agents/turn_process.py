@@ -16,8 +16,8 @@ import trio
 
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
-from sortie.agents.lines import LineSplitter, Splitter
 from sortie.agents.output import AgentOutput, OutputReader
+from sortie.lines import LineSplitter, Splitter
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.turns import Launched
 from sortie.transports import Command, Exit, Process

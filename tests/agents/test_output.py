@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.agents.exits import Failure
-from sortie.agents.lines import LineSplitter
 from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, AgentOutput
+from sortie.lines import LineSplitter
 from sortie.model.turns import AgentEvent, Notification
 
 STDOUT = (

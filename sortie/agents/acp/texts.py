@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sortie.agents.lines import clean_line
+from sortie.lines import clean_line
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import NOTIFICATION_LIMIT, Notification
 

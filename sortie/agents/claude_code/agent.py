@@ -16,8 +16,8 @@ from sortie.agents.claude_code.settings import (
 )
 from sortie.agents.claude_code.tokens import TokenLedger
 from sortie.agents.launch import check_workspace, resolve_command
-from sortie.agents.lines import RawLineSplitter
 from sortie.agents.turn_process import TurnCommand, turn_processes
+from sortie.lines import RawLineSplitter
 from sortie.model import TurnResult
 from sortie.model.turns import AgentEvent, Notification, SessionKnown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sortie.agents.lines import strip_escapes
+from sortie.lines import strip_escapes
 
 _SHOWN = 2000
 _INPUTS = (

@@ -9,7 +9,7 @@ from typing import Any
 from sortie.agents.claude_code.messages import dicts, mapping, text_of
 from sortie.agents.claude_code.usage_limit import from_seconds, names_a_limit, reset_time
 from sortie.agents.exits import Failure
-from sortie.agents.lines import strip_escapes
+from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 
 _SHOWN = 1000

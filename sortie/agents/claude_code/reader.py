@@ -20,7 +20,7 @@ from sortie.agents.claude_code.outcome import Outcome
 from sortie.agents.claude_code.tokens import Counts, TokenLedger
 from sortie.agents.claude_code.tools import ToolCalls
 from sortie.agents.exits import Failure
-from sortie.agents.lines import strip_escapes
+from sortie.lines import strip_escapes
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sortie.agents.lines import strip_escapes
+from sortie.lines import strip_escapes
 from sortie.model.turns import ToolEnded, ToolStarted
 
 ERROR_LIMIT = 2048

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from sortie.agents import Session, SessionParams
-from sortie.agents.kiro.arguments import ChatOptions, chat
 from sortie.agents.kiro.credential import CredentialCheck
 from sortie.agents.kiro.reader import KiroReader
 from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings
 from sortie.agents.launch import check_workspace, resolve_command
 from sortie.agents.turn_process import TurnCommand, turn_processes
+from sortie.kiro.headless.arguments import ChatOptions, chat
 from sortie.model import LOCAL
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import trio
 
 from sortie.agents import SessionParams
-from sortie.agents.kiro.arguments import WHOAMI
 from sortie.agents.kiro.settings import KEY_NAME
-from sortie.agents.lines import strip_escapes
+from sortie.kiro.headless.arguments import WHOAMI
+from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
 from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit

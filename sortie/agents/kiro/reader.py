@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sortie.agents.exits import Failure
 from sortie.agents.kiro.credential import AUTHENTICATION_FAILED
-from sortie.agents.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
+from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.model import ErrorKind
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, Usage
 

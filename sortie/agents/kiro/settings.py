@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictStr, model_validator
 
-from sortie.agents.kiro.arguments import ChatOptions
+from sortie.kiro.headless.arguments import ChatOptions
 
 DEFAULT_COMMAND = "kiro-cli"
 KEY_NAME = "KIRO_API_KEY"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.tokens import TokenLedger
-from sortie.agents.lines import RawLineSplitter
 from sortie.agents.output import AgentOutput
+from sortie.lines import RawLineSplitter
 from sortie.model.turns import AgentEvent
 
 STREAMS = Path(__file__).with_name("streams")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.tokens import TokenLedger
-from sortie.agents.lines import RawLineSplitter
 from sortie.agents.output import AgentOutput
+from sortie.lines import RawLineSplitter
 from sortie.model import ErrorKind
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from sortie.agents import ADAPTERS
-from sortie.agents.kiro.arguments import ChatOptions
 from sortie.agents.kiro.settings import KiroSettings, warn
+from sortie.kiro.headless.arguments import ChatOptions
 
 
 def test_the_adapter_is_found_by_its_kind() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.agents.kiro.arguments import ChatOptions, chat
+from sortie.kiro.headless.arguments import ChatOptions, chat
 from sortie.kiro.simulator.arguments import UsageError, parse_chat
 
 

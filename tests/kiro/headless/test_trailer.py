@@ -6,24 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.kiro.trailer import TRAILER_PREFIX, Trailer, find_trailer
+from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 
 
 @pytest.mark.parametrize(
-    ("stderr", "credits_spent"),
+    ("stderr", "credits_spent", "seconds"),
     [
-        (" ▸ Credits: 0.07 • Time: 4s", 0.07),
-        ("▸ Credits: 12 • Time: 1m 3s\n", 12.0),
-        ("\x1b[38;5;244m ▸ Credits: \x1b[1m0.05\x1b[0m • Time: 1s\x1b[0m\n\n", 0.05),
-        ("all tools done ▸ Credits: 1.5", 1.5),
-        ("progress\r ▸ Credits: 0.2 • Time: 4s\r", 0.2),
-        (" ▸ Credits: 1 • Time: 1s\n ▸ Credits: 2 • Time: 1s\n", 2.0),
-        ("▸ Credits: 0", 0.0),
+        (" ▸ Credits: 0.07 • Time: 4s", 0.07, 4.0),
+        ("▸ Credits: 12 • Time: 1m 3s\n", 12.0, 63.0),
+        ("▸ Credits: 12 • Time: 2h 1m 3.5s\n", 12.0, 7263.5),
+        ("\x1b[38;5;244m ▸ Credits: \x1b[1m0.05\x1b[0m • Time: 1s\x1b[0m\n\n", 0.05, 1.0),
+        ("all tools done ▸ Credits: 1.5", 1.5, None),
+        ("▸ Credits: 1.5 • Time: soon", 1.5, None),
+        ("▸ Credits: 1.5 • Time: 1.2.3s", 1.5, None),
+        ("progress\r ▸ Credits: 0.2 • Time: 4s\r", 0.2, 4.0),
+        (" ▸ Credits: 1 • Time: 1s\n ▸ Credits: 2 • Time: 5s\n", 2.0, 5.0),
+        ("▸ Credits: 0", 0.0, None),
     ],
 )
-def test_the_credits_of_the_last_trailer_count(stderr: str, credits_spent: float) -> None:
+def test_the_last_trailer_counts(stderr: str, credits_spent: float, seconds: float | None) -> None:
     """Escapes, text around it and a missing time make no difference."""
-    assert find_trailer(stderr) == Trailer(credits=credits_spent)
+    assert find_trailer(stderr) == Trailer(credits=credits_spent, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +34,7 @@ def test_the_credits_of_the_last_trailer_count(stderr: str, credits_spent: float
 )
 def test_a_number_that_cannot_be_read_is_unknown(number: str) -> None:
     """The prefix alone proves the turn; no wrong number is made of another format."""
-    assert find_trailer(f"▸ Credits: {number} • Time: 4s") == Trailer(credits=None)
+    assert find_trailer(f"▸ Credits: {number} • Time: 4s") == Trailer(credits=None, seconds=4)
 
 
 @pytest.mark.parametrize(

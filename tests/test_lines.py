@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.lines import (
+from sortie.lines import (
     LINE_LIMIT,
     LineSplitter,
     LineTooLong,

@@ -16,13 +16,17 @@ PROMPT_ARGUMENT_LIMIT = 96 * 1024
 class ChatOptions:
     """What stays the same for all turns of a session.
 
-    An empty ``trust_tools`` trusts nothing. Raises ValueError where both trust modes are asked for.
+    An empty ``trust_tools`` trusts nothing. ``verbose`` is how much of its log Kiro shows, 0 to 3.
+    With ``require_mcp`` Kiro exits with 3 where an MCP server of its agent does not start. Raises
+    ValueError where both trust modes are asked for.
     """
 
     model: str | None = None
     agent: str | None = None
     trust_all_tools: bool = False
     trust_tools: tuple[str, ...] = ()
+    verbose: int = 0
+    require_mcp: bool = False
 
     def __post_init__(self) -> None:
         if self.trust_all_tools and self.trust_tools:
@@ -37,19 +41,26 @@ class Invocation:
     stdin: bytes | None = field(default=None, repr=False)
 
 
-def chat(options: ChatOptions, prompt: str, *, resume: bool) -> Invocation:
+def chat(options: ChatOptions, prompt: str, *, resume: bool | str) -> Invocation:
     """Return how to run ``prompt`` as one turn; exactly one trust mode is always named.
 
+    ``resume`` goes on with the newest conversation of the directory, or with the one of that id.
     A prompt over PROMPT_ARGUMENT_LIMIT goes through stdin, which Kiro reads only where no prompt
     stands on the command line. What no argument can hold (NUL, lone surrogates) is replaced.
     """
     arguments = ["chat", "--no-interactive", "--wrap", "never"]
-    if resume:
+    if options.verbose:
+        arguments.append("-" + "v" * options.verbose)
+    if isinstance(resume, str):
+        arguments += ["--resume-id", resume]
+    elif resume:
         arguments.append("--resume")
     if options.model is not None:
         arguments += ["--model", options.model]
     if options.agent is not None:
         arguments += ["--agent", options.agent]
+    if options.require_mcp:
+        arguments.append("--require-mcp-startup")
     if options.trust_all_tools:
         arguments.append("--trust-all-tools")
     else:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.kiro.arguments import PROMPT_ARGUMENT_LIMIT, ChatOptions, Invocation, chat
+from sortie.kiro.headless.arguments import PROMPT_ARGUMENT_LIMIT, ChatOptions, Invocation, chat
 
 BASE = ("chat", "--no-interactive", "--wrap", "never")
 NAMED = ("--model", "m-1", "--agent", "ops")
@@ -24,9 +24,17 @@ NAMED = ("--model", "m-1", "--agent", "ops")
             True,
             (*BASE, "--resume", *NAMED, "--trust-tools=read,@git/log", "Go"),
         ),
+        (
+            ChatOptions(verbose=2, require_mcp=True),
+            "conversation-1",
+            (
+                *(*BASE, "-vv", "--resume-id", "conversation-1"),
+                *("--require-mcp-startup", "--trust-tools=", "Go"),
+            ),
+        ),
     ],
 )
-def test_arguments(options: ChatOptions, resume: bool, expected: tuple[str, ...]) -> None:
+def test_arguments(options: ChatOptions, resume: bool | str, expected: tuple[str, ...]) -> None:
     """Every option has its place, and exactly one trust mode is named."""
     invocation = chat(options, "Go", resume=resume)
 

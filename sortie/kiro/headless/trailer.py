@@ -6,22 +6,26 @@ import math
 import re
 from dataclasses import dataclass
 
-from sortie.agents.lines import strip_escapes
+from sortie.lines import strip_escapes
 
 TRAILER_WINDOW = 4 * 1024
 """Bytes at the end of the cleaned stderr in which the trailer counts."""
 
 TRAILER_PREFIX = "▸ Credits: "
 
-_TRAILER = re.compile(re.escape(TRAILER_PREFIX) + r"[ \t]*([^\s•]*)")
+_TRAILER = re.compile(re.escape(TRAILER_PREFIX) + r"[ \t]*([^\s•]*)([^\r\n]*)")
+_TIME = re.compile(
+    r"Time:[ \t]*(?:([0-9]{1,9})h[ \t]*)?(?:([0-9]{1,9})m[ \t]*)?(?:([0-9.]{1,12})s)?"
+)
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trailer:
-    """Proof that a turn ran; ``credits`` is None where the number cannot be read."""
+    """Proof that a turn ran; what it tells is None where it cannot be read."""
 
     credits: float | None
+    seconds: float | None = None
 
 
 def find_trailer(stderr: str) -> Trailer | None:
@@ -32,10 +36,23 @@ def find_trailer(stderr: str) -> Trailer | None:
     """
     window = strip_escapes(stderr).encode(errors="replace")[-TRAILER_WINDOW:]
     found = _TRAILER.findall(window.decode(errors="ignore"))
-    return Trailer(credits=_credits(found[-1])) if found else None
+    if not found:
+        return None
+    spent, rest = found[-1]
+    return Trailer(credits=_number(spent), seconds=_seconds(rest))
 
 
-def _credits(text: str) -> float | None:
+def _seconds(text: str) -> float | None:
+    """Return how long a turn took: ``4s``, ``1m 3s``; None where that is not told."""
+    told = _TIME.search(text)
+    if told is None or not any(told.groups()):
+        return None
+    hours, minutes, seconds = told.groups()
+    rest = 0.0 if seconds is None else _number(seconds)
+    return None if rest is None else int(hours or 0) * 3600 + int(minutes or 0) * 60 + rest
+
+
+def _number(text: str) -> float | None:
     if not _NUMBER.fullmatch(text):
         return None
     value = float(text)
