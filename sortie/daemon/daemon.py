@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import platform
 import secrets
@@ -25,6 +26,8 @@ from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.run_contexts import RunContexts, has_program, preflight, secrets_of, simulator_of
+from sortie.daemon.service_manager import ServiceManager, Standing
+from sortie.daemon.service_status import standing_of
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
@@ -75,6 +78,8 @@ def run_daemon(options: RunOptions) -> int:
         colours=options.colours,
         secrets=secrets_of(settings).values | {token},
     )
+    with suppress(OSError, ValueError):
+        faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
     become_subreaper()
     raise_limit()
     mark = mark_of_database(os.path.realpath(settings.db_path))
@@ -125,7 +130,9 @@ class Daemon:
         self._live_runs = LiveRuns(utc_now)
         log = LogSink(workflow.settings.logging.level)
         self._http = HttpService(self._publish)
-        self._sinks: list[Publish] = [log, self._http, self._live_runs]
+        self._manager = ServiceManager.of(options.environ, self._publish)
+        self._sinks: list[Publish] = [log, self._http, self._live_runs, self._manager]
+        self._view: DaemonView | None = None
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)
@@ -153,6 +160,7 @@ class Daemon:
             shutdown = Shutdown(None, transports, self._publish)
             async with trio.open_nursery() as services:
                 guards.start(services, self._shortages, self._publish)
+                services.start_soon(self._manager.pulse, self._standing)
                 await services.start(shutdown.handle_signals, self._reload)
                 await self._lock_root(contexts)
                 memory: Memory | None = None
@@ -174,7 +182,11 @@ class Daemon:
 
     def _reload(self) -> None:
         if self._reloader is not None:
+            self._manager.reloading()
             self._reloader.force()
+
+    def _standing(self) -> Standing | None:
+        return None if self._view is None else standing_of(self._view)
 
     async def _work(
         self,
@@ -195,7 +207,7 @@ class Daemon:
         tracker = TrackerStatus(
             tracker=self._tracker, settings=lambda: orchestrator.settings.tracker
         )
-        view = DaemonView(
+        view = self._view = DaemonView(
             orchestrator=orchestrator,
             live_runs=self._live_runs,
             totals=totals,

@@ -5,6 +5,7 @@ a text that contains one, such as a URL.
 Rule 2: git finds no repository above the workspace, and none that the daemon was started for, so
 that a commit made there never lands in a repository that happens to lie around it.
 Rule 3: run variables are the run's own; what an outer run left in the environment is dropped.
+Rule 4: what the service manager has told the daemon stays with the daemon.
 """
 
 from __future__ import annotations
@@ -57,6 +58,19 @@ _GIT_NAMES = frozenset(
     }
 )
 """What names a repository: a daemon that is started from a git hook or alias has them set."""
+
+_SERVICE_NAMES = frozenset(
+    {
+        "CREDENTIALS_DIRECTORY",
+        "LISTEN_FDNAMES",
+        "LISTEN_FDS",
+        "LISTEN_PID",
+        "NOTIFY_SOCKET",
+        "WATCHDOG_PID",
+        "WATCHDOG_USEC",
+    }
+)
+"""What a service manager has told the daemon alone; an agent that spoke up there would be it."""
 
 _RUN_NAMES = frozenset(
     {
@@ -137,7 +151,7 @@ def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets
 
 
 def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
-    barred = SECRET_NAMES | secrets.names | _RUN_NAMES
+    barred = SECRET_NAMES | secrets.names | _RUN_NAMES | _SERVICE_NAMES
     hidden = {spelling for secret in secrets.values for spelling in spellings(secret)}
     # A secret that is also, say, the name of the user cannot be hidden by hiding the user.
     return {

@@ -40,6 +40,7 @@ NOT_COUNTED = {
     facts.PermissionAnswered,
     facts.RunPhaseChanged,
     facts.RunStopping,
+    facts.ServiceManagerUnreachable,
     facts.SessionNamed,
     facts.SessionStarted,
     facts.ShortageBegan,

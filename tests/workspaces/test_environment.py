@@ -50,13 +50,18 @@ PARENT = {
     "SORTIE_SERVER_AUTH_TOKEN": "s",
     "SORTIE_RUN_ID": "outer",
     "SORTIE_SSH_HOST": "outer",
+    "NOTIFY_SOCKET": "/run/systemd/notify",
+    "WATCHDOG_USEC": "300000000",
+    "WATCHDOG_PID": "17",
+    "LISTEN_FDS": "1",
+    "CREDENTIALS_DIRECTORY": "/run/credentials/sortie.service",
 }
 SECRETS = Secrets(names=frozenset({"GITHUB_TOKEN"}), values=frozenset({"hunter2", "", "p/ss word"}))
 
 
 def test_an_agent_gets_all_but_the_secrets() -> None:
-    """Secrets are left out by name, by value and within values, as in a URL; the run's variables
-    replace inherited ones.
+    """Secrets are left out by name, by value and within values, as in a URL, and so is what the
+    service manager has told the daemon; the run's variables replace inherited ones.
     """
     assert agent_env(PARENT, RUN, SECRETS) == OURS | {
         "PATH": "/bin",

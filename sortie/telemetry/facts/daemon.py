@@ -217,3 +217,11 @@ class ControlUnavailable(Fact):
 
     path: str
     error: str
+
+
+@fact("service_manager.unreachable", "warning")
+class ServiceManagerUnreachable(Fact):
+    """The service manager that started the daemon cannot be told how it stands."""
+
+    socket: str
+    error: str
