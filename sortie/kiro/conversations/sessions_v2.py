@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from sortie.acp import values
@@ -50,7 +51,7 @@ class SessionsV2:
         pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
         return Conversation(
             summary=summary,
-            records=tuple(record for _, record in pairs),
+            records=tuple(_with_shares(session, [record for _, record in pairs])),
             entry_of=tuple(n for n, _ in pairs),
             entries=len(lines),
             usages=usages,
@@ -78,6 +79,27 @@ class SessionsV2:
             created=created,
             updated=milliseconds(session.get("updated_at")) or created or 0,
         )
+
+
+def _with_shares(session: Mapping[str, Any], records: list[Record]) -> list[Record]:
+    """Return the records, the last answer to each prompt with how full the context was then.
+
+    The session tells that for each prompt of its life. Where its history was cut they cannot be
+    matched, and nothing is told.
+    """
+    metadata = values.mapping(session, "session_state", "conversation_metadata")
+    turns = values.items(metadata, "user_turn_metadatas")
+    begins = [at for at, record in enumerate(records) if isinstance(record, Prompt)]
+    if len(turns) != len(begins):
+        return records
+    ends = [*begins[1:], len(records)][: len(begins)]
+    for turn, begin, end in zip(turns, begins, ends, strict=True):
+        answers = [at for at in range(begin, end) if isinstance(records[at], Answer)]
+        answer = records[answers[-1]] if answers else None
+        if isinstance(answer, Answer):
+            share = values.amount(turn, "context_usage_percentage")
+            records[answers[-1]] = replace(answer, context_share=share)
+    return records
 
 
 def _usages(session: Mapping[str, Any]) -> Iterator[Usage]:

@@ -1,15 +1,17 @@
 """The folder in which engine v3 keeps a session: ``<workspace>/sess_<id>``.
 
-What the payloads of its messages hold is known by their types only; their fields are taken by
-each name under which they were seen in Kiro's other stores.
+What the payloads of its messages hold is not documented; their fields are taken by each name
+under which they were seen, here or in Kiro's other stores. How full the model's context was is
+told apart, after the answer that it is about.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from sortie.acp import values
@@ -23,6 +25,7 @@ from sortie.kiro.conversations.records import (
     Record,
     ToolResult,
     ToolUse,
+    ToolUsesCancelled,
     Usage,
 )
 
@@ -54,7 +57,7 @@ class SessionsV3:
         pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
         return Conversation(
             summary=summary,
-            records=tuple(record for _, record in pairs),
+            records=tuple(_with_shares(lines, pairs)),
             entry_of=tuple(n for n, _ in pairs),
             entries=len(lines),
             usages=tuple(_usages(lines, model)),
@@ -88,6 +91,27 @@ class SessionsV3:
         )
 
 
+def _with_shares(
+    lines: Sequence[Mapping[str, Any]], pairs: Sequence[tuple[int, Record]]
+) -> list[Record]:
+    """Return the records, the answer before each message on the context with what that tells."""
+    records = [record for _, record in pairs]
+    at = 0
+    last: int | None = None
+    for number, line in enumerate(lines):
+        while at < len(pairs) and pairs[at][0] <= number:
+            last = at if isinstance(records[at], Answer) else last
+            at += 1
+        payload = values.mapping(line, "payload")
+        if payload.get("type") != "session_metadata" or payload.get("key") != "contextUsage":
+            continue
+        answer = None if last is None else records[last]
+        if last is not None and isinstance(answer, Answer):
+            share = values.amount(payload, "value", "usagePercentage")
+            records[last] = replace(answer, context_share=share)
+    return records
+
+
 def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
     payload = values.mapping(line, "payload")
     at = milliseconds(line.get("timestamp"))
@@ -96,7 +120,8 @@ def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
             yield Prompt(text=_text(payload), at=at)
         case "assistant":
             identity = _first(payload, "messageId", "message_id", "id")
-            yield Answer(text=_text(payload), message_id=identity, model=model, at=at)
+            used_model = _first(payload, "modelId", "model") or model
+            yield Answer(text=_text(payload), message_id=identity, model=used_model, at=at)
         case "tool_call":
             used = _first(payload, "toolUseId", "tool_use_id", "toolCallId", "id")
             if used is not None:
@@ -109,6 +134,10 @@ def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
                 yield ToolResult(
                     tool_use_id=used, text=_text(payload), succeeded=_succeeded(payload), at=at
                 )
+        case "interaction_resolved" if payload.get("outcome") == "cancelled":
+            used = _first(payload, "toolCallId")
+            if used is not None:
+                yield ToolUsesCancelled(tool_use_ids=(used,), at=at)
         case _:
             pass
 
@@ -141,8 +170,8 @@ def _usages(lines: list[Mapping[str, Any]], model: str | None) -> Iterator[Usage
         if payload.get("type") != "usage_summary":
             continue
         metered = [
-            values.amount(usage, "value")
-            for key in ("usage", "meteringUsage", "metering_usage")
+            values.amount(usage, "usage" if "usage" in usage else "value")
+            for key in ("promptTurnSummaries", "usage", "meteringUsage", "metering_usage")
             for usage in values.items(payload, key)
             if values.text(usage, "unit") in ("credit", "credits")
         ]

@@ -9,6 +9,8 @@ import time
 from collections.abc import Mapping
 
 NOTE_FILE = "SORTIE_DEMO.md"
+WRITTEN = "Written by the Kiro simulator.\n"
+"""What a file holds that was asked for."""
 
 _STATE_FILE = re.compile(r"(.+?\.md)\s+(.+)", re.DOTALL)
 _FRONT_MATTER = re.compile(
@@ -38,7 +40,7 @@ def write_file(name: str) -> None:
     if os.path.commonpath([here, path]) != here or path == here:
         raise ActionError(f"write={name}: lies outside of {here}")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    _replace(path, b"Written by the Kiro simulator.\n")
+    _replace(path, WRITTEN.encode())
 
 
 def write_status(word: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 _SWITCHES = {
@@ -12,8 +13,6 @@ _SWITCHES = {
     "-a": "trust_all_tools",
     "--require-mcp-startup": "require_mcp_startup",
     "--list-sessions": "list_sessions",
-    "--verbose": "verbose",
-    "-v": "verbose",
     "--help": "help",
     "-h": "help",
 }
@@ -23,11 +22,18 @@ _VALUES = {
     "--agent": "agent",
     "--trust-tools": "trust_tools",
     "--format": "format",
+    "-f": "format",
     "--resume-id": "resume_id",
     "--delete-session": "delete_session",
     "--session-source": "session_source",
 }
-_CHOICES = {"wrap": ("always", "never", "auto"), "format": ("plain", "json")}
+_CHOICES = {
+    "wrap": ("always", "never", "auto"),
+    "format": ("plain", "json"),
+    "session_source": ("v1", "v2"),
+}
+_VERBOSE = re.compile(r"-v+|--verbose")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 class UsageError(Exception):
@@ -43,7 +49,7 @@ class Chat:
         self.trust_all_tools = False
         self.require_mcp_startup = False
         self.list_sessions = False
-        self.verbose = False
+        self.verbose = 0
         self.help = False
         self.wrap: str | None = None
         self.model: str | None = None
@@ -70,6 +76,9 @@ def parse_chat(arguments: Sequence[str]) -> Chat:
         if not argument.startswith("-") or argument == "-":
             _take_prompt(chat, argument)
             continue
+        if _VERBOSE.fullmatch(argument):
+            chat.verbose += argument.count("v") if argument[1] == "v" else 1
+            continue
         name, has_value, value = argument.partition("=")
         attribute = _attribute(name, seen)
         if name in _SWITCHES:
@@ -82,7 +91,16 @@ def parse_chat(arguments: Sequence[str]) -> Chat:
                 raise UsageError(f"a value is required for '{name}' but none was supplied")
             value = rest.pop(0)
         setattr(chat, attribute, _checked(name, attribute, value))
+    _require_sense(chat)
     return chat
+
+
+def _require_sense(chat: Chat) -> None:
+    """Raise UsageError where options contradict each other."""
+    if chat.resume and chat.resume_id is not None:
+        raise UsageError("the argument '--resume' cannot be used with '--resume-id <ID>'")
+    if chat.session_source is not None and chat.delete_session is None:
+        raise UsageError("'--session-source <SOURCE>' requires '--delete-session <ID>'")
 
 
 def _attribute(name: str, seen: set[str]) -> str:
@@ -101,6 +119,8 @@ def _checked(name: str, attribute: str, value: str) -> str:
         raise UsageError(
             f"invalid value '{value}' for '{name}' [possible values: {', '.join(choices)}]"
         )
+    if attribute in ("resume_id", "delete_session") and not _ID.fullmatch(value):
+        raise UsageError(f"invalid value '{value}' for '{name}': it is no session id")
     return value
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from sortie.kiro.simulator import actions
 from sortie.kiro.simulator.arguments import Chat
 from sortie.kiro.simulator.children import leave_child
 from sortie.kiro.simulator.console import Console, filling
 from sortie.kiro.simulator.directives import Directives, is_directive
-from sortie.kiro.simulator.exchange import Exchange
-from sortie.kiro.simulator.store import StoreTrouble, record
+from sortie.kiro.simulator.exchange import SUCCESS, Exchange, ToolUse
+from sortie.kiro.simulator.keeping import NEWEST, Keeping, StoreTrouble, kiro_home
+from sortie.kiro.simulator.store import record
 
 _REDRAW = 0.2
 _TITLE_LIMIT = 200
@@ -49,10 +50,11 @@ class Turn:
         self._prompt = prompt
         self._do = directives
         self._environment = environment
+        self._tools: list[ToolUse] = []
         self._started = time.monotonic()
 
     def run(self, console: Console, log: actions.Log) -> int:
-        """Do the turn and return the exit status. Raises ActionError and OSError."""
+        """Do the turn and return the exit status. Raises ActionError, OSError, StoreTrouble."""
         do = self._do
         key = self._environment.get("KIRO_API_KEY", "").strip()
         if not key:
@@ -66,6 +68,7 @@ class Turn:
             return 0
         if do.child != "none":
             leave_child(do.child, self._environment.get("SORTIE_RUN_ID"), log)
+        engine = self._engine()
         self._pass_time(console)
         if do.stderr:
             console.complain(do.stderr)
@@ -79,12 +82,11 @@ class Turn:
         answer = self._answer(console)
         if do.signal:
             os.kill(os.getpid(), do.signal)
-        self._close(console, answer)
+        self._close(console, engine, answer)
         return 0
 
     def _agent_exists(self, name: str) -> bool:
-        home = self._environment.get("HOME") or os.path.expanduser("~")
-        kiro = self._environment.get("KIRO_HOME") or os.path.join(home, ".kiro")
+        kiro = kiro_home(self._environment)
         return name in _BUILT_IN_AGENTS or any(
             os.path.isfile(os.path.join(folder, "agents", f"{name}.json"))
             for folder in (".kiro", kiro)
@@ -106,38 +108,82 @@ class Turn:
     def _touch_files(self) -> None:
         do = self._do
         if do.note:
-            actions.append_note(self._title())
+            new = {"command": "append", "path": actions.NOTE_FILE, "new_str": self._title()}
+            self._use(ToolUse("fs_write", new), lambda: actions.append_note(self._title()))
         if do.write:
-            actions.write_file(do.write)
+            new = {"command": "create", "path": do.write, "file_text": actions.WRITTEN}
+            self._use(ToolUse("fs_write", new), lambda: actions.write_file(do.write))
         if do.status:
             actions.write_status(do.status)
         if do.set_state:
             actions.set_state(do.set_state)
 
+    def _use(self, use: ToolUse, deed: Callable[[], None]) -> None:
+        use.status = self._do.tool_status
+        if use.status == SUCCESS:
+            deed()
+        else:
+            use.result = f"the tool use ended as {use.status}, as it was asked for"
+        self._tools.append(use)
+
     def _answer(self, console: Console) -> str:
         do = self._do
         console.tool(do.tools)
-        wrote = f"I added a note to `{actions.NOTE_FILE}`." if do.note else "I changed nothing."
-        answer = f"I have read \x1b[1m{self._title()}\x1b[22m.\n{wrote}"
-        console.answer(answer)
+        answer = self._said()
+        console.answer(answer.replace("**", "\x1b[1m", 1).replace("**", "\x1b[22m", 1))
         for size, lines in ((do.output, True), (do.long_line, False)):
             if size:
                 console.print(b"\n")
             for block in filling(size, lines=lines):
                 console.print(block)
-        return answer.replace("\x1b[1m", "**").replace("\x1b[22m", "**")
+        return answer
 
-    def _close(self, console: Console, answer: str) -> None:
+    def _said(self) -> str:
+        do = self._do
+        if do.say:
+            return do.say
+        if do.recall:
+            return "\n".join(["I remember:", *self._earlier_prompts()])
+        noted = any(
+            use.status == SUCCESS and use.args["command"] == "append" for use in self._tools
+        )
+        wrote = f"I added a note to `{actions.NOTE_FILE}`." if noted else "I changed nothing."
+        return f"I have read **{self._title()}**.\n{wrote}"
+
+    def _earlier_prompts(self) -> list[str]:
+        """Return what was said before in the conversation that goes on."""
+        from sortie.kiro.simulator.sessions import Sessions
+
+        sessions, session = Sessions(self._environment), self._session
+        if not session:
+            return []
+        if session == NEWEST:
+            return sessions.prompts_of(sessions.newest(os.getcwd(), self._do.store))
+        return sessions.prompts_of(sessions.find(session))
+
+    @property
+    def _session(self) -> str:
+        if self._chat.resume_id is not None and not self._do.ignore_resume_id:
+            return self._chat.resume_id
+        return NEWEST if self._chat.resume else ""
+
+    def _engine(self) -> str:
+        """Return the engine of the turn: that of the conversation that was named."""
+        if self._session in ("", NEWEST):
+            return self._do.store
+        from sortie.kiro.simulator.sessions import Sessions
+
+        return Sessions(self._environment).own(self._session).engine
+
+    def _close(self, console: Console, engine: str, answer: str) -> None:
         do = self._do
         exchange = Exchange(
-            prompt=self._prompt,
-            answer=answer,
-            model=self._chat.model or "auto",
-            spent=do.credits,
-            file=actions.NOTE_FILE if do.note else None,
+            prompt=self._prompt, answer=answer, model=self._chat.model or "auto", spent=do.credits
         )
+        exchange.tools, exchange.context_share = self._tools, do.context
+        keeping = Keeping(self._environment, os.getcwd(), session=self._session)
         try:
-            record(do.store, exchange, self._environment, resume=self._chat.resume)
+            record(engine, keeping, exchange)
         except StoreTrouble as error:
             console.complain(f"warning: {error}")
         if not do.no_trailer:

@@ -36,6 +36,10 @@ class Directives:
         self.no_trailer = False
         self.trailer_style = "escapes"
         self.credits = 0.05
+        self.context = 1.0
+        self.say = ""
+        self.recall = False
+        self.tool_status = "success"
         self.child = "none"
         self.ignore_sigterm = False
         self.store = "v1"
@@ -45,12 +49,22 @@ class Directives:
         self.set_state = ""
         self.log = ""
         self.whoami_delay = 0.0
+        self.list_headless = False
+        self.list_stderr = False
+        self.ignore_resume_id = False
 
 
 def _seconds(text: str) -> float:
     value = float(text)
     if not 0 <= value < float("inf"):
         raise ValueError("is no time in seconds")
+    return value
+
+
+def _percent(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 100:
+        raise ValueError("is no share in percent")
     return value
 
 
@@ -112,14 +126,21 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "no_trailer": (_switch, "1         leave the credits trailer out"),
     "trailer_style": (_one_of("escapes", "plain", "prefixed"), "STYLE  escapes, plain, prefixed"),
     "credits": (_seconds, "FLOAT     the number in the trailer"),
+    "context": (_percent, "PERCENT   how full the model's context is"),
+    "say": (_text, "TEXT      answer with it"),
+    "recall": (_switch, "1         answer with what was said in the conversation so far"),
+    "tool_status": (
+        _one_of("success", "error", "cancelled"),
+        "STATUS    what becomes of the tools: success, error, cancelled",
+    ),
     "child": (
         _one_of("none", "plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten"),
         "KIND      leave a process: plain, setsid, double_fork, hold_stdout, cleared, overwritten",
     ),
     "ignore_sigterm": (_switch, "1         do not die by SIGTERM, nor does the child"),
     "store": (
-        _one_of("v1", "v2", "none"),
-        "ENGINE    where the conversation is kept: v1, v2, none",
+        _one_of("v1", "v2", "v3", "none"),
+        "ENGINE    where the conversation is kept: v1, v2, v3, none",
     ),
     "note": (_switch, "0         write no note to SORTIE_DEMO.md"),
     "write": (_text, "FILE      write this file below the directory"),
@@ -127,6 +148,12 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "set_state": (_text, "FILE.md STATE   set the state in a Markdown issue's front matter"),
     "log": (_text, "FILE      append a JSON line at start, stop and for a child"),
     "whoami_delay": (_seconds, "SECONDS   how long whoami takes (environment only)"),
+    "list_headless": (
+        _switch,
+        "1      list conversations of headless turns, too (environment only)",
+    ),
+    "list_stderr": (_switch, "1        list conversations on stderr (environment only)"),
+    "ignore_resume_id": (_switch, "1   begin a new conversation all the same (environment only)"),
 }
 
 

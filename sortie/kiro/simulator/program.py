@@ -14,6 +14,7 @@ from sortie.kiro.simulator.arguments import Chat, UsageError, parse_chat
 from sortie.kiro.simulator.chat import Turn, key_is_bad
 from sortie.kiro.simulator.console import Console
 from sortie.kiro.simulator.directives import DirectiveError, describe, read_directives
+from sortie.kiro.simulator.keeping import StoreTrouble
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ Usage: sortie-kiro-sim chat --no-interactive [OPTIONS] [PROMPT]
 
 Options of chat, as kiro-cli has them: --no-interactive  --wrap always|never|auto  -r, --resume
   --model M  --agent A  -a, --trust-all-tools  --trust-tools=A,B  --require-mcp-startup
-  -v, --verbose  --list-sessions  --format plain|json
+  -v, --verbose  --resume-id ID  --list-sessions [-f, --format plain|json]
+  --delete-session ID [--session-source v1|v2]
 Without PROMPT, and with --no-interactive, all of stdin is the prompt.
 KIRO_API_KEY: any value will do; "invalid" and values that begin with "bad" are refused, and without
 one chat waits for a device login for ever.
@@ -99,7 +101,7 @@ def run(
     except DirectiveError as error:
         console.complain(f"error: simulator directive: {error}")
         return 2
-    except (ActionError, OSError) as error:
+    except (ActionError, StoreTrouble, OSError) as error:
         console.complain(f"error: {error}")
         return 1
 
@@ -128,9 +130,9 @@ def _chat(chat: Chat, environment: Mapping[str, str], stdin: BinaryIO, console: 
     if chat.help:
         return _help(console)
     if chat.list_sessions:
-        return _list_sessions(chat, console)
-    if chat.resume_id is not None or chat.delete_session is not None:
-        raise UsageError("the simulator has no '--resume-id' and no '--delete-session'")
+        return _list_sessions(chat, environment, console)
+    if chat.delete_session is not None:
+        return _delete_session(chat, environment, console)
     if not chat.no_interactive:
         console.complain("error: the simulator has no interactive mode; use --no-interactive")
         return 1
@@ -162,13 +164,27 @@ def _help(console: Console) -> int:
     return 0
 
 
-def _list_sessions(chat: Chat, console: Console) -> int:
-    """List no session: as in Kiro, conversations of headless turns do not count."""
-    if chat.format == "json":
-        import json
+def _list_sessions(chat: Chat, environment: Mapping[str, str], console: Console) -> int:
+    """List the conversations of this directory; as in Kiro, headless turns do not count."""
+    from sortie.kiro.simulator.sessions import Sessions, as_json, as_text
 
-        listing = json.dumps([{"cwd": os.getcwd(), "sessions": []}])
-        console.print(f"{listing}\n".encode())
+    do, here = read_directives("", environment), os.getcwd()
+    sessions = Sessions(environment).listed(here, headless=do.list_headless)
+    if chat.format == "json":
+        text = as_json(here, sessions)
     else:
-        console.print(b"No saved chat sessions for this directory.\n")
+        text = as_text(here, sessions, time.time())
+    if do.list_stderr:
+        console.complain(text.removesuffix("\n"))
+    else:
+        console.print(text.encode(errors="replace"))
+    return 0
+
+
+def _delete_session(chat: Chat, environment: Mapping[str, str], console: Console) -> int:
+    from sortie.kiro.simulator.sessions import Sessions
+
+    assert chat.delete_session is not None
+    Sessions(environment).delete(chat.delete_session, chat.session_source)
+    console.print(f"Deleted chat session {chat.delete_session}\n".encode())
     return 0

@@ -36,6 +36,10 @@ def test_it_reads_what_the_adapter_builds() -> None:
         (["--model", "--resume"], "a value is required for '--model' but none was supplied"),
         (["--resume=yes"], "unexpected value 'yes' for '--resume' found"),
         (["--wrap", "nevr"], "invalid value 'nevr' for '--wrap'"),
+        (["--resume", "--resume-id", "x"], "'--resume' cannot be used with '--resume-id <ID>'"),
+        (["--resume-id", "../up"], "invalid value '../up' for '--resume-id'"),
+        (["--session-source", "v1"], "requires '--delete-session <ID>'"),
+        (["--delete-session=x", "--session-source=v3"], "invalid value 'v3'"),
         (["one", "two"], "unexpected argument 'two' found"),
         (["one", "--", "--two"], "unexpected argument '--two' found"),
     ],
@@ -51,3 +55,9 @@ def test_an_empty_trust_list_is_a_value() -> None:
     assert parse_chat(["--trust-tools=", "-"]).trust_tools == ""
     assert parse_chat(["--trust-tools", "a,b"]).trust_tools == "a,b"
     assert parse_chat([]).trust_tools is None
+
+
+def test_verbosity_is_counted() -> None:
+    """Each v counts, together or apart."""
+    assert parse_chat(["-v", "-vv", "--verbose"]).verbose == 4
+    assert parse_chat([]).verbose == 0

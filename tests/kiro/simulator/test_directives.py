@@ -66,6 +66,7 @@ def test_the_environment_beats_the_prompt() -> None:
         ("sim: hang=maybe", "'maybe' is neither true nor false"),
         ("sim: tools=new-style", "'new-style' is none of none, old, new"),
         ("sim: write=", "write: '' is empty"),
+        ("sim: context=101", "'101' is no share in percent"),
     ],
 )
 def test_a_wrong_directive_is_told(prompt: str, message: str) -> None:

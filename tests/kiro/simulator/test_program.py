@@ -46,8 +46,8 @@ def test_a_positional_prompt_leaves_stdin_unread(simulator: Simulator) -> None:
         (["chat", "--no-interactive"], 1, "Input must be supplied"),
         (["chat", "Hello"], 1, "the simulator has no interactive mode"),
         (["chat", "--nope"], 2, "unexpected argument '--nope' found"),
-        (["chat", "--resume-id", "x"], 2, "the simulator has no '--resume-id'"),
-        (["chat", "--delete-session=x"], 2, "the simulator has no '--resume-id'"),
+        (["chat", "--no-interactive", "--resume-id", "x", "Hi"], 1, "no session with the id x"),
+        (["chat", "--delete-session=x"], 1, "no session with the id x"),
         (["whoami", "-x"], 2, "unexpected argument '-x' found"),
         (["acp"], 2, "the simulator has no 'acp'"),
         (["dance"], 2, "unrecognized subcommand 'dance'"),
@@ -87,17 +87,6 @@ def test_help_names_every_directive(simulator: Simulator, arguments: list[str]) 
 def test_a_dash_prompt_is_no_option(simulator: Simulator) -> None:
     """Behind ``--`` even -h is a prompt."""
     assert "\x1b[1m-h\x1b[22m" in simulator.chat("-h").stdout
-
-
-def test_sessions_of_headless_turns_are_not_listed(simulator: Simulator) -> None:
-    """As in Kiro, the list stays empty."""
-    simulator.chat("Hello")
-
-    plain = simulator("chat", "--list-sessions")
-    data = simulator("chat", "--list-sessions", "--format", "json")
-
-    assert "No saved chat sessions" in plain.stdout
-    assert json.loads(data.stdout) == [{"cwd": os.getcwd(), "sessions": []}]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sortie.kiro.simulator.exchange import new_id
-from sortie.kiro.simulator.store import v1_path
+from sortie.kiro.simulator.keeping import Keeping
 from tests.kiro.simulator.conftest import Simulator
 
 
@@ -111,8 +111,13 @@ def test_the_engine_can_be_none(simulator: Simulator) -> None:
 @pytest.mark.skipif(sys.platform == "darwin", reason="the place differs on macOS")
 def test_where_the_v1_store_is() -> None:
     """XDG_DATA_HOME moves it; else it lies below the home."""
-    assert v1_path({"HOME": "/h"}) == "/h/.local/share/kiro-cli/data.sqlite3"
-    assert v1_path({"HOME": "/h", "XDG_DATA_HOME": "/d"}) == "/d/kiro-cli/data.sqlite3"
+    default, moved = (
+        Keeping(environment, "/w").database
+        for environment in ({"HOME": "/h"}, {"HOME": "/h", "XDG_DATA_HOME": "/d"})
+    )
+
+    assert default == "/h/.local/share/kiro-cli/data.sqlite3"
+    assert moved == "/d/kiro-cli/data.sqlite3"
 
 
 def test_a_v2_session(simulator: Simulator) -> None:
@@ -138,6 +143,52 @@ def test_a_v2_session(simulator: Simulator) -> None:
         "ToolResults",
         "AssistantMessage",
     ] * 2
+
+
+def test_a_v3_session(simulator: Simulator) -> None:
+    """The session's folder lies in that of its workspace, and --resume adds to it."""
+    simulator.environment["KIRO_SIM_STORE"] = "v3"
+    for prompt, options in (("one", ()), ("two", ("--resume",)), ("three", ())):
+        simulator.chat(prompt, *options)
+
+    folder = Path(simulator.environment["HOME"]) / ".kiro" / "sessions"
+    places = {
+        json.loads(path.read_text())["title"]: path for path in folder.glob("*/*/session.json")
+    }
+    session = json.loads(places["one"].read_text())
+    lines = (places["one"].parent / "messages.jsonl").read_text().splitlines()
+    types = [json.loads(line)["payload"]["type"] for line in lines]
+    assert set(places) == {"one", "three"}
+    assert len(places["one"].parents[1].name) == 16
+    assert session["id"] == places["one"].parent.name
+    assert session["id"].startswith("sess_")
+    assert session["workspacePaths"] == [os.getcwd()]
+    assert types == [
+        "turn_start",
+        "user",
+        "tool_call",
+        "tool_result",
+        "assistant",
+        "session_metadata",
+        "turn_end",
+        "usage_summary",
+    ] * 2  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["v2", "v3"])
+def test_a_session_of_a_real_kiro_is_not_resumed(simulator: Simulator, engine: str) -> None:
+    """What has not the simulator's mark stays as it is, and the turn begins its own."""
+    simulator.environment["KIRO_SIM_STORE"] = engine
+    simulator.chat("one")
+    folder = Path(simulator.environment["HOME"]) / ".kiro" / "sessions"
+    (path,) = folder.glob("cli/*.json" if engine == "v2" else "*/*/session.json")
+    real = {k: v for k, v in json.loads(path.read_text()).items() if k != "made_by"}
+    path.write_text(json.dumps(real))
+
+    simulator.chat("two", "--resume")
+
+    assert json.loads(path.read_text()) == real
+    assert len(list(folder.rglob("*.jsonl"))) == 2
 
 
 def test_ids_are_random_uuids() -> None:
