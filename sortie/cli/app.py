@@ -83,6 +83,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie explain DEMO-1",
         "sortie explain DEMO-1 --format json | jq '.gates'",
     ),
+    "open": (
+        "sortie.cli.open",
+        "sortie open",
+        "sortie open --print",
+        "sortie open --format json | jq -r '.url'",
+    ),
     "refresh": (
         "sortie.cli.operator",
         "sortie refresh",

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from sortie.daemon.views import DaemonView
+from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import Exposition, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
 from sortie.web.access import Access
 from sortie.web.app import create_app
+from sortie.web.broadcaster import Broadcaster
 from sortie.web.controls import Controls
-from sortie.web.server import serve
+from sortie.web.event_stream import StreamRoom
+from sortie.web.live import Live
+from sortie.web.server import connection_limit, serve
 from sortie.web.sources import Sources
+from sortie.web.state_feed import StateFeed
 
-__all__ = ["Metrics", "application", "serve"]
+__all__ = ["Metrics", "Shown", "application", "live_events", "serve"]
 
 
 class Metrics:
@@ -34,9 +41,29 @@ class Metrics:
         return expose(self._registry, accept)
 
 
-def application(
-    view: DaemonView, controls: Controls, metrics: Metrics, access: Access, publish: Publish
-) -> ASGIApp:
+def live_events(view: DaemonView) -> Live:
+    """Make the streams of a running daemon."""
+    return Live(
+        events=Broadcaster(StateFeed(view.state), secrets.token_hex(4)),
+        room=StreamRoom(connection_limit(open_files_limit())),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a daemon shows: what it is, what has happened, and what happens."""
+
+    view: DaemonView
+    metrics: Metrics
+    live: Live
+
+
+def application(shown: Shown, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
     """Make the application over a running daemon."""
-    sources = Sources(state=view.state, health=view.health, metrics=metrics.page)
+    sources = Sources(
+        state=shown.view.state,
+        health=shown.view.health,
+        metrics=shown.metrics.page,
+        live=shown.live,
+    )
     return create_app(sources, controls, access, publish)

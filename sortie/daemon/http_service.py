@@ -23,6 +23,7 @@ from sortie.telemetry.facts import Fact
 from sortie.web.access import Access
 from sortie.web.controls import Controls
 from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.sessions import Sessions
 from sortie.workflow import Workflow
 
 FIRST_POLL = 1.0
@@ -77,7 +78,12 @@ class HttpService:
                 token_given=server.auth_token is not None,
             )
         )
-        access = Access(host=server.host, loopback=listener.loopback, token=token)
+        access = Access(
+            host=server.host,
+            loopback=listener.loopback,
+            token=token,
+            sessions=Sessions(trio.current_time),
+        )
         services.start_soon(self._serve, listener, access, view, controls)
         return listener.local_url
 
@@ -88,15 +94,30 @@ class HttpService:
             with trio.move_on_after(FIRST_POLL):
                 await self._polled.wait()
             await _load()
-            from sortie.daemon.http_server import Metrics, application, serve
+            from sortie.daemon.http_server import (
+                Metrics,
+                Shown,
+                application,
+                live_events,
+                serve,
+            )
 
             metrics = Metrics(view.gauges)
             for fact in self._kept:
                 metrics.count(fact)
             self._kept.clear()
-            self._take = metrics.count
-            app = application(view, controls, metrics, access, self._publish)
-            await serve(app, listener, self._publish)
+            live = live_events(view)
+
+            def take(fact: Fact) -> None:
+                metrics.count(fact)
+                live.stir(fact)
+
+            self._take = take
+            shown = Shown(view=view, metrics=metrics, live=live)
+            app = application(shown, controls, access, self._publish)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(live.run, self._publish)
+                await serve(app, listener, self._publish)
         finally:
             listener.close()
 

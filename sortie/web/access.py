@@ -1,7 +1,9 @@
-"""Who may ask what: the rules for Host, Origin and token, as plain functions.
+"""Who may ask what: the rules for Host, Origin, token and session, as plain functions.
 
 A page in a browser can make that browser send requests to this machine, under a host name of its
 own that it lets point here (DNS rebinding). So Host and Origin must name us as we know ourselves.
+A browser that is signed in sends its cookie with what pages of other programs on this machine make
+it send, too: to a browser those are the same site. So a command counts only from our own pages.
 """
 
 from __future__ import annotations
@@ -11,12 +13,17 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from urllib.parse import urlsplit
 
 from sortie.model.addresses import canonical_address, canonical_name, is_loopback
+from sortie.web.sessions import Sessions
 
 PROBES = frozenset({"/livez", "/readyz"})
 """Paths on which Host and Origin are not looked at: a prober often knows an address only."""
+
+SIGN_IN = "/sign-in"
+"""The path to which a one-time code is brought, which is all it needs."""
 
 _OPEN_METHODS = frozenset({"GET", "HEAD"})
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
@@ -37,6 +44,15 @@ class Access:
     loopback: bool
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
+    sessions: Sessions | None = field(default=None, repr=False)
+
+
+class Caller(StrEnum):
+    """Who sent a request, as far as it shows: a browser that is signed in has a ``SESSION``."""
+
+    ANYBODY = "anybody"
+    SESSION = "session"
+    TOKEN = "token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +81,36 @@ def refusal(access: Access, request: RequestHead) -> Refusal | None:
             status=403,
             message="Host and Origin must name the address that Sortie is bound to, or loopback",
         )
-    if _needs_token(access, request) and not _holds_token(access, request.headers):
+    caller = caller_of(access, request)
+    if caller is Caller.ANYBODY and _needs_token(access, request):
         return Refusal(
             status=401,
-            message="this request needs the header 'Authorization: Bearer TOKEN'",
+            message="this request needs the header 'Authorization: Bearer TOKEN', or a browser that"
+            " is signed in: see 'sortie open'",
+        )
+    if caller is Caller.SESSION and not _is_read(request) and not _is_from_own_page(request):
+        return Refusal(
+            status=403,
+            message="a browser's command must come from a page of Sortie's own, with its Origin",
         )
     return None
+
+
+def caller_of(access: Access, request: RequestHead) -> Caller:
+    """Return who sent a request."""
+    if _holds_token(access, request.headers):
+        return Caller.TOKEN
+    if access.sessions is None:
+        return Caller.ANYBODY
+    sessions = sessions_in(request.headers, access.sessions.cookie)
+    return Caller.SESSION if any(map(access.sessions.is_open, sessions)) else Caller.ANYBODY
+
+
+def sessions_in(headers: Headers, cookie: str) -> list[str]:
+    """Return the values of a cookie, of which a request may hold several."""
+    pairs = (pair.strip() for header in _values(headers, b"cookie") for pair in header.split(";"))
+    found = (pair.partition("=") for pair in pairs)
+    return [value for name, _, value in found if name == cookie]
 
 
 def canonical_host(authority: str) -> str | None:
@@ -117,10 +157,30 @@ def _origin_host(origin: str) -> str | None:
 
 
 def _needs_token(access: Access, request: RequestHead) -> bool:
+    if request.path == SIGN_IN and _is_read(request):
+        return False
     forwarded = any(
         name == b"forwarded" or name.startswith(b"x-forwarded") for name, _ in request.headers
     )
-    return not access.loopback or forwarded or request.method not in _OPEN_METHODS
+    return not access.loopback or forwarded or not _is_read(request)
+
+
+def _is_read(request: RequestHead) -> bool:
+    return request.method in _OPEN_METHODS
+
+
+def _is_from_own_page(request: RequestHead) -> bool:
+    """Tell whether Origin is the very address, port included, that the request was sent to."""
+    origins = _values(request.headers, b"origin")
+    hosts = _values(request.headers, b"host")
+    sites = _values(request.headers, b"sec-fetch-site")
+    if len(origins) != 1 or len(hosts) != 1 or sites not in ([], ["same-origin"]):
+        return False
+    scheme, _, authority = origins[0].lower().partition("://")
+    default = {"http": ":80", "https": ":443"}.get(scheme)
+    if default is None:
+        return False
+    return authority.removesuffix(default) == hosts[0].lower().removesuffix(default)
 
 
 def _holds_token(access: Access, headers: Headers) -> bool:

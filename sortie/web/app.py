@@ -16,9 +16,11 @@ from sortie.model import StoreError
 from sortie.telemetry import Publish
 from sortie.web.access import Access
 from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
+from sortie.web.event_stream import EventStream
 from sortie.web.health import ProbeAnswer, liveness, readiness
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.responses import error_response, json_response
+from sortie.web.sign_in import sign_in_routes
 from sortie.web.sources import Sources
 from sortie.web.state import to_json
 from sortie.web.usage_days import DAYS, MOST_DAYS, usage_day
@@ -27,11 +29,16 @@ from sortie.web.usage_days import DAYS, MOST_DAYS, usage_day
 def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
     """Make the application: the access rules before the routes."""
     app = Starlette(
-        routes=[*_views(sources), *_commands(controls)],
+        routes=routes_of(sources, controls, access),
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
     return AccessMiddleware(app, app.routes, access, publish)
+
+
+def routes_of(sources: Sources, controls: Controls, access: Access) -> list[Route]:
+    """Return all routes, in the order in which they are tried."""
+    return [*_views(sources), *_commands(controls), *sign_in_routes(access.sessions)]
 
 
 def _views(sources: Sources) -> list[Route]:
@@ -50,11 +57,15 @@ def _views(sources: Sources) -> list[Route]:
     async def state(_request: Request) -> Response:
         return Response(to_json(sources.state()), media_type="application/json")
 
+    async def events(request: Request) -> Response:
+        return EventStream(sources.live.events, sources.live.room, request)
+
     return [
         _get("/livez", livez),
         _get("/readyz", readyz),
         _get("/metrics", metrics),
         _get("/api/v1/state", state),
+        _get("/api/v1/events", events),
     ]
 
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
-from sortie.web.access import Access, RequestHead, refusal
+from sortie.web.access import Access, RequestHead, caller_of, refusal
 from sortie.web.bodies import ambiguous_length, discard
 from sortie.web.responses import error_response
 
@@ -20,7 +20,19 @@ _ALWAYS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-frame-options": "DENY",
+    # Not no-referrer: a form of our own would be sent with the Origin "null".
+    "referrer-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+
+CALLER = "sortie.caller"
+"""Where the scope says who sent the request, as a ``Caller``."""
 
 _KEPT = re.compile(rb"%(2[fF]|25)")
 
@@ -53,7 +65,9 @@ class AccessMiddleware:
                 self._publish(HttpAnswered(route=label, status=message["status"]))
             await send(message)
 
-        refused = ambiguous_length(scope["headers"]) or refusal(self._access, _head(scope))
+        head = _head(scope)
+        scope[CALLER] = caller_of(self._access, head)
+        refused = ambiguous_length(scope["headers"]) or refusal(self._access, head)
         body_refused = await discard(receive)
         if (reason := refused or body_refused) is None:
             await self._app(scope, receive, send_counted)

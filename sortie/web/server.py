@@ -27,6 +27,7 @@ from sortie.resources import note, shortage_behind
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import AdapterCrashed, HttpListening, HttpPortTaken
+from sortie.web.event_stream import ABORT
 from sortie.web.listener import Listener
 
 MAX_CONNECTIONS, MIN_CONNECTIONS = 100, 4
@@ -119,14 +120,14 @@ class _Connections:
 
     def _close(self, stream: trio.SocketStream) -> None:
         # A send is shielded in hypercorn and ends with its socket only; all else can be cancelled.
-        self._open.pop(stream).cancel()
-        stream.socket.close()
+        if (scope := self._open.pop(stream, None)) is not None:
+            scope.cancel()
+            stream.socket.close()
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         # The type that hypercorn declares is that of its TLS connections.
-        connection = TCPServer(
-            self._app, self._config, self._context, ConnectionState({}), cast(Any, stream)
-        )
+        state = ConnectionState({ABORT: lambda: self._close(stream)})
+        connection = TCPServer(self._app, self._config, self._context, state, cast(Any, stream))
         try:
             await connection
         except Exception:

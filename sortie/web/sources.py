@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sortie.web.health import Health
+from sortie.web.live import Live
 from sortie.web.state import StateView
 
 if TYPE_CHECKING:
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 class Sources:
     """Where answers come from; each returns at once, from what is known already.
 
-    ``metrics`` takes the value of the Accept header.
+    ``metrics`` takes the value of the Accept header; ``live`` tells what changes.
     """
 
     state: Callable[[], StateView]
     health: Callable[[], Health]
     metrics: Callable[[str], Exposition]
+    live: Live

@@ -276,9 +276,9 @@ def _adapter() -> TypeAdapter[StateView]:
     return TypeAdapter(StateView)
 
 
-def to_json(state: StateView) -> bytes:
-    """Write the view as JSON in UTF-8."""
+def to_json(state: StateView, only: set[str] | None = None) -> bytes:
+    """Write the view, or only these of its fields, as JSON in UTF-8."""
     try:
-        return _adapter().dump_json(state)
+        return _adapter().dump_json(state, include=only)
     except PydanticSerializationError:  # a lone surrogate, as file names may hold
-        return json_bytes(_adapter().dump_python(state, mode="json"))
+        return json_bytes(_adapter().dump_python(state, mode="json", include=only))

@@ -21,6 +21,7 @@ COMMANDS = (
     "history",
     "status",
     "explain",
+    "open",
     "refresh",
     "pause",
     "resume",

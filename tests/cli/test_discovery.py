@@ -15,7 +15,7 @@ from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import FakeDaemon, announce
 from tests.cli.world import WORKFLOW, Ran
 
-COMMANDS = ("status", "refresh", "pause", "resume", "stop A-1", "retry A-1", "explain A-1")
+COMMANDS = ("status", "refresh", "pause", "resume", "stop A-1", "retry A-1", "explain A-1", "open")
 PAUSED = Ran(code=0, out="dispatch is paused\n", err="")
 NOT_VALID = "sortie: WORKFLOW.md is not valid as read here: "
 

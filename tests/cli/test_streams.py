@@ -46,6 +46,8 @@ status --watch
 status --watch --format json
 explain A
 explain A --format json
+open
+open --format json
 refresh
 pause
 resume
@@ -67,6 +69,8 @@ def _world(here: Path, daemon: FakeDaemon) -> None:
     record(here, (T, [begin("r-1", an_issue("A")), used, end("r-1")]))
     daemon.show(STATE)
     daemon.answers["GET /api/v1/issues/A/explain"] = (200, DOCUMENT)
+    link = {"path": "/sign-in?code=x", "expires_in": 120}
+    daemon.answers["POST /api/v1/sign-in"] = (200, link)
     for path in ("refresh", "pause", "resume", "issues/A/stop", "issues/A/retry"):
         daemon.answers[f"POST /api/v1/{path}"] = (200, {"message": "done"})
 

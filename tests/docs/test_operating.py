@@ -21,9 +21,13 @@ from sortie.resources import clock, watchdog
 from sortie.telemetry.facts import DaemonStarted, HttpAnswered
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
+from sortie.web.access import Access
+from sortie.web.app import routes_of
+from sortie.web.sessions import Sessions
 from sortie.web.state import StateView
 from tests.docs.pages import ROOT, page, section, table, word, words
 from tests.store.first_schema import HISTORY
+from tests.web.conftest import World
 
 TEXT = page("operating.md")
 EVENT = re.compile(r"[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*")
@@ -121,9 +125,9 @@ def test_every_field_of_history_is_listed() -> None:
 
 def test_every_route_is_listed() -> None:
     """The table of routes holds those of the application."""
-    app = ast.parse((ROOT / "sortie/web/app.py").read_text(encoding="utf-8"))
-    constants = {n.value for n in ast.walk(app) if isinstance(n, ast.Constant)}
-    routes = {c for c in constants if isinstance(c, str) and c.startswith("/")}
+    world, sessions = World(), Sessions(lambda: 0.0)
+    access = Access(host="127.0.0.1", loopback=True, sessions=sessions)
+    routes = {route.path for route in routes_of(world.sources(), world.controls(), access)}
 
     assert {word(row["route"]) for row in table(TEXT, "route")} == routes
 

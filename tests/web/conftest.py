@@ -11,8 +11,11 @@ from sortie.model import StoreError
 from sortie.store import DayRow
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
+from sortie.web.broadcaster import Broadcaster, Pace
 from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
+from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
+from sortie.web.live import Live
 from sortie.web.sources import Sources
 from sortie.web.state import (
     BudgetView,
@@ -30,6 +33,7 @@ from sortie.web.state import (
     WaitingView,
     WorkflowView,
 )
+from sortie.web.state_feed import StateFeed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -139,9 +143,19 @@ class World:
     explanation: ExplanationView | str = EXPLANATION
     commands: list[str] = field(default_factory=list)
     days: tuple[DayRow, ...] = ()
+    live: Live = field(init=False)
+
+    def __post_init__(self) -> None:
+        broadcaster = Broadcaster(StateFeed(self._state), "life", Pace(shortest=0.0, longest=0.1))
+        self.live = Live(events=broadcaster, room=StreamRoom(8))
 
     def sources(self) -> Sources:
-        return Sources(state=self._state, health=lambda: self.health, metrics=self._metrics)
+        return Sources(
+            state=self._state,
+            health=lambda: self.health,
+            metrics=self._metrics,
+            live=self.live,
+        )
 
     def controls(self) -> Controls:
         return Controls(

@@ -1,0 +1,56 @@
+"""The daemon's streams of live events, as one thing to run and to stir.
+
+A page that is kept up to date by fragments adds a broadcaster of its own here, and a route that
+answers with ``EventStream(broadcaster, live.room, request)``.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+import trio
+
+from sortie.telemetry import Publish
+from sortie.telemetry.facts import AdapterCrashed, Fact, HttpAnswered
+from sortie.web.broadcaster import Broadcaster
+from sortie.web.event_stream import StreamRoom
+
+_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """What streams have in common; ``events`` is that of ``/api/v1/events``."""
+
+    events: Broadcaster
+    room: StreamRoom
+
+    @property
+    def broadcasters(self) -> tuple[Broadcaster, ...]:
+        """All of them."""
+        return (self.events,)
+
+    def stir(self, fact: Fact) -> None:
+        """Take a fact for a sign that something may have changed; a sink."""
+        if isinstance(fact, HttpAnswered):
+            return
+        for broadcaster in self.broadcasters:
+            broadcaster.stir()
+
+    async def run(self, publish: Publish) -> None:
+        """Have all streams told what changes, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for broadcaster in self.broadcasters:
+                nursery.start_soon(_keep_running, broadcaster, publish)
+
+
+async def _keep_running(broadcaster: Broadcaster, publish: Publish) -> None:
+    """Run a broadcaster; where its feed fails, its listeners are dropped and nobody else."""
+    while True:
+        try:
+            await broadcaster.run()
+        except Exception:
+            publish(AdapterCrashed(where="live events", traceback=traceback.format_exc()))
+            broadcaster.drop_all()
+        await trio.sleep(_PAUSE)

@@ -1,0 +1,87 @@
+"""The routes by which a browser is signed in and out.
+
+Whoever holds the token asks for a code; the browser that brings the code gets a session.
+"""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from sortie.web.access import SIGN_IN, Caller, sessions_in
+from sortie.web.middleware import CALLER
+from sortie.web.responses import error_response, json_response
+from sortie.web.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Sortie</title>
+{head}<p>{text}</p>
+"""
+
+# No redirect: where another page's link led here, the browser would not send the new cookie with
+# what a redirect has it ask for, and does with what our own page has it ask for.
+_WELCOME = _PAGE.format(
+    head='<meta http-equiv="refresh" content="0; url=/">\n',
+    text='You are signed in. <a href="/">Go on to Sortie.</a>',
+)
+_EXPIRED = _PAGE.format(
+    head="",
+    text=f"This link has been used, or is older than {CODE_SECONDS / 60:g} minutes."
+    " Ask for another one with <code>sortie open</code>.",
+)
+
+
+def is_signed_in(request: Request) -> bool:
+    """Tell whether a request comes from somebody who may give commands."""
+    return request.scope.get(CALLER) in (Caller.SESSION, Caller.TOKEN)
+
+
+def sign_in_routes(sessions: Sessions | None) -> list[Route]:
+    """Return the routes; none where there are no sessions."""
+    if sessions is None:
+        return []
+
+    async def make_code(request: Request) -> Response:
+        if request.scope.get(CALLER) is not Caller.TOKEN:
+            return error_response(403, "only who holds the token can have a browser signed in")
+        path = f"{SIGN_IN}?code={sessions.make_code()}"
+        return json_response(200, {"path": path, "expires_in": int(CODE_SECONDS)})
+
+    async def sign_in(request: Request) -> Response:
+        if any(map(sessions.is_open, _sessions(request))):
+            return HTMLResponse(_WELCOME)
+        if request.method == "HEAD":
+            return HTMLResponse(_EXPIRED, 403)  # whoever only looks uses up nothing
+        session = sessions.open(request.query_params.get("code", ""))
+        if session is None:
+            return HTMLResponse(_EXPIRED, 403)
+        answer = HTMLResponse(_WELCOME)
+        answer.set_cookie(
+            sessions.cookie,
+            session,
+            max_age=int(SESSION_SECONDS),
+            path="/",
+            httponly=True,
+            samesite="strict",
+        )
+        return answer
+
+    async def sign_out(request: Request) -> Response:
+        for session in _sessions(request):
+            sessions.close(session)
+        answer = Response(status_code=303, headers={"location": "/"})
+        answer.delete_cookie(sessions.cookie, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _sessions(request: Request) -> list[str]:
+        return sessions_in(request.scope["headers"], sessions.cookie)
+
+    return [
+        Route("/api/v1/sign-in", make_code, methods=["POST"]),
+        Route(SIGN_IN, sign_in, methods=["GET"]),
+        Route("/sign-out", sign_out, methods=["POST"]),
+    ]

@@ -1,0 +1,62 @@
+"""The daemon's state as live events: ``state`` is all of it, ``changes`` what is different.
+
+``changes`` has ``state``, a part of the document of ``/api/v1/state``, and ``removed``. Each field
+in it takes the place of what was there, but for the lists that have an entry for each issue: there
+an entry takes the place of the one with the same ``issue_id``, or is new, and ``removed`` names the
+issues whose entries are gone. So one event is small, however many issues there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from sortie.web.broadcaster import Message
+from sortie.web.json_bytes import json_bytes
+from sortie.web.state import StateView, to_json
+
+BY_ISSUE = ("running", "waiting", "held")
+"""The lists that have an entry for each issue."""
+
+_WHOLE = tuple(
+    field.name for field in fields(StateView) if field.name not in (*BY_ISSUE, "generated_at")
+)
+
+
+class StateFeed:
+    """A feed of what ``look`` returns."""
+
+    def __init__(self, look: Callable[[], StateView]) -> None:
+        self._look = look
+        self._seen: StateView | None = None
+
+    def changes(self) -> Sequence[Message]:
+        """See Feed."""
+        before, self._seen = self._seen, self._look()
+        if before is None:
+            return ()
+        return _differences(before, self._seen)
+
+    def whole(self) -> Sequence[Message]:
+        """See Feed."""
+        seen = self._seen if self._seen is not None else self._look()
+        return (Message(event="state", data=to_json(seen)),)
+
+
+def _differences(before: StateView, now: StateView) -> Sequence[Message]:
+    named = {name for name in _WHOLE if getattr(before, name) != getattr(now, name)}
+    put: dict[str, Any] = {}
+    removed: dict[str, list[str]] = {}
+    for name in BY_ISSUE:
+        old = {row.issue_id: row for row in getattr(before, name)}
+        new = {row.issue_id: row for row in getattr(now, name)}
+        if rows := tuple(row for key, row in new.items() if old.get(key) != row):
+            put[name] = rows
+        if gone := [key for key in old if key not in new]:
+            removed[name] = gone
+    if not (named or put or removed):
+        return ()
+    part = to_json(replace(now, **put), {"generated_at", *named, *put})
+    data = b'{"state":%b,"removed":%b}' % (part, json_bytes(removed))
+    return (Message(event="changes", data=data),)

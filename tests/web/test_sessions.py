@@ -1,0 +1,121 @@
+"""Codes and sessions: once, for a time, so many, and no secret is kept."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from sortie.web.sessions import CODE_SECONDS, MOST_CODES, MOST_SESSIONS, SESSION_SECONDS, Sessions
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def sessions(clock: Clock) -> Sessions:
+    return Sessions(clock)
+
+
+def opened(sessions: Sessions) -> str:
+    session = sessions.open(sessions.make_code())
+    assert session is not None
+    return session
+
+
+def test_a_code_opens_one_session(sessions: Sessions) -> None:
+    """It is used up by it; the session is not the code."""
+    code = sessions.make_code()
+
+    session = sessions.open(code)
+
+    assert session is not None
+    assert session != code
+    assert sessions.is_open(session)
+    assert sessions.open(code) is None
+    assert sessions.open(session) is None
+    assert not sessions.is_open(code)
+
+
+def test_both_end_after_a_time(sessions: Sessions, clock: Clock) -> None:
+    """A code after two minutes, a session after its hours."""
+    late, session = sessions.make_code(), opened(sessions)
+
+    clock.now += CODE_SECONDS
+    assert sessions.open(late) is None
+    clock.now += SESSION_SECONDS - CODE_SECONDS - 1
+    assert sessions.is_open(session)
+    clock.now += 1
+    assert not sessions.is_open(session)
+
+
+def test_a_closed_session_is_over(sessions: Sessions) -> None:
+    """And no other one is."""
+    session, other = opened(sessions), opened(sessions)
+
+    sessions.close(session)
+    sessions.close("nothing")
+
+    assert not sessions.is_open(session)
+    assert sessions.is_open(other)
+
+
+def test_the_newest_are_kept(sessions: Sessions) -> None:
+    """Beyond the most that there may be, the oldest give way."""
+    codes = [sessions.make_code() for _ in range(MOST_CODES + 1)]
+    assert sessions.open(codes[0]) is None
+    assert sessions.open(codes[1]) is not None
+
+    opened_ones = [opened(sessions) for _ in range(MOST_SESSIONS + 1)]
+    assert [sessions.is_open(one) for one in opened_ones[:2]] == [False, True]
+    assert sessions.is_open(opened_ones[-1])
+
+
+@pytest.mark.parametrize("word", ["", "x", "x" * 10_000, "\udcff", "ü"])
+def test_other_words_open_nothing(sessions: Sessions, word: str) -> None:
+    """Neither as a code nor as a session."""
+    sessions.make_code()
+    opened(sessions)
+
+    assert sessions.open(word) is None
+    assert not sessions.is_open(word)
+
+
+def test_no_secret_is_kept(sessions: Sessions) -> None:
+    """Nothing that the object holds is, or contains, a code or a session."""
+    code, session = sessions.make_code(), opened(sessions)
+
+    held = repr([vars(part) for part in (sessions._codes, sessions._sessions)])
+
+    assert code not in held
+    assert session not in held
+
+
+def test_daemons_have_cookies_of_their_own(clock: Clock) -> None:
+    """Two daemons on one machine do not sign each other's browsers out."""
+    assert Sessions(clock).cookie != Sessions(clock).cookie
+
+
+def test_words_cannot_be_guessed(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have 256 random bits."""
+    asked: list[int] = []
+
+    def token_urlsafe(size: int) -> str:
+        asked.append(size)
+        return "word"
+
+    monkeypatch.setattr(secrets, "token_urlsafe", token_urlsafe)
+
+    opened(sessions)
+
+    assert asked == [32, 32]
