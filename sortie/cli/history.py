@@ -109,6 +109,10 @@ def as_json(row: HistoryRow) -> Json:
         "cached_tokens": row.spent.cached_tokens,
         "cost_usd": row.spent.cost_usd,
         "estimated_usd": row.spent.estimated_usd,
+        "model": row.activity.model,
+        "files_modified": row.activity.files_modified,
+        "files_omitted": row.activity.files_omitted,
+        "tool_uses": row.activity.tool_uses,
         "host": row.host,
         "workspace": row.workspace,
         "agent": row.agent,
@@ -121,12 +125,20 @@ def listing(rows: Sequence[HistoryRow], width: int) -> str:
     """Return a line for each run, and below it its error."""
     from sortie.cli.tables import Row, table
 
-    names = ("started", "took", "issue", "attempt", "status", "turns", "used", "host")
-    return table(names, [Row(_cells(row), _error(row)) for row in rows], width)
+    names = ["started", "took", "issue", "attempt", "status", "turns", "used", "host"]
+    cells = [_cells(row) for row in rows]
+    files = [row.activity.files_modified for row in rows]
+    if any(known is not None for known in files):
+        names.insert(-1, "files")
+        for row, known, of_row in zip(rows, files, cells, strict=True):
+            more = "+" if row.activity.files_omitted else ""
+            of_row.insert(-1, "" if known is None else f"{len(known)}{more}")
+    texts = [_error(row) for row in rows]
+    return table(names, [Row(*row) for row in zip(cells, texts, strict=True)], width)
 
 
-def _cells(row: HistoryRow) -> Sequence[str]:
-    return (
+def _cells(row: HistoryRow) -> list[str]:
+    return [
         utc(row.started_at),
         took(row.started_at, row.finished_at) if row.finished_at else "",
         _cut(row.issue, _NAME_LIMIT),
@@ -135,7 +147,7 @@ def _cells(row: HistoryRow) -> Sequence[str]:
         str(row.turns),
         _used(row),
         _cut(row.host, _NAME_LIMIT),
-    )
+    ]
 
 
 def _used(row: HistoryRow) -> str:

@@ -23,7 +23,7 @@ _READABLE = 40
 """Columns in which a wrapped text can be read."""
 
 _NUMBERS = frozenset(
-    {"turn", "turns", "attempt", "for", "due", "took", "credits", "tokens", "cost", "runs"}
+    {"turn", "turns", "attempt", "for", "due", "took", "credits", "tokens", "cost", "runs", "files"}
 )
 
 

@@ -13,7 +13,7 @@ from sortie.daemon.spending_view import stops, today_view, usage_limit_view
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.daemon.wall_time import utc_now, wall_time
-from sortie.model import LOCAL, NOTHING, Spending, WaitKind
+from sortie.model import LOCAL, NOTHING, UNKNOWN, Spending, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
@@ -168,6 +168,7 @@ def _running(claim: Worked, details: RunDetails | None, failure: FailureView | N
     issue = claim.issue
     began = wall_time(claim.since)
     spent = details.spent if details else NOTHING
+    activity = details.activity if details else UNKNOWN
     return RunningView(
         issue_id=issue.id,
         issue_identifier=issue.identifier,
@@ -186,6 +187,10 @@ def _running(claim: Worked, details: RunDetails | None, failure: FailureView | N
         last_event_at=details.last_event_at if details else began,
         last_message=details.last_message if details else None,
         tool=details.tool if details else None,
+        model=activity.model,
+        files_modified=activity.files_modified,
+        files_omitted=activity.files_omitted,
+        tool_uses=activity.tool_uses,
         credits=spent.credits,
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,

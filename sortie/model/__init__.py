@@ -1,5 +1,6 @@
 """The nouns of the domain; imports nothing else from Sortie."""
 
+from sortie.model.activity import UNKNOWN, Activity
 from sortie.model.errors import (
     AgentError,
     ErrorKind,
@@ -60,6 +61,8 @@ __all__ = [
     "LOCAL",
     "NOTHING",
     "TEXT_LIMIT",
+    "UNKNOWN",
+    "Activity",
     "AgentError",
     "AgentSession",
     "Blocker",

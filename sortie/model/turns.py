@@ -103,6 +103,26 @@ class SessionKnown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnTraced:
+    """All tools that the agent uses in this turn are told, before this or after it; without any,
+    it uses none.
+
+    ``model`` is the one that answers, None where that is not known, and ``answer`` what it has said
+    in the end.
+    """
+
+    model: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnUntraced:
+    """Which tools were used in this turn cannot be told, though this agent keeps a record."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAsked:
     """The agent asked whether it may do something, and the adapter has answered."""
 
@@ -118,6 +138,8 @@ AgentEvent = (
     | ModelAnswered
     | Usage
     | SessionKnown
+    | TurnTraced
+    | TurnUntraced
     | PermissionAsked
 )
 

@@ -190,6 +190,7 @@ class Scheduler:
                 | ev.TurnStarted()
                 | ev.ProcessLaunched()
                 | ev.AgentSessionKnown()
+                | ev.AgentActed()
             ):
                 progressed(state, event, now)
             case ev.AgentUsed():

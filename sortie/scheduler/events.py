@@ -11,6 +11,7 @@ from datetime import datetime
 
 from sortie.model import (
     NOTHING,
+    Activity,
     Issue,
     IssueId,
     KnownWorkspace,
@@ -123,6 +124,14 @@ class AgentUsed:
 
     run_id: RunId
     spent: Spending
+
+
+@dataclass(frozen=True, slots=True)
+class AgentActed:
+    """What is known now of what a run's agent has done since the run began."""
+
+    run_id: RunId
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +267,7 @@ Event = (
     | ProcessLaunched
     | AgentSessionKnown
     | AgentUsed
+    | AgentActed
     | UsageLimitMet
     | UsageLimitPassed
     | WorkerExited

@@ -20,7 +20,8 @@ def progressed(
     | ev.WorkspaceMade
     | ev.TurnStarted
     | ev.ProcessLaunched
-    | ev.AgentSessionKnown,
+    | ev.AgentSessionKnown
+    | ev.AgentActed,
     now: float,
 ) -> None:
     """Note what a worker did; news of a run whose claim is over changes nothing."""
@@ -44,6 +45,8 @@ def progressed(
         case ev.AgentSessionKnown(run_id, agent, session_id):
             _keep_session(state, claim, agent, session_id)
             state.out.append(rec.RecordSession(run_id=run_id, session_id=session_id))
+        case ev.AgentActed(run_id, activity):
+            state.out.append(rec.RecordActivity(run_id=run_id, activity=activity))
 
 
 def _keep_session(state: SchedulerState, claim: Worked, agent: str, session_id: str) -> None:

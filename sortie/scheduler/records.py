@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sortie.model import (
+    Activity,
     ErrorKind,
     HoldReason,
     Issue,
@@ -98,6 +99,14 @@ class RecordSpending:
 
     run_id: RunId
     spent: Spending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordActivity:
+    """What is known of what a run's agent has done; replaces what was recorded before."""
+
+    run_id: RunId
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +247,7 @@ Record = (
     | RecordTurn
     | ResetBudget
     | RecordSpending
+    | RecordActivity
     | RecordDay
     | RecordSessions
     | RecordLimit

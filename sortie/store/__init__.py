@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from sortie.model import (
     NOTHING,
+    UNKNOWN,
+    Activity,
     AgentSession,
     ErrorKind,
     HoldReason,
@@ -167,6 +169,7 @@ class HistoryRow:
     stopped_for: StopReason | None = None
     spent: Spending = NOTHING
     tokens: int | None = None
+    activity: Activity = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,15 @@ UPDATE runs SET
   seen_at = max(seen_at, :at)
 WHERE run_id = :run_id AND finished_at IS NULL;
 
+-- name: set_run_activity
+UPDATE runs SET
+  model = :model,
+  files_modified = :files_modified,
+  files_omitted = :files_omitted,
+  tool_uses = :tool_uses,
+  seen_at = max(seen_at, :at)
+WHERE run_id = :run_id AND finished_at IS NULL;
+
 -- name: finish_run
 UPDATE runs SET
   issue = NULL,

@@ -16,6 +16,7 @@ from sortie.scheduler.records import (
     ForgetRetry,
     ForgetWorkspace,
     Record,
+    RecordActivity,
     RecordComment,
     RecordCrash,
     RecordDay,
@@ -35,7 +36,7 @@ from sortie.scheduler.records import (
 )
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
-from sortie.store.rows import issue_to_json, streak_values
+from sortie.store.rows import activity_values, issue_to_json, streak_values
 
 _UNWRITABLE = (
     OverflowError,
@@ -88,6 +89,9 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
         case RecordSpending(run_id=run_id, spent=spent):
             amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
             _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
+        case RecordActivity(run_id=run_id, activity=activity):
+            values = activity_values(activity)
+            _update_run(database, record, "set_run_activity", run_id, **values, at=at)
         case RecordSessions(issue_id=issue_id, sessions=sessions):
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
         case RecordLimit():
@@ -97,11 +101,16 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
         case RecordDay(day=day):
             database.change("set_day", day=day)
         case RecordProcess(run_id=run_id, process=process):
-            values: dict[str, Value] = {
-                "pid": process.pid,
-                "process_started_at": process.started_at,
-            }
-            _update_run(database, record, "set_run_process", run_id, **values, at=at)
+            started_at = process.started_at
+            _update_run(
+                database,
+                record,
+                "set_run_process",
+                run_id,
+                pid=process.pid,
+                process_started_at=started_at,
+                at=at,
+            )
         case RecordSession(run_id=run_id, session_id=session_id):
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
         case RecordExit():

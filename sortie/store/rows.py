@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from sortie.model import (
+    Activity,
     AgentSession,
     ErrorKind,
     HoldReason,
@@ -60,6 +61,17 @@ def streak_values(streak: Streak) -> dict[str, Value]:
         "failures": streak.failures,
         "continuations": streak.continuations,
         "interruptions": streak.interruptions,
+    }
+
+
+def activity_values(activity: Activity) -> dict[str, Value]:
+    """Return the columns of what an agent has done."""
+    files, uses = activity.files_modified, activity.tool_uses
+    return {
+        "model": activity.model,
+        "files_modified": None if files is None else json.dumps(files),
+        "files_omitted": int(activity.files_omitted),
+        "tool_uses": None if uses is None else json.dumps(uses),
     }
 
 
@@ -179,6 +191,7 @@ def history_row(row: Row) -> HistoryRow:
         error=row["error"],
         turns=row["turns"],
         spent=spending(row),
+        activity=_activity(row),
         tokens=row["tokens"],
         host=row["host"],
         workspace=row["workspace"],
@@ -186,6 +199,17 @@ def history_row(row: Row) -> HistoryRow:
         started_at=moment(row["started_at"]),
         finished_at=None if finished_at is None else moment(finished_at),
         stopped_for=None if stopped_for is None else StopReason(stopped_for),
+    )
+
+
+def _activity(row: Row) -> Activity:
+    """Read what an agent has done; a file of an earlier version does not tell."""
+    files, uses = row.get("files_modified"), row.get("tool_uses")
+    return Activity(
+        model=row.get("model"),
+        files_modified=None if files is None else tuple(json.loads(files)),
+        files_omitted=bool(row.get("files_omitted")),
+        tool_uses=None if uses is None else json.loads(uses),
     )
 
 

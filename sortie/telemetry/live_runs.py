@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from sortie.model import NOTHING, Issue, RunId, Spending
+from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact, Phase, RunFact
 
@@ -19,8 +19,8 @@ from sortie.telemetry.facts import Fact, Phase, RunFact
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetails:
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
-    ``context_share`` how full its model's context is, from 0 to 1, and ``tool`` what its agent uses
-    now. Times are aware."""
+    ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
+    now, and ``activity`` what it has done. Times are aware."""
 
     run_id: RunId
     issue: Issue
@@ -36,6 +36,7 @@ class RunDetails:
     last_message: str | None = None
     tool: str | None = None
     spent: Spending = NOTHING
+    activity: Activity = UNKNOWN
     context_share: float | None = None
 
 
@@ -113,6 +114,8 @@ def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
             return replace(run, tool=tool)
         case facts.ToolCallEnded() | facts.TurnCompleted():
             return replace(run, tool=None)
+        case facts.ActivityChanged(activity=activity):
+            return replace(run, activity=activity)
         case facts.AgentUsed(spent=spent, context_share=None):
             return replace(run, spent=spent)
         case facts.AgentUsed(spent=spent, context_share=share):

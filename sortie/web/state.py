@@ -55,7 +55,8 @@ class FailureView:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningView:
     """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
-    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1."""
+    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
+    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool."""
 
     issue_id: str
     issue_identifier: str
@@ -79,6 +80,10 @@ class RunningView:
     estimated_usd: float | None = None
     context_share: float | None = None
     tool: str | None = None
+    model: str | None = None
+    files_modified: tuple[str, ...] | None = None
+    files_omitted: bool = False
+    tool_uses: Mapping[str, int] | None = None
     last_failure: FailureView | None = None
 
 

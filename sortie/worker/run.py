@@ -33,6 +33,7 @@ from sortie.resources import note, shortage_behind
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Phase
+from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import move_to_in_progress
@@ -227,13 +228,16 @@ class _Run:
 
     async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
         max_turns = self.context.settings.agent.max_turns
+        activity = RunActivity(workspace.path)
         for number in range(1, max_turns + 1):
-            end = await self._turn(session, workspace, number)
+            end = await self._turn(session, workspace, number, activity)
             if end is not None:
                 return end
         return Finished(finish=Finish.TURNS_USED)
 
-    async def _turn(self, session: Session, workspace: Workspace, number: int) -> RunEnd | None:
+    async def _turn(
+        self, session: Session, workspace: Workspace, number: int, activity: RunActivity
+    ) -> RunEnd | None:
         """Take one turn and return how the run ends after it, or None where it goes on."""
         self._enter(Phase.TURN)
         try:
@@ -248,7 +252,15 @@ class _Run:
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
-        turn = TurnRequest(self.job, number, prompt, self.context, self.reporter, self.usage)
+        turn = TurnRequest(
+            job=self.job,
+            number=number,
+            prompt=prompt,
+            context=self.context,
+            reporter=self.reporter,
+            usage=self.usage,
+            activity=activity,
+        )
         end = await take_turn(turn, session)
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
         word = await self._status(workspace, needed=self.completed)

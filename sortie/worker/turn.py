@@ -42,6 +42,7 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
     try:
         end = await _under_deadlines(turn, session, heard)
     finally:
+        heard.end()
         told = end or TurnEnd(_cut_off())
         turn.reporter.publish(_completed(turn, told, heard, trio.current_time() - began))
     return end

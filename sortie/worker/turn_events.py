@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import trio
 
-from sortie.model import ProcessIdentity
-from sortie.model.texts import TEXT_LIMIT
+from sortie.model import Activity, ProcessIdentity
+from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
@@ -21,10 +21,13 @@ from sortie.model.turns import (
     SessionKnown,
     ToolEnded,
     ToolStarted,
+    TurnTraced,
+    TurnUntraced,
     Usage,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
+from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.usage import RunUsage
 
@@ -40,7 +43,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """A prompt and where it stands in its run, and ``usage`` is the run's."""
+    """A prompt and where it stands in its run; ``usage`` and ``activity`` are the run's."""
 
     job: Assignment
     number: int
@@ -48,6 +51,7 @@ class TurnRequest:
     context: RunContext
     reporter: RunReporter
     usage: RunUsage
+    activity: RunActivity
 
 
 class TurnEvents:
@@ -78,6 +82,8 @@ class TurnEvents:
                 case _:
                     launched = launched or isinstance(event, Launched)
                     self._pass_on(event)
+        if (news := self._turn.activity.news(trio.current_time())) is not None:
+            self._tell_of(news)
         if launched:
             return
         if self._launched_at is not None:
@@ -87,6 +93,18 @@ class TurnEvents:
                 run_id=self._turn.job.run_id, agent=self._agent, lines=lines, message=message
             )
         )
+
+    def end(self) -> None:
+        """Count the tools whose end was not told, and tell what was not told of the run yet."""
+        for _, tool in self._tools.values():
+            self._turn.activity.used(_text(tool.name, WORD_LIMIT))
+        self._tools.clear()
+        if (rest := self._turn.activity.rest(trio.current_time())) is not None:
+            self._tell_of(rest)
+
+    def _tell_of(self, activity: Activity) -> None:
+        self._turn.reporter.tell(ev.AgentActed(self._turn.job.run_id, activity))
+        self._publish(facts.ActivityChanged, activity=activity)
 
     def _pass_on(self, event: AgentEvent) -> None:
         match event:
@@ -105,6 +123,10 @@ class TurnEvents:
                 run_id = self._turn.job.run_id
                 self._turn.reporter.tell(ev.AgentSessionKnown(run_id, self._agent, known))
                 self._publish(facts.SessionNamed, session_id=known)
+            case TurnTraced():
+                self._traced(event)
+            case TurnUntraced(reason=reason):
+                self._publish(facts.TurnUntraced, reason=_text(reason, NOTIFICATION_LIMIT))
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
                     facts.PermissionAnswered,
@@ -137,7 +159,7 @@ class TurnEvents:
         self._publish(facts.ToolCallStarted, **_about(event), locations=_places(event.locations))
 
     def _tool_ended(self, event: ToolEnded) -> None:
-        now = trio.current_time()
+        now, activity = trio.current_time(), self._turn.activity
         began, tool = self._tools.pop(
             _text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
         )
@@ -149,17 +171,28 @@ class TurnEvents:
             failed=bool(event.failed),
             error=None if event.error is None else _text(event.error, TEXT_LIMIT),
         )
+        activity.used(_text(tool.name, WORD_LIMIT))
+        if not event.failed:
+            activity.modified(tool.kind, (*tool.locations, *event.locations))
+
+    def _traced(self, event: TurnTraced) -> None:
+        model = None if event.model is None else _text(event.model, WORD_LIMIT)
+        answer = None if event.answer is None else cut(_checked(event.answer, str))
+        self._turn.activity.traced(model)
+        self._publish(facts.TurnTraced, model=model, answer=answer)
 
     def _model_answered(self, event: ModelAnswered) -> None:
         model = None if event.model is None else _text(event.model, WORD_LIMIT)
         seconds = float(event.seconds)
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"{event.seconds!r:.100} is no time that an answer can take")
+        self._turn.activity.model_seen(model)
         self._publish(facts.ModelAnswered, agent=self._agent, model=model, seconds=seconds)
 
     def _used(self, event: Usage) -> None:
         more = self._turn.usage.increments.of(event)
         self.usage.add(more)
+        self._turn.activity.model_seen(more.model)
         run_id, spent = self._turn.job.run_id, self._turn.usage.spent
         self._turn.reporter.tell(ev.AgentUsed(run_id, spent))
         self._publish(

@@ -8,22 +8,28 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import ErrorKind, RunStatus, Spending, Streak
+from sortie.model import Activity, ErrorKind, RunStatus, Spending, Streak
 from sortie.scheduler.records import Record
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran
-from tests.store.records import an_issue, begin, end, spending, turn, workspace
+from tests.store.records import activity, an_issue, begin, end, spending, turn, workspace
 
 LISTING = """\
-started                took  issue  attempt  status     turns  used          host
-2023-11-14 22:14:50Z         B-2          0  running        0                local
-2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0                local
+started                took  issue  attempt  status     turns  used          files  host
+2023-11-14 22:14:50Z         B-2          0  running        0                       local
+2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0                       local
     turn_failed: the agent said \\x1b[31mno [bold]
-2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1  0.25 credits  local
+2023-11-14 22:13:20Z  1m15s  A-1          0  succeeded      1  0.25 credits     2+  local
 """
 
 A = an_issue("A-1")
+DONE = Activity(
+    model="large",
+    files_modified=("src/a.py", "b.md"),
+    files_omitted=True,
+    tool_uses={"fs_write": 3},
+)
 HOSTILE = an_issue("[red]\x1b[2J{{ 7*7 }}", title="x")
 
 T = 1_700_000_000.0
@@ -51,7 +57,14 @@ def three_runs(here: Path) -> None:
     record(
         here,
         (T, [begin("r-1", A), workspace("r-1", A), turn("r-1", 1, A)]),
-        (T + 75, [spending("r-1", Spending(credits=0.25)), end("r-1", turns=1)]),
+        (
+            T + 75,
+            [
+                spending("r-1", Spending(credits=0.25)),
+                activity("r-1", DONE),
+                end("r-1", turns=1),
+            ],
+        ),
         (T + 80, [begin("r-2", A, streak=Streak(failures=2))]),
         (
             T + 80.5,
@@ -97,6 +110,10 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "cached_tokens": None,
         "cost_usd": None,
         "estimated_usd": None,
+        "model": None,
+        "files_modified": None,
+        "files_omitted": False,
+        "tool_uses": None,
         "host": "local",
         "workspace": None,
         "agent": "kiro",
@@ -120,6 +137,10 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "cached_tokens": None,
         "cost_usd": None,
         "estimated_usd": None,
+        "model": "large",
+        "files_modified": ["src/a.py", "b.md"],
+        "files_omitted": True,
+        "tool_uses": {"fs_write": 3},
         "host": "local",
         "workspace": "/w/A-1",
         "agent": "kiro",

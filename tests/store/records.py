@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 from sortie.model import (
+    Activity,
     Blocker,
     Comment,
     Issue,
@@ -18,6 +19,7 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.scheduler.records import (
+    RecordActivity,
     RecordExit,
     RecordRetry,
     RecordRun,
@@ -88,6 +90,11 @@ def end(run_id: str, status: RunStatus = RunStatus.SUCCEEDED, **changes: object)
 def spending(run_id: str, spent: Spending) -> RecordSpending:
     """The record of what a run has used."""
     return RecordSpending(run_id=RunId(run_id), spent=spent)
+
+
+def activity(run_id: str, known: Activity) -> RecordActivity:
+    """The record of what a run's agent has done."""
+    return RecordActivity(run_id=RunId(run_id), activity=known)
 
 
 def turn(run_id: str, number: int, issue: Issue = A, sessions: int = 1) -> RecordTurn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.model import (
+    Activity,
     ErrorKind,
     HoldReason,
     Issue,
@@ -93,6 +94,9 @@ FACTS: tuple[f.Fact, ...] = (
     ),
     f.ModelAnswered(run_id=RUN, agent="kiro", model="large", seconds=3.5),
     AGENT_USED,
+    f.TurnTraced(run_id=RUN, model="large", answer="done"),
+    f.TurnUntraced(run_id=RUN, reason="locked"),
+    f.ActivityChanged(run_id=RUN, activity=Activity(files_modified=("a.py",), tool_uses={"x": 2})),
     f.PermissionAnswered(run_id=RUN, question="run ls?", answer="yes"),
     TURN_FAILED,
     f.RunStopping(run_id=RUN, issue=ISSUE, reason=StopReason.OPERATOR),

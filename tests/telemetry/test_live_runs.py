@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sortie.model import RunId, Spending
+from sortie.model import Activity, RunId, Spending
 from sortie.telemetry.facts import (
+    ActivityChanged,
     AgentSpoke,
     Fact,
     IssueRead,
@@ -89,6 +90,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
         TurnBegan(run_id=RUN, turn=2, max_turns=5),
         replace(AGENT_USED, spent=Spending(credits=0.5, output_tokens=7), context_share=None),
         ToolCallStarted(run_id=RUN, tool="read", kind=None, locations=()),
+        ActivityChanged(run_id=RUN, activity=Activity(model="large", tool_uses={"shell": 1})),
     ]
 
     for fact in facts:
@@ -99,7 +101,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             STARTED,
             issue=moved,
             max_turns=5,
-            last_event_at=BEGIN + timedelta(seconds=14),
+            last_event_at=BEGIN + timedelta(seconds=15),
             phase=Phase.TURN,
             turn=2,
             session_id="s-2",
@@ -108,6 +110,7 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             tool="read",
             spent=Spending(credits=0.5, output_tokens=7),
             context_share=0.5,
+            activity=Activity(model="large", tool_uses={"shell": 1}),
         )
     }
 

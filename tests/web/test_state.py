@@ -58,6 +58,10 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "estimated_usd": None,
                     "context_share": None,
                     "tool": None,
+                    "model": None,
+                    "files_modified": None,
+                    "files_omitted": False,
+                    "tool_uses": None,
                     "last_failure": None,
                 }
             ],

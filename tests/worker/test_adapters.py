@@ -31,6 +31,8 @@ from sortie.model.turns import (
     PermissionAsked,
     SessionKnown,
     ToolStarted,
+    TurnTraced,
+    TurnUntraced,
     Usage,
 )
 from sortie.scheduler import events as ev
@@ -82,6 +84,9 @@ def assert_failed_alone(rig: Rig, report: RunReport) -> None:
         [SessionKnown(session_id="a\nb")],
         [ToolStarted(id=NONE, name="shell")],
         [ToolStarted(id="1", name="shell", locations=(NONE,))],
+        [TurnTraced(model=NONE, answer=7)],  # type: ignore[arg-type]
+        [TurnTraced(model=7)],  # type: ignore[arg-type]
+        [TurnUntraced(reason=NONE)],
         [PermissionAsked(question=NONE, answer="no")],
     ],
 )

@@ -12,6 +12,7 @@ from sortie.agents import OnEvents
 from sortie.agents.exits import Failure
 from sortie.model import (
     NOTHING,
+    Activity,
     AgentError,
     ErrorKind,
     Failed,
@@ -31,6 +32,8 @@ from sortie.model.turns import (
     SessionKnown,
     ToolEnded,
     ToolStarted,
+    TurnTraced,
+    TurnUntraced,
     Usage,
 )
 from sortie.scheduler import Event
@@ -295,6 +298,31 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
         facts.ModelAnswered(run_id=RUN, agent="fake", model="large", seconds=1.5)
     ]
     assert [(f.spent.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (18, None)]
+
+
+async def test_what_the_agent_has_done_is_told_at_the_end_of_each_turn(clock: MockClock) -> None:
+    """The sums of the run go on record, also those of tools that the end of a turn cut off."""
+    rig = Rig(agent={"max_turns": 2})
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        (workspace,) = (fact.path for fact in rig.of(facts.WorkspaceReady))
+        edited = ToolStarted(id="1", name="write", kind="edit", locations=(f"{workspace}/a.py",))
+        on_events([edited, ToolEnded(id="1", locations=("b.py",))])
+        on_events([ToolStarted(id="2", name="write", kind="edit", locations=("failed.py",))])
+        on_events([ToolEnded(id="2", failed=True), ToolStarted(id="3", name="shell")])
+        on_events([TurnTraced(model="large", answer="done"), TurnUntraced(reason="for a test")])
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    await rig.work()
+    told = [event.activity for event in rig.told if isinstance(event, ev.AgentActed)]
+
+    assert told[-1] == Activity(
+        model="large", files_modified=("a.py", "b.py"), tool_uses={"write": 4, "shell": 2}
+    )
+    assert [fact.activity for fact in rig.of(facts.ActivityChanged)] == told
+    assert rig.of(facts.TurnTraced)[0] == facts.TurnTraced(run_id=RUN, model="large", answer="done")
+    assert rig.of(facts.TurnUntraced)[0] == facts.TurnUntraced(run_id=RUN, reason="for a test")
 
 
 @pytest.mark.parametrize("raises", [True, False])

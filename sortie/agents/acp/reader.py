@@ -36,6 +36,7 @@ from sortie.model.turns import (
     PermissionAsked,
     ToolEnded,
     ToolStarted,
+    TurnTraced,
     Usage,
 )
 
@@ -128,8 +129,9 @@ class UpdateReader:
 
     def end(self) -> list[AgentEvent]:
         """End a turn that has got no answer, and return what is left to tell."""
+        traced = [self._traced()] if self._in_turn else []
         self._in_turn = False
-        return self._clean([*self._texts.flush(), *self._tools.close(failed=True)])
+        return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
 
     # What is told
 
@@ -207,7 +209,12 @@ class UpdateReader:
             failure = worded(failure, self._texts, self._context.now)
         self.over = TurnOver(failure)
         self._in_turn = False
-        return [*self._texts.flush(), *self._tools.close(failed=failure is not None)]
+        ended = self._tools.close(failed=failure is not None)
+        return [*self._texts.flush(), *ended, self._traced()]
+
+    def _traced(self) -> TurnTraced:
+        """Tell that all tools were told, by which model as far as the session says."""
+        return TurnTraced(model=self.usage.model)
 
     def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
         """Take the secrets out of what is not clean yet; notifications of texts are."""
@@ -224,7 +231,7 @@ class UpdateReader:
                 return replace(event, locations=tuple(map(clean, event.locations)), error=error)
             case PermissionAsked():
                 return PermissionAsked(question=clean(event.question), answer=event.answer)
-            case Usage(model=str(model)):
+            case Usage(model=str(model)) | TurnTraced(model=str(model)):
                 return replace(event, model=clean(model))
             case Notification(message=message) if message.startswith("["):
                 return replace(event, message=clean(message) or "-")

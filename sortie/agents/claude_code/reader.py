@@ -28,10 +28,12 @@ from sortie.model.turns import (
     Notification,
     PermissionAsked,
     SessionKnown,
+    TurnTraced,
     Usage,
 )
 
 _SYNTHETIC = "<synthetic>"
+_MODEL_LIMIT = 200
 _LIFE = frozenset({"tool_progress", "keep_alive"})
 _SYSTEM_LIFE = frozenset({"status", "thinking_tokens", "background_tasks_changed"})
 _REFUSED = "refused: nobody was there to allow it"
@@ -128,7 +130,10 @@ class ClaudeReader:
         self._old = text_of(event.get("claude_code_version")).startswith(("0.", "1.", "2.0."))
         names = ("model", "permissionMode", "claude_code_version")
         told = (text_of(event.get(name)) for name in names)
-        events: list[AgentEvent] = [_note(f"session began: {', '.join(filter(None, told))}")]
+        events: list[AgentEvent] = [
+            _note(f"session began: {', '.join(filter(None, told))}"),
+            TurnTraced(model=text_of(event.get("model"))[:_MODEL_LIMIT] or None),
+        ]
         known = text_of(event.get("session_id"))
         if known and known != self.session_id and known.isprintable() and len(known) <= 100:
             self.session_id = known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sortie.model import NOTHING, ErrorKind, ProcessIdentity, Spending, TurnOutcome
+from sortie.model import NOTHING, Activity, ErrorKind, ProcessIdentity, Spending, TurnOutcome
 from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
 from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
@@ -112,6 +112,36 @@ class AgentUsed(RunFact):
     model: str | None
     context_share: float | None
     spent: Spending
+
+
+@fact("turn.traced", "debug")
+class TurnTraced(RunFact):
+    """All tools of a turn are told; ``answer`` is what the model has said in the end."""
+
+    model: str | None = None
+    answer: str | None = None
+
+
+@fact("turn.untraced", "debug")
+class TurnUntraced(RunFact):
+    """Which tools were used in a turn is not known."""
+
+    reason: str
+
+
+@fact("run.activity", "debug", hidden=("activity",))
+class ActivityChanged(RunFact):
+    """More is known of what a run's agent has done, since the run began."""
+
+    activity: Activity
+
+    def shown(self) -> dict[str, object]:
+        files, uses = self.activity.files_modified, self.activity.tool_uses
+        return RunFact.shown(self) | {
+            "model": self.activity.model,
+            "files": None if files is None else len(files),
+            "tools": None if uses is None else sum(uses.values()),
+        }
 
 
 @fact("agent.permission", "info")

@@ -18,6 +18,7 @@ from sortie.model.turns import (
     SessionKnown,
     ToolEnded,
     ToolStarted,
+    TurnTraced,
     Usage,
 )
 from tests.agents.claude_code.reading import ID, Reading, recorded
@@ -66,7 +67,7 @@ def test_an_init_begins_the_session() -> None:
 
     assert messages(line("system", session_id=ID, **init)) == ["session began: claude-x, 2.1.328"]
     told = Reading().lines(line("system", session_id="other", **init))
-    assert told.events[1:] == [SessionKnown(session_id="other")]
+    assert told.events[1:] == [TurnTraced(model="claude-x"), SessionKnown(session_id="other")]
     assert told.reader.session_id == "other"
 
 

@@ -18,6 +18,7 @@ from sortie.model.turns import (
     SessionKnown,
     ToolEnded,
     ToolStarted,
+    TurnTraced,
     Usage,
 )
 from sortie.transports import Exit
@@ -43,7 +44,11 @@ FILE = ("/workspaces/DEMO-1/a.txt",)
 def began(session_id: str, mode: str = "default") -> list[AgentEvent]:
     """Return what an ``init`` tells in a session that had another id."""
     message = f"session began: {MODEL}, {mode}, 2.1.328"
-    return [Notification(message=message), SessionKnown(session_id=session_id)]
+    return [
+        Notification(message=message),
+        TurnTraced(model=MODEL),
+        SessionKnown(session_id=session_id),
+    ]
 
 
 def said(message: str) -> Notification:

@@ -6,6 +6,7 @@ import pytest
 
 from sortie.model import (
     TEXT_LIMIT,
+    Activity,
     ErrorKind,
     HoldReason,
     RunId,
@@ -27,6 +28,7 @@ from tests.store.records import (
     A,
     B,
     C,
+    activity,
     begin,
     end,
     moment,
@@ -35,6 +37,9 @@ from tests.store.records import (
     workspace,
 )
 
+ACTED = Activity(
+    model="large \x1b", files_modified=("ü/\u2028.py",), files_omitted=True, tool_uses={"a'b": 2}
+)
 SPENT = Spending(input_tokens=1000, output_tokens=234, credits=0.75, cost_usd=0.5)
 
 
@@ -46,6 +51,8 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
     await store.commit(
         [
             spending("r1", SPENT),
+            activity("r1", Activity(model="small", files_modified=("gone.py",))),
+            activity("r1", ACTED),
             end(
                 "r1",
                 RunStatus.TIMED_OUT,
@@ -87,6 +94,7 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             turns=2,
             spent=SPENT,
             tokens=1234,
+            activity=ACTED,
             host="box",
             workspace="/w/A-1",
             agent="other",
