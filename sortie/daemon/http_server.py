@@ -15,6 +15,7 @@ from sortie.telemetry import Publish
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import Exposition, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
+from sortie.telemetry.metrics.machine import Disks, register_machine
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
@@ -31,10 +32,11 @@ __all__ = ["Metrics", "Shown", "application", "live_events", "serve"]
 class Metrics:
     """All metrics of a daemon; ``count`` is a sink."""
 
-    def __init__(self, gauges: Callable[[], Gauges]) -> None:
+    def __init__(self, gauges: Callable[[], Gauges], disks: Callable[[], Disks]) -> None:
         self._registry = CollectorRegistry()
         self.count: Publish = MetricsSink(self._registry)
         self._registry.register(GaugeCollector(gauges))
+        register_machine(self._registry, disks)
 
     def page(self, accept: str) -> Exposition:
         """Return them in the format that an Accept header asks for."""

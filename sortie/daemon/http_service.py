@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from importlib import import_module
 
 import trio
 
 from sortie.config import Settings
+from sortie.daemon.disk_space import DiskSpace, places_of
 from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.views import DaemonView
 from sortie.resources import (
@@ -28,6 +30,9 @@ from sortie.workflow import Workflow
 
 FIRST_POLL = 1.0
 """Seconds for which the first poll goes before the loading of the server."""
+
+FIRST_LOOK = 1.0
+"""Seconds that the first page of metrics may wait for a look at the disks."""
 
 _SERVER = "sortie.daemon.http_server"
 _NO_DESCRIPTOR = os.strerror(errno.EMFILE)
@@ -84,12 +89,18 @@ class HttpService:
             token=token,
             sessions=Sessions(trio.current_time),
         )
-        services.start_soon(self._serve, listener, access, view, controls)
+        places = places_of(settings)
+        services.start_soon(self._serve, listener, access, (view, controls), places)
         return listener.local_url
 
     async def _serve(
-        self, listener: Listener, access: Access, view: DaemonView, controls: Controls
+        self,
+        listener: Listener,
+        access: Access,
+        daemon: tuple[DaemonView, Controls],
+        places: Mapping[str, str],
     ) -> None:
+        view, controls = daemon
         try:
             with trio.move_on_after(FIRST_POLL):
                 await self._polled.wait()
@@ -102,20 +113,23 @@ class HttpService:
                 serve,
             )
 
-            metrics = Metrics(view.gauges)
-            for fact in self._kept:
-                metrics.count(fact)
-            self._kept.clear()
-            live = live_events(view)
-
-            def take(fact: Fact) -> None:
-                metrics.count(fact)
-                live.stir(fact)
-
-            self._take = take
-            shown = Shown(view=view, metrics=metrics, live=live)
-            app = application(shown, controls, access, self._publish)
             async with trio.open_nursery() as nursery:
+                disks = DiskSpace(nursery, places)
+                with trio.move_on_after(FIRST_LOOK):
+                    await disks.look()
+                metrics = Metrics(view.gauges, disks.known)
+                for fact in self._kept:
+                    metrics.count(fact)
+                self._kept.clear()
+                live = live_events(view)
+
+                def take(fact: Fact) -> None:
+                    metrics.count(fact)
+                    live.stir(fact)
+
+                self._take = take
+                shown = Shown(view=view, metrics=metrics, live=live)
+                app = application(shown, controls, access, self._publish)
                 nursery.start_soon(live.run, self._publish)
                 await serve(app, listener, self._publish)
         finally:

@@ -92,16 +92,20 @@ class DaemonView:
         from sortie.telemetry.metrics.gauges import Gauges  # who asks has it already
 
         snapshot = self.orchestrator.snapshot()
+        backlog = self.orchestrator.backlog(snapshot, 0)
         remote = [host for host in snapshot.policy.hosts if host != LOCAL]
         return Gauges(
             sessions_running=len(snapshot.worked),
             sessions_retrying=len(snapshot.waiting),
             issues_held=len(snapshot.held),
+            issues_queued=backlog.queued,
+            issues_blocked=backlog.blocked,
             slots_available=snapshot.free,
             active_sessions_elapsed_seconds=self._elapsed(snapshot),
             dispatch_paused=snapshot.paused,
             workflow_valid=self.workflow().valid,
             store_writable=self.orchestrator.store_error is None,
+            ready=self.health().ready,
             usage_limited=snapshot.limit is not None,
             daily_budget_spent=snapshot.day_spent is not None,
             spent_today=_known(snapshot.spent_today),

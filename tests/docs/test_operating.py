@@ -12,20 +12,16 @@ from types import GenericAlias
 from typing import Any, cast, get_args, get_type_hints
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from sortie.cli.history import as_json
 from sortie.daemon import shutdown
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
-from sortie.telemetry.facts import DaemonStarted, HttpAnswered
-from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
 from sortie.web.access import Access
 from sortie.web.app import routes_of
 from sortie.web.sessions import Sessions
 from sortie.web.state import StateView
-from tests.docs.pages import ROOT, page, section, table, word, words
+from tests.docs.pages import ROOT, page, section, table, word
 from tests.store.first_schema import HISTORY
 from tests.web.conftest import World
 
@@ -61,51 +57,11 @@ def fields_of(view: Any, prefix: str = "") -> Iterator[str]:
             yield f"{name}{many}"
 
 
-def metrics() -> dict[str, tuple[str, set[str]]]:
-    """Return type and labels of every metric by its name."""
-    registry = CollectorRegistry()
-    sink = MetricsSink(registry)
-    gauges = Gauges(
-        sessions_running=0,
-        sessions_retrying=0,
-        issues_held=0,
-        slots_available=0,
-        active_sessions_elapsed_seconds=0.0,
-        dispatch_paused=False,
-        workflow_valid=True,
-        store_writable=True,
-        spent_today={"usd": 1.5},
-        ssh_host_usage={"h": 1},
-        ssh_host_up={"h": True},
-        tracker_budgets={"requests": (1, 2)},
-    )
-    registry.register(GaugeCollector(lambda: gauges))
-    sink(DaemonStarted(version="1", python_version="3", workflow="w", agent="kiro", tracker="file"))
-    sink(HttpAnswered(route="/livez", status=200))
-    found = {}
-    for family in registry.collect():
-        assert family.samples, family.name
-        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
-        suffix = "_total" if family.type == "counter" else ""
-        found[family.name + suffix] = (family.type, labels)
-    return found
-
-
 def test_every_log_event_is_listed() -> None:
     """The table of events holds every name that the code can log, and no other."""
     written = {word(row["event"]) for row in table(TEXT, "event")}
 
     assert written == {event for path in sources_of_events() for event in events_in(path)}
-
-
-def test_every_metric_is_listed() -> None:
-    """The table of metrics agrees with the registry in names, types and labels."""
-    written = {
-        word(row["metric"]): (row["type"], set(words(row["labels"])))
-        for row in table(TEXT, "metric")
-    }
-
-    assert written == metrics()
 
 
 def test_every_field_of_the_state_is_listed() -> None:

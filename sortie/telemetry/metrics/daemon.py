@@ -9,7 +9,14 @@ from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, MetricFactory, rise
 
 _RESULTS = ("success", "error")
-_OPERATIONS = ("fetch_candidates", "fetch_by_ids", "find", "transition", "comment")
+_OPERATIONS = (
+    "fetch_candidates",
+    "fetch_by_ids",
+    "find",
+    "transition",
+    "complete_move",
+    "comment",
+)
 _LIFECYCLES = ("dispatch", "completion", "failure")
 
 

@@ -23,6 +23,9 @@ class Gauges:
     dispatch_paused: bool
     workflow_valid: bool
     store_writable: bool
+    ready: bool = True
+    issues_queued: int = 0
+    issues_blocked: int = 0
     usage_limited: bool = False
     daily_budget_spent: bool = False
     spent_today: Mapping[str, float] = field(default_factory=dict)
@@ -61,6 +64,12 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
         ("sessions_running", "Runs under way.", gauges.sessions_running),
         ("sessions_retrying", "Issues that wait to run again.", gauges.sessions_retrying),
         ("issues_held", "Issues that are parked.", gauges.issues_held),
+        ("issues_queued", "Issues that could run and wait for room.", gauges.issues_queued),
+        (
+            "issues_blocked",
+            "Issues that cannot run before they change.",
+            gauges.issues_blocked,
+        ),
         ("slots_available", "Runs that could be started now.", gauges.slots_available),
         (
             "active_sessions_elapsed_seconds",
@@ -80,6 +89,7 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
             gauges.daily_budget_spent,
         ),
         ("store_writable", "1 while records can be written.", gauges.store_writable),
+        ("ready", "1 while /readyz answers 200.", gauges.ready),
     )
     for name, text, value in plain:
         yield GaugeMetricFamily(f"sortie_{name}", text, value=float(value))
