@@ -159,7 +159,7 @@ class Daemon:
             )
             shutdown = Shutdown(None, transports, self._publish)
             async with trio.open_nursery() as services:
-                guards.start(services, self._shortages, self._publish)
+                guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
                 services.start_soon(self._manager.pulse, self._standing)
                 await services.start(shutdown.handle_signals, self._reload)
                 await self._lock_root(contexts)

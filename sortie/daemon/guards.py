@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,13 +23,21 @@ class Guards:
     clock: PauseClock
     watchdog: Watchdog
 
-    def start(self, services: trio.Nursery, shortages: Shortages, publish: Publish) -> None:
+    def start(
+        self,
+        services: trio.Nursery,
+        shortages: Shortages,
+        publish: Publish,
+        is_idle: Callable[[], bool],
+    ) -> None:
         """Notice pauses and shortages while the nursery lasts."""
         keep_account(shortages)
         keep_reserve()
         services.start_soon(shortages.watch)
         services.start_soon(
-            self.clock.tick, lambda seconds: publish(facts.DaemonWasPaused(seconds=seconds))
+            self.clock.tick,
+            lambda seconds: publish(facts.DaemonWasPaused(seconds=seconds)),
+            is_idle,
         )
 
 

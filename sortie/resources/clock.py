@@ -25,7 +25,10 @@ SETTLING = 1.0
 """Seconds after a gap in which what has come meanwhile is read before anything is judged."""
 
 TICK = 1.0
-"""Seconds between wake-ups of an idle daemon: a gap is noticed by the one that comes late."""
+"""Seconds between wake-ups while something runs: a gap is noticed by the one that comes late."""
+
+IDLE_TICK = 5.0
+"""The same while nothing runs whose limits a gap that is not noticed would eat into."""
 
 
 class PauseClock(trio.abc.Clock):
@@ -66,11 +69,13 @@ class PauseClock(trio.abc.Clock):
         self._sleeping = max(0.0, seconds)
         return seconds
 
-    async def tick(self, told_of: Callable[[float], object]) -> None:
+    async def tick(
+        self, told_of: Callable[[float], object], is_idle: Callable[[], bool] = lambda: False
+    ) -> None:
         """Have gaps noticed, and tell of each how many seconds it took, until cancelled."""
         told = 0.0
         while True:
-            await trio.sleep(TICK)
+            await trio.sleep(IDLE_TICK if is_idle() else TICK)
             if self.paused > told:
                 seconds, told = self.paused - told, self.paused
                 told_of(seconds)

@@ -25,7 +25,9 @@ STANDSTILL = 180.0
 LAST_SECONDS = 30.0
 """Seconds in which a process that has to end has to be gone."""
 
-_CHECK = 1.0
+CHECK = 5.0
+"""Seconds from one look at the loop to the next."""
+
 _LATE = 1.0  # a check that comes later than this was paused itself
 _WRITING = 5  # seconds in which somebody has to read what it says last
 
@@ -85,23 +87,23 @@ class Watchdog:
         at = self._now()
         while not self._over:
             try:
-                self._sleep(_CHECK)
+                self._sleep(CHECK)
                 before, at = at, self._now()
-                if at - before <= _CHECK + _LATE:
+                if at - before <= CHECK + _LATE:
                     self.check()
             except MemoryError:
                 continue  # the next check may fare better, and this one is all that is left
 
     def check(self) -> None:
-        """Judge, a second after the last time."""
+        """Judge, ``CHECK`` seconds after the last time."""
         if self._left is not None:
-            self._left -= _CHECK
+            self._left -= CHECK
             if self._left <= 0:
                 self._leave(_NOT_GONE)
         seen = self._beats()
         if seen != self._seen:
             self._seen, self._still = seen, 0.0
             return
-        self._still += _CHECK
+        self._still += CHECK
         if self._still >= STANDSTILL:
             self._leave(_STUCK)

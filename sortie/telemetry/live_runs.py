@@ -56,6 +56,10 @@ class LiveRuns:
         self._clock = clock
         self._runs: dict[RunId, _LiveRun] = {}
 
+    def is_empty(self) -> bool:
+        """Tell whether no run is under way."""
+        return not self._runs
+
     def runs(self) -> Mapping[RunId, RunDetails]:
         """Return the live runs as they stand now, oldest first; later facts do not change it."""
         return MappingProxyType(

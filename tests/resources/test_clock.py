@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import trio
+import trio.testing
 
 from sortie.resources.clock import LATE, SETTLING, PauseClock
 
@@ -116,3 +117,17 @@ def test_silence_is_still_noticed_after_a_gap() -> None:
         return limit.cancelled_caught
 
     assert trio.run(main, clock=PauseClock(leap)) is True
+
+
+async def test_an_idle_daemon_is_woken_less_often(autojump_clock: trio.testing.MockClock) -> None:
+    """Once in five seconds while nothing runs, once a second while something does."""
+    asked: list[float] = []
+
+    def is_idle() -> bool:
+        asked.append(trio.current_time())
+        return len(asked) <= 3
+
+    with trio.move_on_after(17.5):
+        await PauseClock().tick(lambda _seconds: None, is_idle)
+
+    assert asked == [0, 5, 10, 15, 16, 17]
