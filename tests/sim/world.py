@@ -16,6 +16,7 @@ from uuid import UUID
 from sortie.model import (
     LOCAL,
     NOTHING,
+    Activity,
     ErrorKind,
     Failed,
     Finished,
@@ -481,9 +482,11 @@ class World:
         self.tell(ev.TurnStarted(run_id, worker.turns))
 
     def use(self, run_id: RunId, more: Spending) -> None:
-        """Let a worker's agent tell that it has used more."""
+        """Let a worker's agent tell that it has used more, and by which tools."""
         spent = self.spent.use(run_id, self.workers[run_id].start.issue.id, more, self.now)
+        acted = Activity(tool_uses={"shell": self.workers[run_id].turns})
         self.tell(ev.AgentUsed(run_id, spent))
+        self.tell(ev.AgentActed(run_id, acted))
 
     def launch(self, run_id: RunId) -> None:
         """Let a worker's agent be launched."""
