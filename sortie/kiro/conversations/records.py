@@ -50,7 +50,8 @@ class ToolUse:
     @property
     def modified_file(self) -> str | None:
         """The file that this use writes, as the model named it; None where it writes none."""
-        if self.name not in _EDITORS or self.input.get("command") in _READ_ONLY:
+        command = self.input.get("command")
+        if self.name not in _EDITORS or (isinstance(command, str) and command in _READ_ONLY):
             return None
         path = self.input.get("path") or self.input.get("file_path")
         return path if isinstance(path, str) and path else None

@@ -106,31 +106,45 @@ def _of_ide(entry: object) -> Iterator[Record]:
 
 
 def as_document(conversation: Conversation) -> dict[str, Any]:
-    """Return a conversation of any engine in the form of engine v1."""
+    """Return a conversation of any engine in the form of engine v1.
+
+    Engine v3 keeps a tool use without an answer before it; it has an entry of its own then.
+    """
     entries: list[dict[str, Any]] = []
     user: dict[str, Any] | None = None
     results: list[dict[str, Any]] = []
     for record in conversation.records:
         match record:
             case Prompt(text=text):
-                user = {"Prompt": {"prompt": text}}
+                _leave(entries, user)
+                user, results = {"Prompt": {"prompt": text}}, []
             case ToolResult():
+                if not results:
+                    _leave(entries, user)
+                    user = {"ToolUseResults": {"tool_use_results": results}}
                 results.append(_result(record))
-                user = {"ToolUseResults": {"tool_use_results": results}}
             case ToolUsesCancelled(tool_use_ids=ids, prompt=text):
+                _leave(entries, user)
                 stopped = [{"tool_use_id": i, "content": [], "status": "Error"} for i in ids]
                 user = {"CancelledToolUses": {"prompt": text, "tool_use_results": stopped}}
+                results = []
             case Answer(text=text, message_id=identity):
                 said = {"Response": {"message_id": identity, "content": text}}
                 entries.append({"user": {"content": user}, "assistant": said})
                 user, results = None, []
             case ToolUse():
-                _add_use(entries, record)
+                _add_use(entries, user, record)
+                user, results = None, []
             case _:
                 pass
+    _leave(entries, user)
+    return {"conversation_id": conversation.summary.id, "history": entries}
+
+
+def _leave(entries: list[dict[str, Any]], user: dict[str, Any] | None) -> None:
+    """Add what the user said and nobody has answered, where there is such."""
     if user is not None:
         entries.append({"user": {"content": user}, "assistant": None})
-    return {"conversation_id": conversation.summary.id, "history": entries}
 
 
 def _result(record: ToolResult) -> dict[str, Any]:
@@ -139,10 +153,10 @@ def _result(record: ToolResult) -> dict[str, Any]:
     return {"tool_use_id": record.tool_use_id, "content": content, "status": status}
 
 
-def _add_use(entries: list[dict[str, Any]], use: ToolUse) -> None:
-    """Make the last answer one that has a tool used."""
-    if not entries or entries[-1]["assistant"] is None:
-        entries.append({"user": {"content": None}, "assistant": {"Response": {"content": ""}}})
+def _add_use(entries: list[dict[str, Any]], user: dict[str, Any] | None, use: ToolUse) -> None:
+    """Make the last answer one that has a tool used, or add one where that was not one."""
+    if user is not None or not entries or entries[-1]["assistant"] is None:
+        entries.append({"user": {"content": user}, "assistant": {"Response": {"content": ""}}})
     assistant = entries[-1]["assistant"]
     said = assistant.pop("Response", None)
     if said is not None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sortie.kiro.simulator import actions
+from sortie.kiro.simulator.agent_file import Agent, AgentFileError, load_agent
 from sortie.kiro.simulator.arguments import Chat
 from sortie.kiro.simulator.children import leave_child
 from sortie.kiro.simulator.console import Console, filling
-from sortie.kiro.simulator.directives import Directives, is_directive
-from sortie.kiro.simulator.exchange import SUCCESS, Exchange, ToolUse
-from sortie.kiro.simulator.keeping import NEWEST, Keeping, StoreTrouble, kiro_home
+from sortie.kiro.simulator.directives import Directives
+from sortie.kiro.simulator.hooks import Hooks
+from sortie.kiro.simulator.keeping import NEWEST, Keeping, StoreTrouble
 from sortie.kiro.simulator.store import record
+from sortie.kiro.simulator.work import Work
 
 _REDRAW = 0.2
-_TITLE_LIMIT = 200
-_BUILT_IN_AGENTS = ("default", "kiro_default")
 
 
 def key_is_bad(key: str) -> bool:
@@ -50,7 +50,6 @@ class Turn:
         self._prompt = prompt
         self._do = directives
         self._environment = environment
-        self._tools: list[ToolUse] = []
         self._started = time.monotonic()
 
     def run(self, console: Console, log: actions.Log) -> int:
@@ -60,22 +59,34 @@ class Turn:
         if not key:
             wait_for_login(console)
         console.mcp_warning()
-        if self._chat.agent and not self._agent_exists(self._chat.agent):
-            console.complain(f"error: no agent with name {self._chat.agent} found")
+        try:
+            agent = load_agent(self._chat.agent, os.getcwd(), self._environment)
+        except AgentFileError as error:
+            console.complain(f"error: {error}")
             return 4
+        if self._chat.agent:
+            log.write("agent", agent=agent.summary())
+        if self._chat.require_mcp_startup and (
+            missing := _missing_server(agent, self._environment)
+        ):
+            console.complain(f"error: the required MCP server {missing} did not start")
+            return 3
         if do.auth_failure or key_is_bad(key):
             console.bad_key()
             return 0
         if do.child != "none":
             leave_child(do.child, self._environment.get("SORTIE_RUN_ID"), log)
         engine = self._engine()
+        hooks = Hooks(agent.hooks, os.getcwd(), self._environment, console.warn)
+        self._work = Work(self._prompt, do, agent, hooks)
+        self._work.begin(hooks.spawned())
         self._pass_time(console)
         if do.stderr:
             console.complain(do.stderr)
         if do.fail_first and actions.count_turn() < do.fail_first:
             console.complain("error: this is one of the first turns, which are to fail")
             return 1
-        self._touch_files()
+        self._work.touch_files()
         if do.exit:
             console.complain(f"error: exit status {do.exit} was asked for")
             return do.exit
@@ -84,13 +95,6 @@ class Turn:
             os.kill(os.getpid(), do.signal)
         self._close(console, engine, answer)
         return 0
-
-    def _agent_exists(self, name: str) -> bool:
-        kiro = kiro_home(self._environment)
-        return name in _BUILT_IN_AGENTS or any(
-            os.path.isfile(os.path.join(folder, "agents", f"{name}.json"))
-            for folder in (".kiro", kiro)
-        )
 
     def _pass_time(self, console: Console) -> None:
         do = self._do
@@ -105,31 +109,10 @@ class Turn:
         if step:
             console.end_progress()
 
-    def _touch_files(self) -> None:
-        do = self._do
-        if do.note:
-            new = {"command": "append", "path": actions.NOTE_FILE, "new_str": self._title()}
-            self._use(ToolUse("fs_write", new), lambda: actions.append_note(self._title()))
-        if do.write:
-            new = {"command": "create", "path": do.write, "file_text": actions.WRITTEN}
-            self._use(ToolUse("fs_write", new), lambda: actions.write_file(do.write))
-        if do.status:
-            actions.write_status(do.status)
-        if do.set_state:
-            actions.set_state(do.set_state)
-
-    def _use(self, use: ToolUse, deed: Callable[[], None]) -> None:
-        use.status = self._do.tool_status
-        if use.status == SUCCESS:
-            deed()
-        else:
-            use.result = f"the tool use ended as {use.status}, as it was asked for"
-        self._tools.append(use)
-
     def _answer(self, console: Console) -> str:
         do = self._do
         console.tool(do.tools)
-        answer = self._said()
+        answer = self._work.answer(self._earlier_prompts)
         console.answer(answer.replace("**", "\x1b[1m", 1).replace("**", "\x1b[22m", 1))
         for size, lines in ((do.output, True), (do.long_line, False)):
             if size:
@@ -137,18 +120,6 @@ class Turn:
             for block in filling(size, lines=lines):
                 console.print(block)
         return answer
-
-    def _said(self) -> str:
-        do = self._do
-        if do.say:
-            return do.say
-        if do.recall:
-            return "\n".join(["I remember:", *self._earlier_prompts()])
-        noted = any(
-            use.status == SUCCESS and use.args["command"] == "append" for use in self._tools
-        )
-        wrote = f"I added a note to `{actions.NOTE_FILE}`." if noted else "I changed nothing."
-        return f"I have read **{self._title()}**.\n{wrote}"
 
     def _earlier_prompts(self) -> list[str]:
         """Return what was said before in the conversation that goes on."""
@@ -177,22 +148,24 @@ class Turn:
 
     def _close(self, console: Console, engine: str, answer: str) -> None:
         do = self._do
-        exchange = Exchange(
-            prompt=self._prompt, answer=answer, model=self._chat.model or "auto", spent=do.credits
-        )
-        exchange.tools, exchange.context_share = self._tools, do.context
+        exchange = self._work.exchange(answer, self._chat.model)
         keeping = Keeping(self._environment, os.getcwd(), session=self._session)
         try:
             record(engine, keeping, exchange)
         except StoreTrouble as error:
             console.complain(f"warning: {error}")
+        self._work.end()
         if not do.no_trailer:
             seconds = int(time.monotonic() - self._started)
             console.trailer(do.trailer_style, f"{do.credits:.10g}", seconds)
 
-    def _title(self) -> str:
-        """Return the first line of the prompt that says something."""
-        for line in self._prompt.splitlines():
-            if line.strip() and not is_directive(line):
-                return line.strip()[:_TITLE_LIMIT]
-        return "an empty prompt"
+
+def _missing_server(agent: Agent, environment: Mapping[str, str]) -> str | None:
+    """Return the name of an MCP server whose program cannot be found; none is ever started."""
+    import shutil
+
+    path = environment.get("PATH")
+    for name, server in agent.mcp_servers.items():
+        if "command" in server and shutil.which(server["command"], path=path) is None:
+            return name
+    return None

@@ -40,6 +40,10 @@ class Console:
         except OSError:
             pass
 
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr."""
+        self.complain(f"\x1b[33mWARNING: \x1b[0m{text}")
+
     def progress(self, step: int) -> None:
         """Draw a progress line over the last one, with the cursor hidden."""
         frame = "⠋⠙⠹⠸⠼⠴⠦⠧"[step % 8]
