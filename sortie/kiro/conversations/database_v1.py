@@ -16,8 +16,6 @@ from urllib.parse import quote
 from sortie.kiro.conversations.history_v1 import last_change, read_document
 from sortie.kiro.conversations.records import Conversation, ConversationError, ConversationSummary
 
-_BUSY_SECONDS = 1.0
-
 _COLUMNS = "key, conversation_id, created_at, updated_at, length(CAST(value AS BLOB))"
 _LIST = f"SELECT {_COLUMNS} FROM conversations_v2"
 _ONE = "SELECT value FROM conversations_v2 WHERE key = ? AND conversation_id = ?"
@@ -31,12 +29,13 @@ class DatabaseV1:
     """The conversations in one database file, which need not be there.
 
     All methods raise ConversationError where it cannot be read. Documents of more than ``limit``
-    bytes are not read.
+    bytes are not read. A database that is being written is waited for, ``patience`` seconds.
     """
 
-    def __init__(self, path: str, limit: int) -> None:
+    def __init__(self, path: str, limit: int, patience: float = 1.0) -> None:
         self._path = path
         self._limit = limit
+        self._patience = patience
 
     def summaries(self, directory: str | None = None) -> list[ConversationSummary]:
         """Return the conversations of a directory, or all of them."""
@@ -127,7 +126,7 @@ class DatabaseV1:
             return
         uri = f"file:{quote(os.path.abspath(self._path))}?mode={'rw' if write else 'ro'}"
         try:
-            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS)) as database:
+            with closing(sqlite3.connect(uri, uri=True, timeout=self._patience)) as database:
                 database.text_factory = _lenient
                 yield database
         except sqlite3.Error as exc:

@@ -35,7 +35,8 @@ class ConversationStores:
     """The conversations of one user, in whatever store they are. Every method does blocking I/O.
 
     ``on_trouble`` is told of a store that cannot be read while others are: what they hold counts.
-    ``limit`` is how many bytes of one document or file are read.
+    ``limit`` is how many bytes of one document or file are read, and ``patience`` how many seconds
+    a database that is being written is waited for.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class ConversationStores:
         places: KiroPlaces,
         *,
         limit: int = LARGEST,
+        patience: float = 1.0,
         on_trouble: Callable[[ConversationError], object] = lambda _: None,
     ) -> None:
         self._on_trouble = on_trouble
-        self._database = DatabaseV1(places.database, limit)
+        self._database = DatabaseV1(places.database, limit, patience)
         self._stores: dict[Engine, Store] = {
             "v1": self._database,
             "v2": SessionsV2(places.sessions, limit),

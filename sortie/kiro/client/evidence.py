@@ -1,0 +1,159 @@
+"""What Kiro's store tells of the turn that has ended, which its transcript does not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sortie.kiro.client.kept import KeptConversations
+from sortie.kiro.client.messages import (
+    AssistantMessage,
+    ErrorBlock,
+    Message,
+    TextBlock,
+    ToolResultMessage,
+    ToolUseBlock,
+    UserMessage,
+)
+from sortie.kiro.client.waits import Waits
+from sortie.kiro.conversations import (
+    Answer,
+    Conversation,
+    ConversationError,
+    ConversationSummary,
+    Prompt,
+    Record,
+    ToolResult,
+    ToolUse,
+    ToolUsesCancelled,
+)
+
+_log = logging.getLogger("sortie.kiro")
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The records of one turn, behind its prompt, and the conversation that has them."""
+
+    session_id: str
+    records: tuple[Record, ...]
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered last, where it is told."""
+        told = [r.model for r in self.records if isinstance(r, Answer) and r.model is not None]
+        return told[-1] if told else None
+
+
+class Bookmark:
+    """How the conversations of a directory stood before a turn.
+
+    The newest is the one that Kiro goes on with; its length is noted too, since some stores tell
+    times by the second only.
+    """
+
+    def __init__(self, summaries: Sequence[ConversationSummary], newest_entries: int) -> None:
+        self._updated = {_key(summary): summary.updated for summary in summaries}
+        self._newest = _key(summaries[0]) if summaries else None
+        self._entries = newest_entries
+
+    def has_changed(self, conversation: Conversation) -> bool:
+        """Tell whether a conversation is new or has been written to."""
+        key = _key(conversation.summary)
+        if self._updated.get(key) != conversation.summary.updated:
+            return True
+        return key == self._newest and conversation.entries != self._entries
+
+    def may_have_changed(self, summary: ConversationSummary) -> bool:
+        """Tell whether a conversation is worth a closer look."""
+        key = _key(summary)
+        return key == self._newest or self._updated.get(key) != summary.updated
+
+
+def bookmark(kept: KeptConversations) -> Waits[Bookmark]:
+    """Note how the conversations stand."""
+    summaries = yield from kept.summaries()
+    entries = 0
+    if summaries:
+        try:
+            entries = (yield from kept.load(summaries[0])).entries
+        except ConversationError as exc:
+            _log.debug("%s", exc)
+    return Bookmark(summaries, entries)
+
+
+def find_evidence(kept: KeptConversations, before: Bookmark, prompt: str) -> Waits[Evidence | None]:
+    """Return what the turn has added; None where the store does not tell.
+
+    It is what stands behind the last prompt of a conversation that has changed; of several, for
+    others may work in the same directory, the one whose last prompt is ours.
+    """
+    found: list[tuple[bool, Evidence]] = []
+    for summary in (yield from kept.summaries()):
+        if before.may_have_changed(summary):
+            try:
+                conversation = yield from kept.load(summary)
+            except ConversationError as exc:
+                _log.debug("%s", exc)
+                continue
+            if before.has_changed(conversation):
+                found += _last_turn(conversation, prompt)
+    ours = [evidence for is_ours, evidence in found if is_ours]
+    if not ours and len(found) == 1:  # Kiro has put the prompt in other words
+        ours = [found[0][1]]
+    return ours[0] if ours else None
+
+
+def messages_of(records: Sequence[Record]) -> Iterator[Message]:
+    """Return records as messages: uses of tools stand in the message of the answer before them."""
+    content: list[TextBlock | ToolUseBlock] = []
+    model: str | None = None
+    for record in records:
+        if content and not isinstance(record, ToolUse):
+            yield AssistantMessage(content=content, model=model)
+            content = []
+        match record:
+            case Answer():
+                model = record.model
+                content = [TextBlock(text=record.text)] if record.text else []
+            case ToolUse():
+                content.append(ToolUseBlock(id=record.id, name=record.name, input=record.input))
+            case ToolResult():
+                yield _result(record)
+            case ToolUsesCancelled():
+                yield from _cancelled(record)
+            case _:
+                pass
+    if content:
+        yield AssistantMessage(content=content, model=model)
+
+
+def _result(record: ToolResult) -> ToolResultMessage:
+    failed = record.succeeded is False
+    block = ErrorBlock(text=record.text) if failed else TextBlock(text=record.text)
+    return ToolResultMessage(tool_use_id=record.tool_use_id, content=[block])
+
+
+def _cancelled(record: ToolUsesCancelled) -> Iterator[Message]:
+    for use in record.tool_use_ids:
+        yield ToolResultMessage(tool_use_id=use, content=[ErrorBlock(text="cancelled")])
+    if record.prompt is not None:
+        yield UserMessage(content=[TextBlock(text=record.prompt)])
+
+
+def _last_turn(conversation: Conversation, prompt: str) -> Iterator[tuple[bool, Evidence]]:
+    records = conversation.records
+    at = max((n for n, r in enumerate(records) if isinstance(r, Prompt)), default=None)
+    if at is None:
+        return
+    last = records[at]
+    is_ours = isinstance(last, Prompt) and last.text.split() == prompt.split()
+    evidence = Evidence(session_id=conversation.summary.id, records=records[at + 1 :])
+    yield is_ours, evidence
+
+
+def _key(summary: ConversationSummary) -> _Key:
+    return summary.engine, summary.id, summary.place

@@ -1,0 +1,210 @@
+"""One prompt to kiro-cli, from its launch to what came of it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from sortie.kiro.client.agent_file import AgentFile, agent_content
+from sortie.kiro.client.credential import KEY_NAME, LoginCheck, has_key
+from sortie.kiro.client.errors import CLIConnectionError, OptionError, SessionNotFoundError
+from sortie.kiro.client.evidence import Bookmark, Evidence, bookmark, find_evidence, messages_of
+from sortie.kiro.client.kept import KeptConversations
+from sortie.kiro.client.messages import AssistantMessage, Message, ResultMessage, TextBlock
+from sortie.kiro.client.options import (
+    KiroAgentOptions,
+    chat_options,
+    directory_of,
+    environment_of,
+)
+from sortie.kiro.client.outcome import find_outcome, said_on
+from sortie.kiro.client.process import Finished, KiroProcess, Launch
+from sortie.kiro.client.program import find_program
+from sortie.kiro.client.sessions import check_session, is_newest
+from sortie.kiro.client.waits import Waits
+from sortie.kiro.conversations.records import modified_files
+from sortie.kiro.headless.arguments import chat
+from sortie.kiro.headless.trailer import Trailer
+from sortie.kiro.headless.transcript import answers
+from sortie.model.secrets import redactor
+
+_MCP_DISABLED = b"MCP functionality disabled"
+
+_log = logging.getLogger("sortie.kiro")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """What a turn goes on with: the conversation with an id, or the newest of the directory.
+
+    ``named`` tells whether the caller has named it; else it is that of the turn before.
+    """
+
+    session_id: str | None = None
+    named: bool = False
+
+
+class Turn:
+    """A turn: ``launch``, ``finish``, and, whatever happened, ``stop``.
+
+    Rule 1: nothing that it has started or written outlives ``stop``, or ``kill``.
+    """
+
+    def __init__(
+        self, prompt: str, options: KiroAgentOptions, continuation: Continuation | None
+    ) -> None:
+        self._prompt = prompt
+        self._options = options
+        self._continuation = continuation
+        self._directory = directory_of(options)
+        self._environment = environment_of(options)
+        self._kept = KeptConversations(self._directory, self._environment)
+        self._process: KiroProcess | None = None
+        self._agent_file: AgentFile | None = None
+        self._before = Bookmark((), 0)
+        self._wanted: str | None = None
+        self._stderr = b""
+
+    def run(self) -> Waits[list[Message]]:
+        """Do the whole of it but ``stop``."""
+        yield from self.launch()
+        return (yield from self.finish())
+
+    def launch(self) -> Waits[None]:
+        """Start kiro-cli.
+
+        Raises CLINotFoundError, CLIConnectionError, AuthenticationError, SessionNotFoundError.
+        """
+        options = self._options
+        program = find_program(options.cli_path, self._environment)
+        base = Launch(
+            argv=(program,),
+            cwd=self._directory,
+            environment=self._environment,
+            limit=options.timeout,
+            grace=options.stop_grace,
+        )
+        if not has_key(self._environment):
+            check = LoginCheck(program, base)
+            self._process = check.process
+            yield from check.run()
+        resume = yield from self._resume()
+        self._before = yield from bookmark(self._kept)
+        invocation = chat(
+            chat_options(options, self._write_agent_file()), self._prompt, resume=resume
+        )
+        launch = Launch(
+            argv=(program, *invocation.arguments),
+            cwd=base.cwd,
+            environment=base.environment,
+            stdin=invocation.stdin,
+            limit=base.limit,
+            grace=base.grace,
+        )
+        self._process = KiroProcess(launch, self._watch_stderr)
+
+    def finish(self) -> Waits[list[Message]]:
+        """Wait for its end and return what was said and done, the ResultMessage last.
+
+        Raises what a failed turn raises; see docs/kiro-client.md.
+        """
+        if self._process is None:
+            raise CLIConnectionError("the turn was not launched")
+        finished = yield from self._process.run()
+        self._remove_agent_file()
+        if said := said_on(finished.stderr):
+            _log.info("kiro-cli said: %s", self._redact(said))
+        trailer = find_outcome(finished, self._redact)
+        evidence = yield from find_evidence(self._kept, self._before, self._prompt)
+        if evidence is not None and self._wanted not in (None, evidence.session_id):
+            raise SessionNotFoundError(
+                f"kiro-cli did not go on with session {self._wanted}, but with"
+                f" {evidence.session_id}: this version ignores --resume-id for its store"
+            )
+        return [*_said(finished, evidence), _result(trailer, evidence)]
+
+    def stop(self) -> Waits[None]:
+        """End its processes and remove its file. Idempotent."""
+        if self._process is not None:
+            yield from self._process.stop()
+        self._remove_agent_file()
+
+    def kill(self) -> None:
+        """Do what ``stop`` does, without waiting."""
+        if self._process is not None:
+            self._process.kill()
+        self._remove_agent_file()
+
+    def _resume(self) -> Waits[bool | str]:
+        """Return how to name the conversation to go on with.
+
+        ``--resume`` is what every version does; ``--resume-id`` only where another is newer.
+        """
+        if self._continuation is None:
+            return False
+        wanted = self._continuation.session_id
+        if wanted is None:
+            return True
+        try:
+            if self._continuation.named:
+                yield from check_session(self._kept, wanted)
+            newest = yield from is_newest(self._kept, wanted)
+        except CLIConnectionError:
+            if self._continuation.named:
+                raise
+            newest = True  # a store that cannot be read is no reason to give up
+        if newest:
+            return True
+        self._wanted = wanted
+        return wanted
+
+    def _write_agent_file(self) -> str | None:
+        options = self._options
+        if options.system_prompt is None and not options.mcp_servers:
+            return None
+        content = agent_content(options.system_prompt, options.mcp_servers)
+        self._agent_file = AgentFile(self._environment, content)
+        return self._agent_file.name
+
+    def _remove_agent_file(self) -> None:
+        if self._agent_file is not None:
+            self._agent_file.remove()
+
+    def _watch_stderr(self, chunk: bytes) -> None:
+        """Raise OptionError as soon as Kiro says that it starts no MCP server."""
+        if self._options.mcp_servers:
+            self._stderr = self._stderr[-len(_MCP_DISABLED) :] + chunk
+            if _MCP_DISABLED in self._stderr:
+                raise OptionError(
+                    "mcp_servers: kiro-cli has turned MCP off, as it does under an API key; log in"
+                    f" with `kiro-cli login` and unset {KEY_NAME}, or leave them out",
+                    "mcp_servers",
+                )
+
+    def _redact(self, text: str) -> str:
+        servers = (self._options.mcp_servers or {}).values()
+        hidden = [str(v) for s in servers for v in dict(s.get("env") or {}).values()]
+        hidden += [str(v) for s in servers for v in dict(s.get("headers") or {}).values()]
+        return redactor([self._environment.get(KEY_NAME, "").strip(), *hidden])(text)
+
+
+def _said(finished: Finished, evidence: Evidence | None) -> list[Message]:
+    """Return what was said: as the store has it, else as it was printed."""
+    if evidence is not None:
+        kept = list(messages_of(evidence.records))
+        if any(isinstance(message, AssistantMessage) and message.text for message in kept):
+            return kept
+    else:
+        kept = []
+    printed = [AssistantMessage(content=[TextBlock(text=t)]) for t in answers(finished.stdout)]
+    return [*kept, *printed]
+
+
+def _result(trailer: Trailer, evidence: Evidence | None) -> ResultMessage:
+    return ResultMessage(
+        credits=trailer.credits,
+        seconds=trailer.seconds,
+        session_id=None if evidence is None else evidence.session_id,
+        model=None if evidence is None else evidence.model,
+        files_modified=() if evidence is None else modified_files(evidence.records),
+    )
