@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,7 +15,6 @@ from sortie.cli.format import took, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.model import RunId, SortieError, StoreError
 from sortie.model.spending import tokens_text, told_amounts
-from sortie.model.times import rfc3339
 
 if TYPE_CHECKING:
     from sortie.store import HistoryRow
@@ -93,32 +92,9 @@ def _read(path: str, issue: str | None, limit: int, before: RunId | None) -> Seq
 
 def as_json(row: HistoryRow) -> Json:
     """Return a run as programs get it."""
-    return {
-        "run_id": row.run_id,
-        "issue": row.issue,
-        "issue_id": row.issue_id,
-        "attempt": row.attempt,
-        "status": row.status,
-        "error_kind": row.error_kind,
-        "error": row.error,
-        "turns": row.turns,
-        "credits": row.spent.credits,
-        "tokens": row.tokens,
-        "input_tokens": row.spent.input_tokens,
-        "output_tokens": row.spent.output_tokens,
-        "cached_tokens": row.spent.cached_tokens,
-        "cost_usd": row.spent.cost_usd,
-        "estimated_usd": row.spent.estimated_usd,
-        "model": row.activity.model,
-        "files_modified": row.activity.files_modified,
-        "files_omitted": row.activity.files_omitted,
-        "tool_uses": row.activity.tool_uses,
-        "host": row.host,
-        "workspace": row.workspace,
-        "agent": row.agent,
-        "started_at": rfc3339(row.started_at),
-        "finished_at": rfc3339(row.finished_at) if row.finished_at else None,
-    }
+    from sortie.web.runs import run_document, run_view
+
+    return cast("Json", run_document(run_view(row)))
 
 
 def listing(rows: Sequence[HistoryRow], width: int) -> str:

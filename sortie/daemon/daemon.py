@@ -216,7 +216,7 @@ class Daemon:
             workflow=reloader.view,
             shortages=self._shortages,
         )
-        controls = controls_of(orchestrator, tracker, failures, self._store)
+        controls = controls_of(view, self._store)
         settings = self._workflow.settings
         url = await self._http.start(services, settings, self._token, view, controls)
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)

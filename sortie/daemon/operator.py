@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sortie.daemon.last_failures import LastFailures
-from sortie.daemon.tracker_status import TrackerStatus
+from sortie.daemon.records import records_of
+from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import wall_time
-from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
 from sortie.store import Store
@@ -17,10 +16,9 @@ from sortie.web.state import BudgetView, FailureView
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
 
-def controls_of(
-    orchestrator: Orchestrator, tracker: TrackerStatus, failures: LastFailures, store: Store
-) -> Controls:
-    """Return the commands of a running orchestrator, and questions about what is on record."""
+def controls_of(view: DaemonView, store: Store) -> Controls:
+    """Return the commands of a running daemon, and questions about what is on record."""
+    orchestrator, tracker, failures = view.orchestrator, view.tracker, view.failures
 
     def unknown(name: str, sentence: str) -> str:
         snapshot = orchestrator.snapshot()
@@ -55,6 +53,7 @@ def controls_of(
         retry=lambda name: run_for_issue(name, lambda ask: ev.RetryAsked(name, ask)),
         explain=explain,
         days=store.days,
+        records=records_of(view, store, explain),
     )
 
 

@@ -228,6 +228,10 @@ class Store(Protocol):
         """
         ...
 
+    async def run(self, run_id: RunId) -> HistoryRow | None:
+        """Return one run, None where it is not recorded."""
+        ...
+
     async def forget_runs(self, before: float, limit: int) -> int:
         """Delete up to ``limit`` runs that ended before ``before`` (Unix seconds), oldest first.
 

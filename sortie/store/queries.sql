@@ -252,6 +252,9 @@ SELECT *
 FROM runs WHERE (started_at, seq) < (:started_at, :seq)
 ORDER BY started_at DESC, seq DESC LIMIT :limit;
 
+-- name: run_by_id
+SELECT *
+FROM runs WHERE run_id = :run_id;
 -- name: history_of_issue
 SELECT *
 FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)

@@ -73,6 +73,13 @@ def read_runs(
         return tuple(map(history_row, rows))
 
 
+def read_run(database: Database, run_id: RunId) -> HistoryRow | None:
+    """Read one run."""
+    found = database.rows("run_by_id", run_id=run_id)
+    with rows_of(database):
+        return history_row(found[0]) if found else None
+
+
 def read_totals(database: Database) -> Totals:
     """Read the totals."""
     return totals(database.row("totals"))

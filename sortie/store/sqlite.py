@@ -14,7 +14,14 @@ from sortie.store.database import Database, file_identity
 from sortie.store.database_file import open_database, prove_writable, try_to_write
 from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.filesystems import is_doubtful
-from sortie.store.record_reader import read_day, read_days, read_recovered, read_runs, read_totals
+from sortie.store.record_reader import (
+    read_day,
+    read_days,
+    read_recovered,
+    read_run,
+    read_runs,
+    read_totals,
+)
 from sortie.store.record_writer import write
 from sortie.store.rows import sighting
 
@@ -63,6 +70,10 @@ class SqliteStore:
     ) -> Sequence[HistoryRow]:
         """Return runs, newest first. Raises UnknownRun."""
         return await self._thread.read(partial(read_runs, issue=issue, limit=limit, before=before))
+
+    async def run(self, run_id: RunId) -> HistoryRow | None:
+        """Return one run, None where it is not recorded."""
+        return await self._thread.read(partial(read_run, run_id=run_id))
 
     async def forget_runs(self, before: float, limit: int) -> int:
         """Delete old runs that nothing refers to any more; return how many."""

@@ -1,9 +1,8 @@
-"""The routes: health, metrics, state, commands, from callables that the composition root gives."""
+"""The application: all operations, pages and the OpenAPI document, behind the access rules."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from urllib.parse import unquote
+from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -12,18 +11,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from sortie.model import StoreError
+from sortie.resources import run_in_thread
 from sortie.telemetry import Publish
 from sortie.web.access import Access
-from sortie.web.controls import CommandAnswer, Controls, explanation_to_json
-from sortie.web.event_stream import EventStream
-from sortie.web.health import ProbeAnswer, liveness, readiness
+from sortie.web.command_operations import command_operations, identifier_in
+from sortie.web.controls import Controls
+from sortie.web.json_bytes import json_bytes
 from sortie.web.middleware import AccessMiddleware
-from sortie.web.responses import error_response, json_response
-from sortie.web.sign_in import sign_in_routes
+from sortie.web.operations import JSON, Answer, Endpoint, Operation
+from sortie.web.record_operations import issue_endpoint, issue_operation, record_operations
+from sortie.web.responses import error_response
+from sortie.web.sign_in import sign_in_operation, sign_in_pages
 from sortie.web.sources import Sources
-from sortie.web.state import to_json
-from sortie.web.usage_days import DAYS, MOST_DAYS, usage_day
+from sortie.web.view_operations import view_operations
+
+_API = "/api/v1/"
 
 
 def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
@@ -38,88 +40,68 @@ def create_app(sources: Sources, controls: Controls, access: Access, publish: Pu
 
 def routes_of(sources: Sources, controls: Controls, access: Access) -> list[Route]:
     """Return all routes, in the order in which they are tried."""
-    return [*_views(sources), *_commands(controls), *sign_in_routes(access.sessions)]
-
-
-def _views(sources: Sources) -> list[Route]:
-    """Return the routes that show the daemon as a whole."""
-
-    async def livez(_request: Request) -> Response:
-        return _probe(liveness(sources.health()))
-
-    async def readyz(_request: Request) -> Response:
-        return _probe(readiness(sources.health()))
-
-    async def metrics(request: Request) -> Response:
-        page = sources.metrics(request.headers.get("accept", ""))
-        return Response(page.body, headers={"content-type": page.content_type})
-
-    async def state(_request: Request) -> Response:
-        return Response(to_json(sources.state()), media_type="application/json")
-
-    async def events(request: Request) -> Response:
-        return EventStream(sources.live.events, sources.live.room, request)
-
+    operations = operations_of(sources, controls, access)
     return [
-        _get("/livez", livez),
-        _get("/readyz", readyz),
-        _get("/metrics", metrics),
-        _get("/api/v1/state", state),
-        _get("/api/v1/events", events),
+        *(operation.route() for operation in operations),
+        *sign_in_pages(access.sessions),
     ]
 
 
-def _commands(controls: Controls) -> list[Route]:
-    """Return the routes by which operators steer the daemon and ask about one issue."""
-
-    async def explain(request: Request) -> Response:
-        told = await controls.explain(_identifier(request))
-        if isinstance(told, str):
-            return error_response(404, told)
-        return Response(explanation_to_json(told), media_type="application/json")
-
-    async def stats(request: Request) -> Response:
-        text = request.query_params.get("days", str(DAYS))
-        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST_DAYS):
-            return error_response(400, f"days must be a number from 1 to {MOST_DAYS}")
-        try:
-            rows = await controls.days(int(text))
-        except StoreError as exc:
-            return error_response(503, str(exc))
-        return json_response(200, {"days": [usage_day(row) for row in rows]})
-
-    return [
-        _get("/api/v1/stats", stats),
-        _post("/api/v1/refresh", lambda _: controls.refresh()),
-        _post("/api/v1/pause", lambda _: controls.pause()),
-        _post("/api/v1/resume", lambda _: controls.resume()),
-        _post("/api/v1/issues/{identifier}/stop", lambda r: controls.stop(_identifier(r))),
-        _post("/api/v1/issues/{identifier}/retry", lambda r: controls.retry(_identifier(r))),
-        _get("/api/v1/issues/{identifier}/explain", explain),
+def operations_of(sources: Sources, controls: Controls, access: Access) -> list[Operation]:
+    """Return everything that programs can ask, as the OpenAPI document tells it."""
+    fixed = [
+        *view_operations(sources),
+        *command_operations(controls),
+        *record_operations(controls),
+        *sign_in_operation(access.sessions),
     ]
+    fixed.append(_openapi_operation(fixed))
+    fixed.append(issue_operation(f"{_API}{{identifier}}", _short(fixed, issue_endpoint(controls))))
+    return fixed
 
 
-def _get(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:
-    return Route(path, endpoint, methods=["GET"])
+def _openapi_operation(operations: list[Operation]) -> Operation:
+    """Return the operation that tells of all in a list, also of what is added to it later."""
+    made: list[bytes] = []
+
+    async def openapi(_request: Request) -> Response:
+        if not made:
+            made.append(await run_in_thread(_document, operations))
+        return Response(made[0], media_type=JSON)
+
+    return Operation(
+        method="GET",
+        path=f"{_API}openapi.json",
+        about="This document",
+        endpoint=openapi,
+        answers={200: Answer(about="an OpenAPI document", body={"type": "object"})},
+    )
 
 
-def _post(path: str, command: Callable[[Request], Awaitable[CommandAnswer]]) -> Route:
-    async def endpoint(request: Request) -> Response:
-        answer = await command(request)
-        if answer.status in (200, 202):
-            return json_response(answer.status, {"message": answer.message})
-        return error_response(answer.status, answer.message)
+def _document(operations: Sequence[Operation]) -> bytes:
+    from sortie.web.openapi import document  # few ask for it, and it takes long to make
 
-    return Route(path, endpoint, methods=["POST"])
+    return json_bytes(document(operations))
 
 
-def _identifier(request: Request) -> str:
-    """Return the issue that a path names; what the middleware left encoded is decoded here."""
-    return unquote(request.path_params["identifier"])
+def _short(fixed: Sequence[Operation], show_issue: Endpoint) -> Endpoint:
+    """Return what answers a path of one segment that no other operation has.
 
+    Where another one has it for other methods, that wins.
+    """
+    methods = {
+        operation.path.removeprefix(_API): operation.method
+        for operation in fixed
+        if operation.path.startswith(_API)
+    }
 
-def _probe(answer: ProbeAnswer) -> Response:
-    return json_response(answer.status, answer.body)
+    async def issue(request: Request) -> Response:
+        method = methods.get(identifier_in(request))
+        if method is not None:
+            raise HTTPException(405, headers={"allow": method})
+        return await show_issue(request)
+
+    return issue
 
 
 async def _refused(request: Request, error: Exception) -> Response:

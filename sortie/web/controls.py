@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter
+from pydantic import PlainSerializer, TypeAdapter
 
 from sortie.store import DayRow
 from sortie.web.json_bytes import json_bytes
+from sortie.web.records import Records
 from sortie.web.state import BudgetView, FailureView, Time
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
@@ -35,6 +36,19 @@ class GateView:
 
     gate: str
     reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """A gate as it is told, with a truth value besides its reason."""
+
+    gate: str
+    open: bool
+    reason: str | None
+
+
+def _gates(gates: tuple[GateView, ...]) -> list[GateAnswer]:
+    return [GateAnswer(gate=g.gate, open=g.reason is None, reason=g.reason) for g in gates]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +73,7 @@ class ExplanationView:
     run_id: str | None
     turn: int | None
     attempt: int | None
-    gates: tuple[GateView, ...]
+    gates: Annotated[tuple[GateView, ...], PlainSerializer(_gates, return_type=list[GateAnswer])]
     next_run_at: Time | None
     next_step: str
     ways_out: tuple[str, ...]
@@ -72,7 +86,7 @@ class Controls:
     """The commands. Issues are named by identifier or id.
 
     ``explain`` gives a sentence where the issue is not known. ``days`` reads what was used on so
-    many last days, and raises StoreError.
+    many last days, and raises StoreError; ``records`` are questions about what is on record.
     """
 
     refresh: Callable[[], Awaitable[CommandAnswer]]
@@ -82,6 +96,7 @@ class Controls:
     retry: Callable[[str], Awaitable[CommandAnswer]]
     explain: Callable[[str], Awaitable[ExplanationView | str]]
     days: Callable[[int], Awaitable[Sequence[DayRow]]]
+    records: Records
 
 
 @cache
@@ -90,10 +105,5 @@ def _adapter() -> TypeAdapter[ExplanationView]:
 
 
 def explanation_to_json(explanation: ExplanationView) -> bytes:
-    """Write the view as JSON in UTF-8, each gate with a truth value besides its reason."""
-    document = _adapter().dump_python(explanation, mode="json")
-    document["gates"] = [
-        {"gate": gate.gate, "open": gate.reason is None, "reason": gate.reason}
-        for gate in explanation.gates
-    ]
-    return json_bytes(document)
+    """Write the view as JSON in UTF-8."""
+    return json_bytes(_adapter().dump_python(explanation, mode="json"))

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from sortie.web.access import SIGN_IN, Caller, sessions_in
 from sortie.web.middleware import CALLER
+from sortie.web.operations import Answer, Operation
 from sortie.web.responses import error_response, json_response
 from sortie.web.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
 
@@ -35,13 +36,21 @@ _EXPIRED = _PAGE.format(
 )
 
 
+_CODE = {
+    "type": "object",
+    "required": ["path", "expires_in"],
+    "additionalProperties": False,
+    "properties": {"path": {"type": "string"}, "expires_in": {"type": "integer"}},
+}
+
+
 def is_signed_in(request: Request) -> bool:
     """Tell whether a request comes from somebody who may give commands."""
     return request.scope.get(CALLER) in (Caller.SESSION, Caller.TOKEN)
 
 
-def sign_in_routes(sessions: Sessions | None) -> list[Route]:
-    """Return the routes; none where there are no sessions."""
+def sign_in_operation(sessions: Sessions | None) -> list[Operation]:
+    """Return the operation that makes a code; none where there are no sessions."""
     if sessions is None:
         return []
 
@@ -50,6 +59,23 @@ def sign_in_routes(sessions: Sessions | None) -> list[Route]:
             return error_response(403, "only who holds the token can have a browser signed in")
         path = f"{SIGN_IN}?code={sessions.make_code()}"
         return json_response(200, {"path": path, "expires_in": int(CODE_SECONDS)})
+
+    made = Answer(about="the path, and the seconds for which it works", body=_CODE)
+    return [
+        Operation(
+            method="POST",
+            path="/api/v1/sign-in",
+            about="Make a path that signs one browser in; needs the token itself",
+            endpoint=make_code,
+            answers={200: made},
+        )
+    ]
+
+
+def sign_in_pages(sessions: Sessions | None) -> list[Route]:
+    """Return the routes that browsers follow; none where there are no sessions."""
+    if sessions is None:
+        return []
 
     async def sign_in(request: Request) -> Response:
         if any(map(sessions.is_open, _sessions(request))):
@@ -81,7 +107,6 @@ def sign_in_routes(sessions: Sessions | None) -> list[Route]:
         return sessions_in(request.scope["headers"], sessions.cookie)
 
     return [
-        Route("/api/v1/sign-in", make_code, methods=["POST"]),
         Route(SIGN_IN, sign_in, methods=["GET"]),
         Route("/sign-out", sign_out, methods=["POST"]),
     ]

@@ -12,13 +12,17 @@ from datetime import datetime
 from functools import cache
 from typing import Annotated, Literal
 
-from pydantic import PlainSerializer, TypeAdapter
+from pydantic import PlainSerializer, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from sortie.model.times import rfc3339
 from sortie.web.json_bytes import json_bytes
 
-Time = Annotated[datetime, PlainSerializer(rfc3339, return_type=str)]
+Time = Annotated[
+    datetime,
+    PlainSerializer(rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

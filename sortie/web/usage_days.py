@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sortie.model.spending import AMOUNTS
 
@@ -28,3 +28,12 @@ def usage_day(row: DayRow) -> Mapping[str, str | int | float | None]:
         "tokens": row.spent.tokens,
         **{name: getattr(row.spent, name) for name in AMOUNTS},
     }
+
+
+def usage_day_schema() -> Mapping[str, Any]:
+    """Return the JSON schema of ``usage_day``."""
+    kinds = {"day": "string", "agent": "string", "runs": "integer", "turns": "integer"}
+    kinds["seconds_running"] = "number"
+    amounts = {name: {"type": ["number", "null"]} for name in ("tokens", *AMOUNTS)}
+    properties = {name: {"type": kind} for name, kind in kinds.items()} | amounts
+    return {"type": "object", "required": list(properties), "properties": properties}

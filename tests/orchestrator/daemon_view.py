@@ -54,4 +54,4 @@ def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Contr
     """Return the commands of a life."""
     view = view_of(orchestrator, world)
     store = MemoryStore() if world is None else world.store
-    return controls_of(orchestrator, view.tracker, view.failures, store)
+    return controls_of(view, store)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 import pytest
+from starlette.types import ASGIApp, Message
 
-from sortie.model import StoreError
-from sortie.store import DayRow
+from sortie.model import RunId, StoreError
+from sortie.store import DayRow, UnknownRun
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.broadcaster import Broadcaster, Pace
 from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
 from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
+from sortie.web.issue import IssueView
 from sortie.web.live import Live
+from sortie.web.records import HistoryQuery, Records
+from sortie.web.runs import RunView
 from sortie.web.sources import Sources
 from sortie.web.state import (
     BudgetView,
@@ -130,6 +135,49 @@ EXPLANATION = ExplanationView(
 )
 
 
+RUN = RunView(
+    run_id="r-1",
+    issue="DEMO-1",
+    issue_id="1",
+    attempt=0,
+    status="succeeded",
+    error_kind=None,
+    error=None,
+    turns=2,
+    credits=0.5,
+    tokens=None,
+    input_tokens=None,
+    output_tokens=None,
+    cached_tokens=None,
+    cost_usd=None,
+    estimated_usd=None,
+    model="large",
+    files_modified=("a.py",),
+    files_omitted=False,
+    tool_uses={"edit": 2},
+    host="local",
+    workspace="/w/DEMO-1",
+    agent="kiro",
+    started_at="2026-01-01T11:00:00.000000Z",
+    finished_at="2026-01-01T12:00:00.000000Z",
+)
+
+ISSUE = IssueView(
+    issue_id="3",
+    issue_identifier="DEMO-3",
+    title="Paint the fence",
+    state="To Do",
+    standing="held",
+    detail="an operator stopped it",
+    since=NOON,
+    running=None,
+    waiting=None,
+    held=STATE.held[0],
+    last_failure=None,
+    runs=(RUN,),
+)
+
+
 @dataclass
 class World:
     """What the application is told, and what it told; ``answer`` is that to every command."""
@@ -143,6 +191,9 @@ class World:
     explanation: ExplanationView | str = EXPLANATION
     commands: list[str] = field(default_factory=list)
     days: tuple[DayRow, ...] = ()
+    runs: tuple[RunView, ...] = (RUN,)
+    queries: list[HistoryQuery] = field(default_factory=list)
+    issue: IssueView | str = ISSUE
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:
@@ -166,6 +217,7 @@ class World:
             retry=lambda issue: self._command(f"retry {issue}"),
             explain=self._explain,
             days=self._days,
+            records=Records(history=self._history, run=self._run, issue=self._issue),
         )
 
     async def _command(self, command: str) -> CommandAnswer:
@@ -177,9 +229,28 @@ class World:
         return self.explanation
 
     async def _days(self, limit: int) -> tuple[DayRow, ...]:
+        self._read()
+        return self.days[:limit]
+
+    async def _history(self, query: HistoryQuery) -> tuple[RunView, ...]:
+        self._read()
+        self.queries.append(query)
+        if query.before == "unknown":
+            raise UnknownRun(RunId("unknown"))
+        return self.runs[: query.limit]
+
+    async def _run(self, run_id: str) -> RunView | None:
+        self._read()
+        return next((run for run in self.runs if run.run_id == run_id), None)
+
+    async def _issue(self, name: str) -> IssueView | str:
+        self._read()
+        self.commands.append(f"issue {name}")
+        return self.issue
+
+    def _read(self) -> None:
         if self.broken:
             raise StoreError("the disk is away")
-        return self.days[:limit]
 
     def become(self, health: Health) -> None:
         self.health = replace(health)
@@ -197,3 +268,41 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@dataclass
+class Answered:
+    """What an application answered."""
+
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+async def ask_raw(app: ASGIApp, raw_path: str) -> Answered:
+    """GET a path exactly as it is written, which no client library does."""
+    answered = Answered()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            answered.status = message["status"]
+            answered.headers = {k.decode(): v.decode() for k, v in message["headers"]}
+        else:
+            answered.body += message.get("body", b"")
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": unquote(raw_path),
+        "raw_path": raw_path.encode(),
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+        "server": ("127.0.0.1", 7678),
+        "client": ("127.0.0.1", 1),
+    }
+    await app(scope, receive, send)
+    return answered

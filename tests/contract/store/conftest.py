@@ -39,6 +39,10 @@ class ReadBeside:
         """See Store."""
         return read_history(self._path, issue=issue, limit=limit, before=before)
 
+    async def run(self, run_id: RunId) -> HistoryRow | None:
+        """See Store."""
+        return await self._store.run(run_id)
+
     async def forget_runs(self, before: float, limit: int) -> int:
         """See Store."""
         return await self._store.forget_runs(before, limit)

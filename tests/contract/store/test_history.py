@@ -104,6 +104,17 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
     ]
 
 
+async def test_a_run_is_found_by_its_id(store: Store) -> None:
+    """As history shows it, whether it is over or not; others are None."""
+    await store.commit([begin("r1", A), spending("r1", SPENT), begin("r2", B)], T0)
+    await store.commit([end("r1", RunStatus.FAILED, error="x\ud800")], T0 + 1)
+
+    found = [await store.run(RunId(name)) for name in ("r1", "r2", "r3", "", "r1\0")]
+
+    by_id = {row.run_id: row for row in await store.history()}
+    assert found == [by_id[RunId("r1")], by_id[RunId("r2")], None, None, None]
+
+
 async def test_a_text_from_outside_is_cut(store: Store) -> None:
     """What a host or an agent has said without end fills no disk, in a run's error or a hold's
     detail."""

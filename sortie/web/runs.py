@@ -1,0 +1,82 @@
+"""A recorded run as programs get it: by HTTP and from ``sortie history``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from sortie.model.times import rfc3339
+
+if TYPE_CHECKING:
+    from sortie.store import HistoryRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run; what is not known is None, never 0. ``issue`` is its identifier.
+
+    ``estimated_usd`` is how much of ``cost_usd`` is reckoned from tokens. ``files_modified`` are
+    relative to the workspace, and ``files_omitted`` says that there were more. Times are RFC 3339
+    in UTC; a run under way has no ``finished_at``.
+    """
+
+    run_id: str
+    issue: str
+    issue_id: str
+    attempt: int
+    status: str
+    error_kind: str | None
+    error: str | None
+    turns: int
+    credits: float | None
+    tokens: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    cost_usd: float | None
+    estimated_usd: float | None
+    model: str | None
+    files_modified: tuple[str, ...] | None
+    files_omitted: bool
+    tool_uses: Mapping[str, int] | None
+    host: str
+    workspace: str | None
+    agent: str
+    started_at: str
+    finished_at: str | None
+
+
+def run_view(row: HistoryRow) -> RunView:
+    """Return what a row of history shows."""
+    return RunView(
+        run_id=row.run_id,
+        issue=row.issue,
+        issue_id=row.issue_id,
+        attempt=row.attempt,
+        status=row.status.value,
+        error_kind=row.error_kind.value if row.error_kind else None,
+        error=row.error,
+        turns=row.turns,
+        credits=row.spent.credits,
+        tokens=row.tokens,
+        input_tokens=row.spent.input_tokens,
+        output_tokens=row.spent.output_tokens,
+        cached_tokens=row.spent.cached_tokens,
+        cost_usd=row.spent.cost_usd,
+        estimated_usd=row.spent.estimated_usd,
+        model=row.activity.model,
+        files_modified=row.activity.files_modified,
+        files_omitted=row.activity.files_omitted,
+        tool_uses=row.activity.tool_uses,
+        host=row.host,
+        workspace=row.workspace,
+        agent=row.agent,
+        started_at=rfc3339(row.started_at),
+        finished_at=rfc3339(row.finished_at) if row.finished_at else None,
+    )
+
+
+def run_document(view: RunView) -> Mapping[str, object]:
+    """Return a run as plain data."""
+    return {field.name: getattr(view, field.name) for field in fields(view)}
