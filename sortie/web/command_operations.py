@@ -17,6 +17,7 @@ IDENTIFIER = Parameter(
     place="path",
     about="the issue's identifier, percent-encoded, or its id",
     schema={"type": "string", "minLength": 1},
+    example="DEMO-1",
 )
 
 _MESSAGE = {

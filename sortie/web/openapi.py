@@ -99,12 +99,14 @@ def _id(operation: Operation) -> str:
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
+    example = {} if parameter.example is None else {"example": parameter.example}
     return {
         "name": parameter.name,
         "in": parameter.place,
         "required": parameter.place == "path",
         "description": parameter.about,
         "schema": dict(parameter.schema),
+        **example,
     }
 
 

@@ -23,12 +23,14 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """What a path or query may hold; ``about`` is a sentence without its full stop."""
+    """What a path or query may hold; ``about`` is a sentence without its full stop. A path has an
+    ``example``."""
 
     name: str
     about: str
     schema: Schema
     place: Literal["path", "query", "header"] = "query"
+    example: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,6 +61,7 @@ def record_operations(controls: Controls) -> list[Operation]:
                     place="path",
                     about="the run's id",
                     schema={"type": "string", "minLength": 1},
+                    example="6f1f2b1e-6a0e-4f53-9f3e-0a7d2c9b8e11",
                 ),
             ),
             failures={404: "it is not recorded", **_UNREADABLE},

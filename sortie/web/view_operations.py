@@ -20,6 +20,15 @@ _PROBE = {
     "properties": {"status": {"type": "string"}, "reasons": _WORDS, "details": _WORDS},
 }
 
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["state", "changes"]},
+        "id": {"type": "string"},
+        "data": {"type": "string", "description": "JSON"},
+    },
+}
+
 
 def view_operations(sources: Sources) -> list[Operation]:
     """Return the operations."""
@@ -80,7 +89,9 @@ def view_operations(sources: Sources) -> list[Operation]:
             path="/api/v1/events",
             about="The state and what changes in it, as server-sent events",
             endpoint=events,
-            answers={200: Answer(about="events without end", media_type="text/event-stream")},
+            answers={
+                200: Answer(about="events without end", body=_EVENT, media_type="text/event-stream")
+            },
             parameters=(
                 Parameter(
                     name="Last-Event-ID",
