@@ -15,6 +15,7 @@ from sortie.model.turns import AgentEvent
 
 if TYPE_CHECKING:
     from sortie.config import AgentSettings, Finding
+    from sortie.model.checks import Check
     from sortie.transports import Transport
 
 Spent = Literal["tokens", "credits", "cost"]
@@ -92,6 +93,20 @@ class AgentContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLook:
+    """What an adapter's checks go by.
+
+    ``params`` are those that a session on this machine would have; none is opened. Where runs are
+    ``remote``, the program need not be here, and what is asked of it is asked by nobody.
+    """
+
+    command: str | tuple[str, ...] | None
+    settings: BaseModel
+    params: SessionParams
+    remote: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentAdapter:
     """What an adapter's folder offers.
 
@@ -102,7 +117,9 @@ class AgentAdapter:
     are words of a command, by their last path component, that only stand in for the agent.
     ``resumes``: a session can go on with an earlier one of the same host and workspace, by its id.
     ``reports`` is what its agents may tell to have used: only that can be limited. ``demo`` is the
-    block with which ``sortie demo`` lets the agent work on its issues.
+    block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
+    doctor`` looks at besides the program, such as the credential: they cost nothing and change
+    nothing.
     """
 
     kind: str
@@ -117,6 +134,7 @@ class AgentAdapter:
     resumes: bool = False
     reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})
     demo: Mapping[str, object] = field(default_factory=dict)
+    checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
 
 
 ADAPTERS = Adapters(__name__, AgentAdapter)

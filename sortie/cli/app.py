@@ -191,7 +191,7 @@ app = typer.Typer(
   sortie demo --exit-when-idle    see five issues worked on, nothing to set up
   sortie init                     write a WORKFLOW.md of your own
   sortie validate                 find what is wrong with it
-  sortie doctor                   ask the tracker whether all is well
+  sortie doctor                   see what else is missing, and what to do
   sortie run --dry-run            see what would be started
   sortie run                      start the daemon
   sortie status                   see what it does

@@ -12,22 +12,23 @@ if TYPE_CHECKING:
     from sortie.daemon.doctor import Diagnosis
 
 _OUTCOME_WIDTH = len("skipped")
-_NAME_WIDTH = len("tracker.other_states")
+_NAME_WIDTH = len("tracker.other_states")  # longer ones, of hosts, stand out
 
 
 def doctor(source: Source, output: OutputFormat = Format.TEXT) -> int:
-    """Check step by step what a daemon needs: the settings, the places, and the tracker online.
+    """Check step by step what a daemon needs: settings, machine, agent, SSH hosts, and tracker.
 
     Each check is one line on stdout: ok, warning, failed or skipped, its name and what was found;
     below one that is not ok stands what can be done. A check that depends on a failed one is
-    skipped. The tracker is asked who the credential belongs to, what it may do, which states there
-    are and what its limits are, as far as the tracker can tell; nothing is written there or here.
+    skipped. The agent's program is asked whether its credential is accepted, each host is logged
+    in to, and the tracker is asked who the credential belongs to, what it may do, which states
+    there are and what its limits are, as far as each can tell. Nothing is written anywhere, and a
+    daemon that is at work is not disturbed.
 
     The exit code is 1 where a check has failed, and 0 otherwise.
     """
     from sortie.daemon.doctor import diagnose
 
-    source.require()
     found: list[Diagnosis] = []
 
     def tell(diagnosis: Diagnosis) -> None:

@@ -54,7 +54,7 @@ def _next_steps(workflow: Path) -> str:
        printf -- '---\\ntitle: Say hello\\nstate: Todo\\n---\\nWrite hello.txt.\\n' \\
          > {issues}/TASK-1.md
   3. Install kiro-cli and set KIRO_API_KEY; or set agent.command to sortie-kiro-sim to try it out.
-  4. sortie validate{argument}
+  4. sortie doctor{argument}      (says what is missing, and what to do about it)
      sortie run{argument} --dry-run
      sortie run{argument}
 """

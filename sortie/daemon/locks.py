@@ -128,7 +128,7 @@ class RootLock(Lock):
     """
 
     def __init__(self, root: str) -> None:
-        super().__init__(os.path.join(root, "@daemon.lock"), f"the workspace root {root}", root)
+        super().__init__(root_lock_path(root), f"the workspace root {root}", root)
         self._root = root
         self._identity: tuple[int, int] | None = None
 
@@ -226,6 +226,11 @@ def _holder_by_kernel(fd: int) -> str:
 def _shown(note: Mapping[str, object]) -> str:
     since = str(note["started_at"]).replace("+00:00", "Z")
     return f"host {note['host']}, pid {note['pid']}, since {since}"
+
+
+def root_lock_path(root: str) -> str:
+    """Return the path of the lock file of a workspace root."""
+    return os.path.join(root, "@daemon.lock")
 
 
 def database_lock(db_path: str) -> Lock:

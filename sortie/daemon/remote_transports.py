@@ -35,8 +35,7 @@ class RemoteTransports:
         self._asyncio_thread = start_asyncio_thread()
         self._publish = publish
         self._health = health
-        self._agent = environ.get("SSH_AUTH_SOCK")
-        self._search_path = environ.get("PATH", os.defpath)
+        self._environ = environ
         self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
         self._unswept: dict[str, set[RunId]] = {}
         self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
@@ -48,7 +47,10 @@ class RemoteTransports:
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
-        ssh, delivery = self._ssh_settings(settings), settings.worker.ssh_secret_delivery
+        ssh, delivery = (
+            ssh_settings(settings, self._environ, self.helper_environ),
+            settings.worker.ssh_secret_delivery,
+        )
         handshake = settings.agent.read_timeout
         key = (host, ssh, delivery, handshake)
         if key not in self._remote:
@@ -68,7 +70,10 @@ class RemoteTransports:
 
     def mark_wanted(self, settings: Settings) -> None:
         """Keep the connections of these settings, and no others that nobody uses."""
-        ssh, hosts = self._ssh_settings(settings), settings.worker.ssh_hosts
+        ssh, hosts = (
+            ssh_settings(settings, self._environ, self.helper_environ),
+            settings.worker.ssh_hosts,
+        )
         for (host, used_ssh), connections in self._connections.items():
             wanted = host in hosts and used_ssh == ssh
             if not wanted and (host, used_ssh) in self._locks:
@@ -100,21 +105,25 @@ class RemoteTransports:
         finally:
             await self._asyncio_thread.aclose()
 
-    def _ssh_settings(self, settings: Settings) -> SshSettings:
-        worker = settings.worker
-        strict = worker.ssh_strict_host_key_checking
-        return SshSettings(
-            strict="yes" if strict == "yes" else "no" if strict == "no" else "accept-new",
-            config=worker.ssh_config,
-            known_hosts=worker.ssh_known_hosts,
-            identity_files=tuple(worker.ssh_identity_files),
-            agent=self._agent,
-            search_path=self._search_path,
-            environ=self.helper_environ,
-        )
-
     def _notice(self, host: str, message: str) -> None:
         """Publish something about a host, once."""
         if (host, message) not in self._noticed:
             self._noticed.add((host, message))
             self._publish(facts.HostNoticed(host=host, message=message))
+
+
+def ssh_settings(
+    settings: Settings, environ: Mapping[str, str], helpers: Mapping[str, str]
+) -> SshSettings:
+    """Return how hosts are reached; ``helpers`` is the environment of programs that help to."""
+    worker = settings.worker
+    strict = worker.ssh_strict_host_key_checking
+    return SshSettings(
+        strict="yes" if strict == "yes" else "no" if strict == "no" else "accept-new",
+        config=worker.ssh_config,
+        known_hosts=worker.ssh_known_hosts,
+        identity_files=tuple(worker.ssh_identity_files),
+        agent=environ.get("SSH_AUTH_SOCK"),
+        search_path=environ.get("PATH", os.defpath),
+        environ=helpers,
+    )

@@ -23,7 +23,7 @@ def test_the_starter_is_valid_without_a_warning(cli: Cli) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("Wrote WORKFLOW.md. Next:\n")
-    assert "  4. sortie validate\n" in ran.out
+    assert "  4. sortie doctor " in ran.out
     assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
 
 

@@ -106,7 +106,7 @@ def test_a_tracker_that_answers_passes(tmp_path: Path) -> None:
         found = diagnosed(tmp_path, server.url, API_KEY)
 
     outcomes = [(each.name, each.result.outcome) for each in found]
-    assert outcomes == [
+    assert [each for each in outcomes if not each[0].startswith(("machine.", "agent."))] == [
         ("workflow", CheckOutcome.OK),
         ("settings", CheckOutcome.OK),
         ("tracker.read", CheckOutcome.OK),
@@ -159,6 +159,10 @@ def test_a_crash_of_the_adapter_is_a_failed_check(
         monkeypatch.setattr(ToyTracker, "checks", lambda self: 1 // 0)
         all_of_them = diagnosed(tmp_path, server.url, API_KEY)
 
-    assert "crashed (check read)" in one[2].result.sentence
-    assert "crashed (checks)" in all_of_them[2].result.sentence
-    assert {each[2].result.outcome for each in (one, all_of_them)} == {CheckOutcome.FAILED}
+    results = [
+        next(each.result for each in found if each.name.startswith("tracker"))
+        for found in (one, all_of_them)
+    ]
+    assert "crashed (check read)" in results[0].sentence
+    assert "crashed (checks)" in results[1].sentence
+    assert {result.outcome for result in results} == {CheckOutcome.FAILED}

@@ -15,8 +15,13 @@ import pytest
 
 from sortie.cli.history import as_json
 from sortie.daemon import shutdown
+from sortie.daemon.doctor.hosts import HostLook
+from sortie.daemon.doctor.machine import machine_checks
+from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
+from sortie.transports.local import LocalTransport
+from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.web.access import Access
 from sortie.web.app import routes_of
 from sortie.web.sessions import Sessions
@@ -24,6 +29,7 @@ from sortie.web.state import StateView
 from tests.docs.pages import ROOT, page, section, table, word
 from tests.store.first_schema import HISTORY
 from tests.web.conftest import World
+from tests.worker.rig import settings_of
 
 TEXT = page("operating.md")
 EVENT = re.compile(r"[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*")
@@ -86,6 +92,25 @@ def test_every_route_is_listed() -> None:
     routes = {route.path for route in routes_of(world.sources(), world.controls(), access)}
 
     assert {word(row["route"]) for row in table(TEXT, "route")} == routes
+
+
+def test_every_check_of_the_doctor_is_listed() -> None:
+    """The table of checks names those of machine, agents and hosts, and no other of them."""
+    settings = settings_of()
+    machine = (check.name for check in machine_checks(settings, LocalTransport(), {}))
+    no_thread = cast(AsyncioThread, None)  # nothing is asked
+    host = HostLook("h", settings, ssh_settings(settings, {}, {}), no_thread)
+    hosts = (check.name for check in host.checks())
+    written = [word(row["check"]) for row in table(TEXT, "check")]
+
+    assert [name for name in written if not name.startswith("tracker.")] == [
+        "workflow",
+        "settings",
+        *(f"machine.{name}" for name in machine),
+        "agent.program",
+        "agent.credential",
+        *(f"hosts.HOST.{name}" for name in hosts),
+    ]
 
 
 @pytest.mark.parametrize(

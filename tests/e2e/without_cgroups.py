@@ -13,7 +13,7 @@ _SCRIPT = 'mount -o remount,bind,ro "$0" && exec "$@"'
 
 
 def _words() -> tuple[str, ...]:
-    hierarchy = Hierarchy.of_this_process()
+    hierarchy = Hierarchy.of("self")
     if hierarchy is None or shutil.which("unshare") is None:
         return ()
     return ("unshare", "-m", "--propagation", "private", "sh", "-c", _SCRIPT, hierarchy.mount)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sortie.agents import AgentAdapter, AgentContext
+from sortie.agents import AgentAdapter, AgentContext, AgentLook
 from sortie.agents.claude_code.settings import (
     DEFAULT_COMMAND,
     ENV_NAMES,
@@ -15,6 +16,7 @@ from sortie.agents.claude_code.settings import (
 
 if TYPE_CHECKING:
     from sortie.agents.claude_code.agent import ClaudeCodeAgent
+    from sortie.model.checks import Check
 
 
 def create(context: AgentContext) -> ClaudeCodeAgent:
@@ -27,6 +29,13 @@ def create(context: AgentContext) -> ClaudeCodeAgent:
     return ClaudeCodeAgent(context.command, context.settings, context.clock)
 
 
+def checks(look: AgentLook) -> Sequence[Check]:
+    """Return what the doctor looks at."""
+    from sortie.agents.claude_code.checks import checks
+
+    return checks(look)
+
+
 ADAPTER = AgentAdapter(
     kind="claude-code",
     block_name="claude-code",
@@ -36,6 +45,7 @@ ADAPTER = AgentAdapter(
     create=create,
     warn=warn,
     check=check,
+    checks=checks,
     resumes=True,
     reports=frozenset({"tokens", "cost"}),
     demo={"permission_mode": "acceptEdits", "allowed_tools": "Bash,Edit,Write"},

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sortie.agents import AgentAdapter, AgentContext
+from sortie.agents import AgentAdapter, AgentContext, AgentLook
 from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings, warn
 
 if TYPE_CHECKING:
     from sortie.agents.kiro.agent import KiroAgent
+    from sortie.model.checks import Check
 
 
 def create(context: AgentContext) -> KiroAgent:
@@ -18,6 +20,13 @@ def create(context: AgentContext) -> KiroAgent:
     if not isinstance(context.settings, KiroSettings):
         raise TypeError(f"the kiro adapter needs KiroSettings, not {type(context.settings)}")
     return KiroAgent(context.command, context.settings, context.clock)
+
+
+def checks(look: AgentLook) -> Sequence[Check]:
+    """Return what the doctor looks at."""
+    from sortie.agents.kiro.checks import checks
+
+    return checks(look)
 
 
 ADAPTER = AgentAdapter(
@@ -31,4 +40,5 @@ ADAPTER = AgentAdapter(
     reports=frozenset({"credits"}),
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     demo={"trust_all_tools": True},
+    checks=checks,
 )

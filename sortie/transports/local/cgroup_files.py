@@ -27,9 +27,9 @@ class Hierarchy:
     own: str
 
     @classmethod
-    def of_this_process(cls) -> Hierarchy | None:
-        """Return the hierarchy, None where there is none in which this process can be found."""
-        own = cgroup_of("self")
+    def of(cls, process: int | str) -> Hierarchy | None:
+        """Return the hierarchy, None where there is none in which a process can be found."""
+        own = cgroup_of(process)
         if own is None:
             return None
         try:

@@ -139,7 +139,7 @@ class RunGroups:
     @classmethod
     def open(cls, daemon: str) -> RunGroups | None:
         """Return the cgroups of the daemon of this name, None where they cannot be had."""
-        hierarchy = Hierarchy.of_this_process()
+        hierarchy = Hierarchy.of("self")
         directory = None if hierarchy is None else hierarchy.make(daemon)
         return None if hierarchy is None or directory is None else cls(hierarchy, directory)
 

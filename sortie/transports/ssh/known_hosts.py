@@ -1,4 +1,5 @@
-"""Decides whether a host is the one we know: StrictHostKeyChecking ``yes | accept-new | no``.
+"""Decides whether a host is the one we know: StrictHostKeyChecking ``yes | accept-new | no``,
+and ``look``, which remembers nothing.
 
 Rule 1: a revoked key is refused whatever the setting; a changed one unless it is ``no``.
 Rule 2: what is accepted as new is in known_hosts before the connection is used, once, however
@@ -146,6 +147,8 @@ class HostKeys:
             return self._changed(shown, self._known)
         if self._strict == "yes":
             return self._error("it is not known", shown, self._introduction())
+        if self._strict == "look":
+            return None
         return self._remember(key)
 
     def _without_port(self) -> _Keys:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Strictness = Literal["accept-new", "yes", "no"]
+Strictness = Literal["accept-new", "yes", "no", "look"]
+"""``look`` is as ``accept-new``, and remembers nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

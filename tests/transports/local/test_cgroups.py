@@ -292,7 +292,7 @@ def test_the_hierarchy_is_found_by_the_mounts(
     monkeypatch.setattr(files_module, "_MOUNTS", str(tmp_path / "mountinfo"))
     monkeypatch.setattr(files_module, "cgroup_of", lambda _: own)
 
-    hierarchy = Hierarchy.of_this_process()
+    hierarchy = Hierarchy.of("self")
 
     assert (hierarchy and hierarchy.directory(hierarchy.own)) == directory
 
@@ -312,7 +312,7 @@ async def test_another_users_process_is_killed_with_its_cgroup() -> None:
     """A daemon that is not root may not signal it, but kill the cgroup that it was left in."""
     if os.geteuid() != 0:
         pytest.skip("only root can run as somebody else")
-    hierarchy = Hierarchy.of_this_process()
+    hierarchy = Hierarchy.of("self")
     assert hierarchy is not None
     delegated = hierarchy.make(f"sortie-test-{uuid.uuid4().hex[:8]}")
     assert delegated is not None

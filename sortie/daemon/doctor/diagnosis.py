@@ -1,0 +1,98 @@
+"""All checks of a daemon, in the order in which their faults have to be mended."""
+
+from __future__ import annotations
+
+import os
+
+import trio
+
+from sortie import agents
+from sortie.config import Settings
+from sortie.daemon.doctor.agent import agent_checks, key_values
+from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks, skipped, without_secrets
+from sortie.daemon.doctor.hosts import look_at_hosts
+from sortie.daemon.doctor.machine import machine_checks
+from sortie.daemon.doctor.tracker import look_at_tracker
+from sortie.daemon.guards import expected_failures
+from sortie.daemon.options import RunOptions
+from sortie.daemon.run_contexts import secrets_of
+from sortie.daemon.unusable_settings import unusable_settings
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import WorkflowError
+from sortie.model.checks import failed, passed, warned
+from sortie.telemetry.log import configure
+from sortie.transports.local import LocalTransport
+from sortie.workflow import Workflow
+from sortie.workspaces import helper_env
+
+PARTS = ("machine", "agent", "tracker")
+"""What cannot be looked at while the workflow file is not valid, besides hosts."""
+
+
+def diagnose(options: RunOptions, tell: Tell) -> None:
+    """Run all checks and tell of each as soon as it is over."""
+    if options.content is None and not os.path.lexists(options.workflow):
+        none = failed(f"there is no {options.workflow}", _introduction(options))
+        _stop_at_workflow(none.sentence, none.remedy, tell)
+        return
+    try:
+        workflow = load_workflow(options)
+    except WorkflowError as error:
+        for problem in error.problems:
+            kind = warned if problem.severity == "warning" else failed
+            tell(Diagnosis(name="workflow", result=kind(str(problem), "")))
+        for part in PARTS:
+            tell(skipped(part, "workflow"))
+        return
+    for problem in workflow.warnings:
+        tell(Diagnosis(name="workflow", result=warned(str(problem), "")))
+    tell(Diagnosis(name="workflow", result=passed(f"{options.workflow} can be used")))
+    settings = workflow.settings
+    hidden = secrets_of(settings)
+    env_names = agents.ADAPTERS.load(settings.agent.kind).env_names
+    known = hidden.values | key_values(options.environ, (*env_names, *settings.worker.ssh_pass_env))
+    tell_safely = without_secrets(tell, known)
+    _look_at_places(settings, tell_safely)
+    configure(
+        settings.logging.level,
+        settings.logging.format,
+        colours=options.colours,
+        secrets=hidden.values,
+    )
+    with expected_failures():
+        trio.run(_look, options, workflow, tell_safely)
+
+
+def _introduction(options: RunOptions) -> str:
+    name = "" if str(options.workflow) == "WORKFLOW.md" else f" {options.workflow}"
+    return f"make one with 'sortie init{name}', or name the one that there is"
+
+
+def _stop_at_workflow(sentence: str, remedy: str, tell: Tell) -> None:
+    tell(Diagnosis(name="workflow", result=failed(sentence, remedy)))
+    for part in PARTS:
+        tell(skipped(part, "workflow"))
+
+
+def _look_at_places(settings: Settings, tell: Tell) -> None:
+    flaws = list(unusable_settings(settings))
+    for key, flaw in flaws:
+        tell(Diagnosis(name=f"settings.{key}", result=failed(f"{key}: {flaw}", "")))
+    if not flaws:
+        usable = passed("the database and the workspaces can be where the settings have them")
+        tell(Diagnosis(name="settings", result=usable))
+
+
+async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
+    settings, secrets = workflow.settings, secrets_of(workflow.settings)
+    adapter = agents.ADAPTERS.load(settings.agent.kind)
+    environ = helper_env(options.environ, (), secrets)
+    helpers = helper_env(options.environ, adapter.env_names, secrets)
+    transport = LocalTransport(options.environ.get("PATH", ""))
+    try:
+        await run_checks("machine", machine_checks(settings, transport, helpers), tell)
+        await run_checks("agent", agent_checks(settings, transport, environ), tell)
+    finally:
+        await transport.close()
+    await look_at_hosts(settings, options.environ, helpers, tell)
+    await look_at_tracker(workflow, tell)

@@ -1,0 +1,80 @@
+"""What a host is asked in one go, by a piece of shell that changes nothing there."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from shlex import quote
+
+from sortie.daemon.doctor.programs import answer_of
+from sortie.model import TransportError
+from sortie.transports import Transport
+
+_HOME = re.compile(r"~[A-Za-z0-9._-]*", re.ASCII)
+_SCRIPT = """\
+d=%s
+while [ ! -e "$d" ] && [ "$d" != / ] && [ "$d" != . ]; do d=$(dirname -- "$d"); done
+printf 'existing=%%s\\n' "$d"
+[ -d "$d" ] && echo directory=yes
+[ -w "$d" ] && [ -x "$d" ] && echo writable=yes
+printf 'user=%%s\\n' "$(id -un)"
+printf 'free=%%s\\n' "$(df -Pk -- "$d" 2>/dev/null | awk 'NR == 2 { print $4 }')"
+printf 'clock=%%s\\n' "$(date +%%s)"
+command -v git >/dev/null 2>&1 && echo git=yes
+[ -r /proc/self/environ ] && echo proc=yes
+echo over=yes
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostProbe:
+    """What a host said. ``existing`` is the workspace root there, or what is above it and there;
+    ``clock_ahead`` is how many seconds its clock is ahead of ours."""
+
+    existing: str
+    is_directory: bool
+    writable: bool
+    user: str
+    free_bytes: int | None
+    clock_ahead: float | None
+    has_git: bool
+    has_proc: bool
+
+
+async def probe(transport: Transport, root: str) -> HostProbe:
+    """Ask a host. Raises TransportError."""
+    before = time.time()
+    answer = await answer_of(transport, {}, "/bin/sh", "-c", _SCRIPT % _spelled(root))
+    middle = (before + time.time()) / 2
+    said = {} if answer is None else _values(answer.said)
+    if "over" not in said:
+        raise TransportError(
+            f"host {transport.host} runs our commands and does not answer them; look at the login"
+            " files there, which must write nothing and end"
+        )
+    free, clock = said.get("free", ""), said.get("clock", "")
+    return HostProbe(
+        existing=said.get("existing", root),
+        is_directory="directory" in said,
+        writable="writable" in said,
+        user=said.get("user") or "who logs in",
+        free_bytes=int(free) * 1024 if free.isdecimal() else None,
+        clock_ahead=float(clock) - middle if clock.isdecimal() else None,
+        has_git="git" in said,
+        has_proc="proc" in said,
+    )
+
+
+def _values(text: str) -> Mapping[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {name: value for name, _, value in pairs}
+
+
+def _spelled(root: str) -> str:
+    """Return a path as a word of shell, where ``~`` at its beginning is a home directory."""
+    first, slash, rest = root.partition("/")
+    if _HOME.fullmatch(first):
+        return f"{first}{slash}{quote(rest) if rest else ''}"
+    return quote(root)

@@ -1,0 +1,168 @@
+"""The checks of this machine: git, disks, limits, cgroups, the port, and who is here already."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from sortie.config import Settings
+from sortie.daemon.disk_space import places_of, room_at
+from sortie.daemon.doctor.limits import DaemonLimits
+from sortie.daemon.doctor.programs import Answered, answer_of
+from sortie.daemon.endpoint_file import read_endpoint
+from sortie.daemon.locks import database_lock_path, living_holder, root_lock_path
+from sortie.model import SortieError
+from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.resources import run_in_thread
+from sortie.transports import Transport
+from sortie.web.listener import Endpoint, listen
+
+FEW_BYTES = 16 << 20
+"""Free space with which nothing can be done."""
+
+LITTLE_ROOM = 1 << 30
+"""Free space that somebody should know of."""
+
+_GIGA = 1 << 30
+_COMMITTER = (
+    "git config --global user.name NAME; git config --global user.email ADDRESS, as the"
+    " daemon's user"
+)
+
+
+def machine_checks(
+    settings: Settings, transport: Transport, environ: Mapping[str, str]
+) -> Sequence[Check]:
+    """Return the checks of what every daemon needs here."""
+    local = not settings.worker.ssh_hosts
+
+    async def git() -> CheckResult:
+        return await git_result(transport, environ)
+
+    async def disk() -> CheckResult:
+        return await run_in_thread(disk_result, places_of(settings))
+
+    async def daemon() -> CheckResult:
+        return await run_in_thread(daemon_result, settings)
+
+    async def port() -> CheckResult:
+        return await port_result(settings)
+
+    limits = DaemonLimits(settings)
+    return (
+        Check(name="daemon", ask=daemon),
+        *((Check(name="git", ask=git),) if local else ()),
+        Check(name="disk", ask=disk),
+        Check(name="files", ask=limits.files),
+        Check(name="processes", ask=limits.processes),
+        *((Check(name="cgroups", ask=limits.cgroups),) if local else ()),
+        Check(name="port", ask=port, needs=("daemon",)),
+    )
+
+
+async def git_result(transport: Transport, environ: Mapping[str, str]) -> CheckResult:
+    """Tell whether hooks and agents have a git that can commit."""
+    version = await answer_of(transport, environ, "git", "--version")
+    if version is None:
+        return warned(
+            "there is no git; hooks that clone, and agents that commit, fail without it",
+            "install git, for example: apt-get install git",
+        )
+    missing = [
+        name
+        for name in ("user.name", "user.email")
+        if not _said(await answer_of(transport, environ, "git", "config", "--get", name))
+        and not environ.get(f"GIT_COMMITTER_{name[5:].upper()}")
+    ]
+    if missing:
+        return warned(
+            f"{version.said} has no {' and no '.join(missing)}: whoever commits here fails"
+            " where the repository does not say who that is",
+            _COMMITTER,
+        )
+    return passed(f"{version.said} can commit")
+
+
+def _said(answer: Answered | None) -> str:
+    return answer.said if answer is not None and answer.status == 0 else ""
+
+
+def disk_result(places: Mapping[str, str]) -> CheckResult:
+    """Tell how much room there is for the database and the workspaces."""
+    told = []
+    for place, path in places.items():
+        try:
+            free, size = room_at(path)
+        except OSError as error:
+            return failed(f"cannot look at the disk of {path}: {error.strerror}", "mend its mount")
+        room = f"{free / _GIGA:.1f} GB of {size / _GIGA:.0f} GB free for the {place} in {path}"
+        if free < FEW_BYTES:
+            return failed(room, "free some space, or name another directory")
+        if _has_no_file_left(path):
+            return failed(
+                f"no file can be made any more for the {place} in {path}: its disk has no inode"
+                " left",
+                "remove files there, or name another directory",
+            )
+        if free < LITTLE_ROOM or free < size / 20:
+            return warned(room, "free some space; a run may need more than that")
+        told.append(room)
+    return passed("; ".join(told))
+
+
+def _has_no_file_left(path: str) -> bool:
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    found = os.statvfs(path)
+    return found.f_files > 0 and found.f_favail == 0
+
+
+def daemon_result(settings: Settings) -> CheckResult:
+    """Tell whether a daemon is at work, or another one is in the way."""
+    holder = living_holder(database_lock_path(settings.db_path))
+    if holder is not None:
+        return passed(f"a daemon is at work ({holder})")
+    if not settings.worker.ssh_hosts:
+        root = living_holder(root_lock_path(settings.workspace.root))
+        if root is not None:
+            return failed(
+                f"the workspaces in {settings.workspace.root} are another daemon's ({root})",
+                "stop that one, or name a directory of its own with workspace.root",
+            )
+    return passed("no daemon is at work; 'sortie run' starts one")
+
+
+async def port_result(settings: Settings) -> CheckResult:
+    """Tell whether a daemon could listen where the settings say, or does."""
+    server = settings.server
+    if server.port == 0:
+        return warned(
+            "server.port is 0: no HTTP, so no dashboard, no metrics, and no 'sortie status'",
+            "leave server.port out, or name a port",
+        )
+    if living_holder(database_lock_path(settings.db_path)) is not None:
+        return _served(settings)
+    endpoint = Endpoint(
+        host=server.host,
+        port=server.port,
+        asked=server.port_given,
+        token_given=server.auth_token is not None,
+    )
+    listener = await listen(endpoint)
+    listener.close()
+    if listener.wanted_port is not None:
+        return warned(
+            f"port {listener.wanted_port} is taken; a daemon would listen on {listener.port}",
+            "stop what uses it, or name another with server.port",
+        )
+    return passed(f"a daemon can listen on {listener.url}")
+
+
+def _served(settings: Settings) -> CheckResult:
+    try:
+        url = read_endpoint(settings.db_path).url
+    except SortieError as error:
+        return warned(
+            str(error), "run this as the daemon's user; commands find the daemon by that file"
+        )
+    return passed(f"the daemon listens on {url}" if url else "the daemon has no HTTP server")

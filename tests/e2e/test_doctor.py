@@ -1,0 +1,105 @@
+"""``sortie doctor`` of hosts: real sshds, each with something else that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.e2e.conftest import Start
+from tests.e2e.place import Place
+from tests.e2e.remote import Fleet
+from tests.ports import free_port
+from tests.transports.ssh.sshd import new_key, requires_sshd
+
+pytestmark = requires_sshd
+
+INSIDE = ("directory", "program", "git", "disk", "clock", "processes")
+
+
+async def diagnosed(place: Place) -> dict[str, tuple[str, str, str | None]]:
+    """Return outcome, message and remedy of each check of a host, by its name without ``hosts.``"""
+    ran = await place.sortie("doctor", "--format", "json")
+    checks = json.loads(ran.out)["checks"]
+    assert ran.code == (0 if json.loads(ran.out)["ok"] else 1)
+    return {
+        check["check"].removeprefix("hosts."): (
+            check["outcome"],
+            check["message"],
+            check["remedy"],
+        )
+        for check in checks
+        if check["check"].startswith("hosts.")
+    }
+
+
+def outcomes(found: dict[str, tuple[str, str, str | None]], host: str) -> dict[str, str]:
+    """Return the outcomes of one host's checks."""
+    return {
+        name.rpartition(".")[2]: outcome
+        for name, (outcome, _, _) in found.items()
+        if name.startswith(f"{host}.")
+    }
+
+
+def know(fleet: Fleet, name: str, key: Path) -> None:
+    """Write the public half of a key into known_hosts as that of a host."""
+    kind, encoded = Path(f"{key}.pub").read_text().split()[:2]
+    with fleet.keys.known_hosts.open("a") as file:
+        file.write(f"[127.0.0.1]:{fleet.hosts[name].port} {kind} {encoded}\n")
+
+
+async def test_what_is_wrong_with_hosts_is_told_step_by_step(place: Place, fleet: Fleet) -> None:
+    """Reach, key, login, directory, program: the first that fails is named, with a remedy, and what
+    needs it is skipped; what is not known yet is told of and not remembered."""
+    fleet.add("good", "new", "changed", "closed", "full")
+    fleet.add("bare", has_program=False)
+    fleet.keys.configure("Host gone", "  HostName 127.0.0.1", f"  Port {free_port()}")
+    for name in ("good", "closed", "full", "bare"):
+        know(fleet, name, fleet.hosts[name].host_key)
+    know(fleet, "changed", new_key(place.root / "another"))
+    fleet.hosts["closed"].authorized_keys.write_text("")
+    (fleet.hosts["full"].home / "workspaces").write_text("a file")
+    fleet.write_workflow(hosts=[*fleet.hosts, "gone"])
+    known = fleet.keys.known_hosts.read_text()
+
+    found = await diagnosed(place)
+
+    inside = dict.fromkeys(INSIDE, "ok")
+    well = {"reach": "ok", "host_key": "ok", "login": "ok"} | inside
+    unseen = dict.fromkeys(INSIDE, "skipped")
+    assert outcomes(found, "good") == well
+    assert outcomes(found, "new") == well | {"host_key": "warning"}
+    assert (
+        outcomes(found, "changed")
+        == {
+            "reach": "ok",
+            "host_key": "failed",
+            "login": "skipped",
+        }
+        | unseen
+    )
+    assert outcomes(found, "closed") == well | {"login": "failed"} | unseen
+    assert outcomes(found, "gone") == dict.fromkeys(well, "skipped") | {"reach": "failed"}
+    assert outcomes(found, "full") == well | {"directory": "failed"}
+    assert outcomes(found, "bare") == well | {"program": "failed"}
+    assert found["gone.reach"][2] == "check that sshd runs, and the port"
+    assert "ssh-keygen -R" in str(found["changed.host_key"][2])
+    assert "authorized_keys" in str(found["closed.login"][2])
+    assert "absolute path" in str(found["bare.program"][2])
+    assert fleet.keys.known_hosts.read_text() == known
+
+
+async def test_a_daemon_at_work_is_not_disturbed(place: Place, start: Start, fleet: Fleet) -> None:
+    """Its host is looked at while a run is under way there, which ends well in its own time."""
+    fleet.add("one")
+    place.add_issue("A", "delay=3")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="A")
+        found = await diagnosed(place)
+        finished = await daemon.line("run.finished", issue="A")
+
+    assert set(outcomes(found, "one").values()) == {"ok"}
+    assert finished["status"] == "succeeded"
+    assert daemon.lines("host.rested") == []
+    assert daemon.lines("host.noticed") == []
