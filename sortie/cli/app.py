@@ -112,6 +112,13 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie retry DEMO-1",
         "sortie retry DEMO-1 --format json",
     ),
+    "service": (
+        "sortie.cli.service.command",
+        "sortie service install",
+        "sortie service install team/WORKFLOW.md --dry-run",
+        "sudo sortie service install /srv/sortie/WORKFLOW.md --system --run-as sortie",
+        "sortie service uninstall",
+    ),
     "version": (
         "sortie.cli.version",
         "sortie version",

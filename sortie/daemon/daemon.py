@@ -55,6 +55,7 @@ from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink, configure
 from sortie.transports.local import (
     UNMARKED,
+    AgentLimits,
     RunGroups,
     become_subreaper,
     carry,
@@ -148,6 +149,9 @@ class Daemon:
         self._on_crash = guards.watchdog.leave_within
         if mark is None and sys.platform == "linux":
             self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
+        if groups is not None and groups.limits != AgentLimits():
+            limits = groups.limits
+            self._publish(facts.AgentsLimited(memory_bytes=limits.memory, tasks=limits.tasks))
         async with (
             open_transports(self._publish, environ, mark, groups) as transports,
             open_tracker(

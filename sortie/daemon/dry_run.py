@@ -61,7 +61,7 @@ def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     faults = [
         f"{key}: {flaw}" for key, flaw in unusable_settings(settings) if key != "agent.command"
     ]
-    missing = _run(lambda: _missing_program(options, settings))
+    missing = _run(lambda: missing_program(options, settings))
     memory = _memory(settings, policy, has_program=missing is None)
     return verdicts_on(tuple(issues), policy, memory, fault="; ".join(faults), hindrance=missing)
 
@@ -136,7 +136,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
     return replace(memory, claims=(*rest, *running), day=day, spent_today=today)
 
 
-async def _missing_program(options: RunOptions, settings: Settings) -> str | None:
+async def missing_program(options: RunOptions, settings: Settings) -> str | None:
     """Say why no agent could be launched on this machine, None where one could."""
     if settings.worker.ssh_hosts:
         return None

@@ -219,6 +219,14 @@ class ControlUnavailable(Fact):
     error: str
 
 
+@fact("agents.limited", "info")
+class AgentsLimited(Fact):
+    """All agents and hooks together may use so many bytes, and so many threads and processes."""
+
+    memory_bytes: int | None
+    tasks: int | None
+
+
 @fact("service_manager.unreachable", "warning")
 class ServiceManagerUnreachable(Fact):
     """The service manager that started the daemon cannot be told how it stands."""

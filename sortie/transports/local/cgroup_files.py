@@ -123,6 +123,17 @@ def remove(directory: str) -> bool:
     return True
 
 
+def read_text(path: str) -> str:
+    """Return what a file of a cgroup holds."""
+    with open(path, encoding="ascii") as file:
+        return file.read().strip()
+
+
+def write_text(path: str, content: str) -> None:
+    """Write a file of a cgroup in one go, as the kernel wants it."""
+    _write(path, content.encode("ascii"))
+
+
 def _write(path: str, content: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:

@@ -28,6 +28,7 @@ from queue import Empty, SimpleQueue
 import trio
 
 from sortie.model import RunId
+from sortie.transports.local.agent_limits import AgentLimits, limit_agents
 from sortie.transports.local.cgroup_files import Hierarchy, kill, members, move, remove
 from sortie.transports.local.own_children import children_of
 
@@ -122,11 +123,13 @@ def _descendants(root: int) -> list[int]:
 class RunGroups:
     """The cgroups of this daemon's commands, below a directory of its own.
 
-    All work is done by one thread, in the order in which any thread has asked for it.
+    All work is done by one thread, in the order in which any thread has asked for it. ``limits``
+    are those of all commands together.
     """
 
     def __init__(self, hierarchy: Hierarchy, directory: str) -> None:
         self.directory = directory
+        self.limits = AgentLimits()
         self._hierarchy = hierarchy
         self._infix = f"/{os.path.basename(directory)}/"
         self._numbers = count(1)
@@ -141,7 +144,11 @@ class RunGroups:
         """Return the cgroups of the daemon of this name, None where they cannot be had."""
         hierarchy = Hierarchy.of("self")
         directory = None if hierarchy is None else hierarchy.make(daemon)
-        return None if hierarchy is None or directory is None else cls(hierarchy, directory)
+        if hierarchy is None or directory is None:
+            return None
+        groups = cls(hierarchy, directory)
+        groups.limits = limit_agents(hierarchy.directory(hierarchy.own), directory)
+        return groups
 
     def new(self, run_id: str | None) -> RunGroup:
         """Return a cgroup for another command of a run; nothing is made yet."""

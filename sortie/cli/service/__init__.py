@@ -1,0 +1,1 @@
+"""``sortie service``: the daemon as a unit of systemd."""

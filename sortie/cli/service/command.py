@@ -1,0 +1,107 @@
+"""``sortie service``: have systemd run the daemon, or not any more."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sortie.cli.arguments import NO_VALUE, Source
+from sortie.cli.output import emit, emit_line
+from sortie.cli.service.install import Installation
+from sortie.cli.service.plan import Plan
+from sortie.cli.service.systemd import Places, Systemd
+from sortie.cli.service.unit import Scope
+from sortie.model import SortieError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}", re.ASCII)
+
+
+class Action(StrEnum):
+    """What is done to the unit."""
+
+    INSTALL = "install"
+    UNINSTALL = "uninstall"
+
+
+def service(
+    action: Annotated[Action, typer.Argument(help="Make the unit, or remove it.")],
+    source: Source,
+    user: Annotated[
+        bool,
+        typer.Option(
+            "--user", metavar=NO_VALUE, help="A unit of your own; the default unless you are root."
+        ),
+    ] = False,
+    system: Annotated[
+        bool,
+        typer.Option(
+            "--system", metavar=NO_VALUE, help="A unit of the system; the default for root."
+        ),
+    ] = False,
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The unit's name, for a second daemon.")
+    ] = "sortie",
+    run_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER",
+            help="Who runs a unit of the system; by default who owns the workflow file.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", metavar=NO_VALUE, help="Print the unit and do nothing to the machine."
+        ),
+    ] = False,
+) -> int:
+    """Install the daemon as a service of systemd, or uninstall it.
+
+    To install is to check the workflow file, to write a unit and a file for its secrets, which
+    only its owner can read, and to have systemd start the unit, now and at each start of the
+    machine. Each thing that is done is a line on stdout, and so is what is left for you to do. A
+    unit or file that was not written so, or was changed since, is left alone.
+
+    To uninstall is to stop the unit and to remove what was made. Database and workspaces stay.
+    """
+    if user and system:
+        raise typer.BadParameter("takes one of --user and --system", param_hint="--user")
+    if not _NAME.fullmatch(name.removesuffix(".service")):
+        raise typer.BadParameter(f"{name!r} is no name of a unit", param_hint="--name")
+    as_root = os.geteuid() == 0
+    scope = Scope.SYSTEM if system or (as_root and not user) else Scope.USER
+    if run_as is not None and scope is Scope.USER:
+        raise typer.BadParameter("belongs to --system", param_hint="--run-as")
+    if sys.platform != "linux":
+        raise SortieError("systemd is Linux's; run 'sortie run' under the supervisor you have")
+    installation = Installation(name.removesuffix(".service"), Places.of(scope), Systemd(scope))
+    if action is Action.UNINSTALL:
+        if not dry_run:
+            _need_rights(scope)
+        _tell(installation.uninstall() if not dry_run else installation.would_remove())
+        return 0
+    source.require()
+    plan = Plan.of(source, scope, run_as, installation.environment_file)
+    if dry_run:
+        emit(installation.checked(plan))
+        return 0
+    _need_rights(scope)
+    _tell(installation.install(plan))
+    return 0
+
+
+def _need_rights(scope: Scope) -> None:
+    if scope is Scope.SYSTEM and not os.access("/etc/systemd", os.W_OK):
+        raise SortieError(
+            "a unit of the system needs root; use sudo, or --user for one of your own"
+        )
+
+
+def _tell(lines: list[str]) -> None:
+    for line in lines:
+        emit_line(line)
