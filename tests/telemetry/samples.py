@@ -141,6 +141,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.HttpListening(url="http://127.0.0.1:7678/"),
     f.HttpPortTaken(port=7678),
     f.ControlUnavailable(path="/p/.sortie.db.daemon", error="Permission denied"),
+    f.AgentsLimited(memory_bytes=8 << 30, tasks=4096),
     f.ServiceManagerUnreachable(socket="/run/systemd/notify", error="Connection refused"),
     f.HttpAnswered(route="/livez", status=200),
     f.DaemonWasPaused(seconds=12.0),

@@ -20,6 +20,7 @@ NOT_COUNTED = {
     facts.BudgetSpent,
     facts.ActivityChanged,
     facts.AgentUsed,
+    facts.AgentsLimited,
     facts.BudgetRunsLow,
     facts.ControlUnavailable,
     facts.DaemonCrashed,

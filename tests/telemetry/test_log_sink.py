@@ -120,6 +120,7 @@ def test_every_fact_has_its_line() -> None:
         ("info", "http.listening"),
         ("warning", "http.port_taken"),
         ("warning", "control.unavailable"),
+        ("info", "agents.limited"),
         ("warning", "service_manager.unreachable"),
         ("debug", "http.answered"),
         ("warning", "daemon.was_paused"),
