@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -9,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from subprocess import Popen
+from subprocess import DEVNULL, PIPE, Popen, run
 
 import psutil
 
+from tests.benchmarks import bare_runs
 from tests.benchmarks.spending import clock_of
 
 _READERS = """
@@ -100,3 +102,21 @@ def spawn_all(agent: Path, environ: Mapping[str, str], count: int, at_once: int)
             running.discard(os.wait()[0])
     spent = time.thread_time() - before
     return Crowd(cpu=spent / count, rate=count / (time.perf_counter() - began))
+
+
+def run_all_bare(agent: Path, environ: Mapping[str, str], count: int, at_once: int) -> Crowd:
+    """Run agents to their ends, with what else no keeper of records can do without.
+
+    It happens beside the agent, in a program of its own: see ``bare_runs.py``.
+    """
+    argv = [
+        sys.executable,
+        bare_runs.__file__,
+        str(agent),
+        str(agent.parent),
+        str(count),
+        str(at_once),
+    ]
+    done = run(argv, env=environ, stdout=PIPE, stderr=DEVNULL, check=True)
+    cpu, seconds = json.loads(done.stdout)
+    return Crowd(cpu=cpu / count, rate=count / seconds)
