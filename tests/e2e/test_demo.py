@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
+
+import pytest
 
 from tests.e2e.place import SORTIE, Place
 from tests.ports import free_port
 
+SIMULATOR = str(Path(SORTIE).with_name("sortie-kiro-sim"))
+PROTOCOL = ("--agent", "acp", "--agent-command", f"{SIMULATOR} acp")
 
-async def test_the_demo_comes_to_its_end(place: Place) -> None:
+
+@pytest.mark.parametrize(
+    "agent", [(), pytest.param(PROTOCOL, marks=pytest.mark.full)], ids=["kiro", "acp"]
+)
+async def test_the_demo_comes_to_its_end(place: Place, agent: tuple[str, ...]) -> None:
     """Within a minute all five issues are where they belong, the blocked one after its blocker."""
     port = str(free_port())
 
     ran = await place.sortie(
         "demo",
         "demo",
+        *agent,
         "--exit-when-idle",
         "--port",
         port,
@@ -50,3 +60,6 @@ async def test_the_demo_comes_to_its_end(place: Place) -> None:
     for name in rows:
         assert f"run.started issue={name} " in ran.err
         assert name in ran.out
+    assert "The agents are simulated" in ran.out
+    assert "agent.simulated" in ran.err
+    assert not (place.home / ".kiro").exists()

@@ -29,5 +29,6 @@ ADAPTER = AgentAdapter(
     create=create,
     warn=warn,
     resumes=True,
+    simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     demo={"permissions": {"inside": {"default": "allow"}, "outside": {"default": "allow"}}},
 )

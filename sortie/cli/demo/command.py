@@ -99,10 +99,11 @@ def demo_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def simulated_environment(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
-    """Return an environment for the simulator: a key is there, and a place for what it keeps.
+    """Return an environment for the simulator: a key is there, and places for what it keeps.
 
     Its conversations must not lie where Kiro would keep its own.
     """
     key = environ.get("KIRO_API_KEY") or "simulated"
-    data = str(directory.absolute() / "data")
-    return {**environ, "KIRO_API_KEY": key, "XDG_DATA_HOME": data}
+    data = directory.absolute() / "data"
+    places = {"XDG_DATA_HOME": str(data), "KIRO_HOME": str(data / "kiro")}
+    return {**environ, "KIRO_API_KEY": key, **places}

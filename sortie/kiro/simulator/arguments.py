@@ -26,14 +26,23 @@ _VALUES = {
     "--resume-id": "resume_id",
     "--delete-session": "delete_session",
     "--session-source": "session_source",
+    "--agent-engine": "agent_engine",
+    "--auth-method": "auth_method",
 }
 _CHOICES = {
     "wrap": ("always", "never", "auto"),
     "format": ("plain", "json"),
     "session_source": ("v1", "v2"),
+    "agent_engine": ("v2", "v3"),
+    "auth_method": ("cli",),
 }
 _VERBOSE = re.compile(r"-v+|--verbose")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+def is_session_id(text: str) -> bool:
+    """Tell whether a text can be a session's id, and so the name of its file."""
+    return _ID.fullmatch(text) is not None
 
 
 class UsageError(Exception):
@@ -62,37 +71,70 @@ class Chat:
         self.prompt: str | None = None
 
 
+class Acp:
+    """The arguments of ``acp``; what was not given is False or None."""
+
+    def __init__(self) -> None:
+        self.trust_all_tools = False
+        self.help = False
+        self.verbose = 0
+        self.model: str | None = None
+        self.agent: str | None = None
+        self.trust_tools: str | None = None
+        self.auth_method: str | None = None
+        self.agent_engine = "v2"
+
+
 def parse_chat(arguments: Sequence[str]) -> Chat:
     """Return what follows ``chat``. Raises UsageError."""
     chat = Chat()
+    for prompt in _parse(arguments, chat):
+        _take_prompt(chat, prompt)
+    _require_sense(chat)
+    return chat
+
+
+def parse_acp(arguments: Sequence[str]) -> Acp:
+    """Return what follows ``acp``. Raises UsageError."""
+    acp = Acp()
+    if extra := _parse(arguments, acp):
+        raise UsageError(f"unexpected argument '{extra[0]}' found")
+    if acp.agent_engine == "v3":
+        for name in ("agent", "model", "trust_tools", "trust_all_tools"):
+            if getattr(acp, name):
+                option = name.replace("_", "-")
+                raise UsageError(f"'--{option}' cannot be used with '--agent-engine v3'")
+    return acp
+
+
+def _parse(arguments: Sequence[str], into: Chat | Acp) -> list[str]:
+    """Set what is given, of what there is to set; return what is no option."""
+    others: list[str] = []
     seen: set[str] = set()
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
-            for prompt in rest:
-                _take_prompt(chat, prompt)
-            break
+            return others + rest
         if not argument.startswith("-") or argument == "-":
-            _take_prompt(chat, argument)
+            others.append(argument)
             continue
         if _VERBOSE.fullmatch(argument):
-            chat.verbose += argument.count("v") if argument[1] == "v" else 1
+            into.verbose += argument.count("v") if argument[1] == "v" else 1
             continue
         name, has_value, value = argument.partition("=")
-        attribute = _attribute(name, seen)
+        attribute = _attribute(name, into, seen)
         if name in _SWITCHES:
             if has_value:
                 raise UsageError(f"unexpected value '{value}' for '{name}' found")
-            setattr(chat, attribute, True)
+            setattr(into, attribute, True)
             continue
         if not has_value:
             if not rest or rest[0].startswith("-"):
                 raise UsageError(f"a value is required for '{name}' but none was supplied")
             value = rest.pop(0)
-        setattr(chat, attribute, _checked(name, attribute, value))
-    _require_sense(chat)
-    return chat
+        setattr(into, attribute, _checked(name, attribute, value))
+    return others
 
 
 def _require_sense(chat: Chat) -> None:
@@ -103,9 +145,9 @@ def _require_sense(chat: Chat) -> None:
         raise UsageError("'--session-source <SOURCE>' requires '--delete-session <ID>'")
 
 
-def _attribute(name: str, seen: set[str]) -> str:
+def _attribute(name: str, into: Chat | Acp, seen: set[str]) -> str:
     attribute = _SWITCHES.get(name) or _VALUES.get(name)
-    if attribute is None:
+    if attribute is None or not hasattr(into, attribute):
         raise UsageError(f"unexpected argument '{name}' found")
     if attribute in seen:
         raise UsageError(f"the argument '{name}' cannot be used multiple times")
@@ -119,7 +161,7 @@ def _checked(name: str, attribute: str, value: str) -> str:
         raise UsageError(
             f"invalid value '{value}' for '{name}' [possible values: {', '.join(choices)}]"
         )
-    if attribute in ("resume_id", "delete_session") and not _ID.fullmatch(value):
+    if attribute in ("resume_id", "delete_session") and not is_session_id(value):
         raise UsageError(f"invalid value '{value}' for '{name}': it is no session id")
     return value
 

@@ -18,6 +18,7 @@ from sortie.kiro.simulator.keeping import NEWEST, Keeping, StoreTrouble
 from sortie.kiro.simulator.store import record
 from sortie.kiro.simulator.work import Work
 
+_ENGINE = "v1"
 _REDRAW = 0.2
 
 
@@ -83,6 +84,9 @@ class Turn:
         self._pass_time(console)
         if do.stderr:
             console.complain(do.stderr)
+        if do.fail:
+            console.complain(f"error: {do.fail}")
+            return 1
         if do.fail_first and actions.count_turn() < do.fail_first:
             console.complain("error: this is one of the first turns, which are to fail")
             return 1
@@ -129,7 +133,7 @@ class Turn:
         if not session:
             return []
         if session == NEWEST:
-            return sessions.prompts_of(sessions.newest(os.getcwd(), self._do.store))
+            return sessions.prompts_of(sessions.newest(os.getcwd(), self._do.store or _ENGINE))
         return sessions.prompts_of(sessions.find(session))
 
     @property
@@ -141,7 +145,7 @@ class Turn:
     def _engine(self) -> str:
         """Return the engine of the turn: that of the conversation that was named."""
         if self._session in ("", NEWEST):
-            return self._do.store
+            return self._do.store or _ENGINE
         from sortie.kiro.simulator.sessions import Sessions
 
         return Sessions(self._environment).own(self._session).engine

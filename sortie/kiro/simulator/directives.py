@@ -31,6 +31,7 @@ class Directives:
         self.stderr = ""
         self.exit = 0
         self.signal = 0
+        self.fail = ""
         self.fail_first = 0
         self.auth_failure = False
         self.no_trailer = False
@@ -42,7 +43,7 @@ class Directives:
         self.tool_status = "success"
         self.child = "none"
         self.ignore_sigterm = False
-        self.store = "v1"
+        self.store = ""
         self.note = True
         self.write = ""
         self.status = ""
@@ -52,6 +53,10 @@ class Directives:
         self.list_headless = False
         self.list_stderr = False
         self.ignore_resume_id = False
+        self.acp_fault = "none"
+        self.acp_stop = ""
+        self.acp_ignore_cancel = False
+        self.acp_load = "ok"
 
 
 def _seconds(text: str) -> float:
@@ -121,6 +126,7 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "stderr": (_text, "TEXT      print this on stderr"),
     "exit": (_exit_status, "STATUS    end with it; unless 0, without answer and trailer"),
     "signal": (_signal, "NAME      die by this signal in the middle of the answer"),
+    "fail": (_text, "TEXT      say that the prompt failed, with this error"),
     "fail_first": (_count, "N         exit 1 for the first N turns in this directory"),
     "auth_failure": (_switch, "1         behave as with a bad KIRO_API_KEY"),
     "no_trailer": (_switch, "1         leave the credits trailer out"),
@@ -140,7 +146,7 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "ignore_sigterm": (_switch, "1         do not die by SIGTERM, nor does the child"),
     "store": (
         _one_of("v1", "v2", "v3", "none"),
-        "ENGINE    where the conversation is kept: v1, v2, v3, none",
+        "ENGINE    where it is kept: v1 (of chat), v2 (of acp), v3, none",
     ),
     "note": (_switch, "0         write no note to SORTIE_DEMO.md"),
     "write": (_text, "FILE      write this file below the directory"),
@@ -154,6 +160,16 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "list_stderr": (_switch, "1        list conversations on stderr (environment only)"),
     "ignore_resume_id": (_switch, "1   begin a new conversation all the same (environment only)"),
+    "acp_fault": (
+        _one_of("none", "junk", "unknown", "repeated_ids", "unasked", "unterminated"),
+        "FAULT  write: junk, unknown, repeated_ids, unasked, unterminated",
+    ),
+    "acp_stop": (_text, "WORD   end the turn for this reason, such as refusal"),
+    "acp_ignore_cancel": (_switch, "1   heed no cancellation while it hangs, nor the end of stdin"),
+    "acp_load": (
+        _one_of("ok", "hang", "exit", "active"),
+        "HOW    do so where a session is not there, or is in use (environment only)",
+    ),
 }
 
 

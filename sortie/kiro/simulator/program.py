@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sortie import __version__
 from sortie.kiro.simulator.actions import ActionError, Log
-from sortie.kiro.simulator.arguments import Chat, UsageError, parse_chat
+from sortie.kiro.simulator.arguments import Acp, Chat, UsageError, parse_acp, parse_chat
 from sortie.kiro.simulator.chat import Turn, key_is_bad
 from sortie.kiro.simulator.console import Console
 from sortie.kiro.simulator.directives import DirectiveError, describe, read_directives
@@ -26,6 +26,7 @@ _HELP = f"""{VERSION}
 Stands in for kiro-cli: same command line, output, exit codes and conversation store; no model.
 
 Usage: sortie-kiro-sim chat --no-interactive [OPTIONS] [PROMPT]
+       sortie-kiro-sim acp [OPTIONS]
        sortie-kiro-sim whoami
        sortie-kiro-sim --version
 
@@ -33,6 +34,8 @@ Options of chat, as kiro-cli has them: --no-interactive  --wrap always|never|aut
   --model M  --agent A  -a, --trust-all-tools  --trust-tools=A,B  --require-mcp-startup
   -v, --verbose  --resume-id ID  --list-sessions [-f, --format plain|json]
   --delete-session ID [--session-source v1|v2]
+Options of acp, which speaks the Agent Client Protocol: --agent-engine v2|v3, and with v2 --model M
+  --agent A  -a, --trust-all-tools  --trust-tools=A,B, with v3 --auth-method cli
 Without PROMPT, and with --no-interactive, all of stdin is the prompt.
 KIRO_API_KEY: any value will do; "invalid" and values that begin with "bad" are refused, and without
 one chat waits for a device login for ever.
@@ -89,12 +92,14 @@ def run(
                 raise UsageError(f"unexpected argument '{extra}' found")
             case ["chat", *rest]:
                 return _chat(parse_chat(rest), environment, stdin, console)
-            case ["login" | "logout" | "acp" | "mcp" | "agent" | "settings" as command, *_]:
+            case ["acp", *rest]:
+                return _acp(parse_acp(rest), environment, console)
+            case ["login" | "logout" | "mcp" | "agent" | "settings" as command, *_]:
                 raise UsageError(f"the simulator has no '{command}'")
             case [other, *_]:
                 raise UsageError(f"unrecognized subcommand '{other}'")
             case _:
-                raise UsageError("a subcommand is required: chat or whoami")
+                raise UsageError("a subcommand is required: chat, acp or whoami")
     except UsageError as error:
         console.complain(f"error: {error}\n\nFor more information, try '--help'.")
         return 2
@@ -148,6 +153,18 @@ def _chat(chat: Chat, environment: Mapping[str, str], stdin: BinaryIO, console: 
     status = Turn(chat, prompt, directives, environment).run(console, log)
     log.write("stop", status=status)
     return status
+
+
+def _acp(options: Acp, environment: Mapping[str, str], console: Console) -> int:
+    if options.help:
+        return _help(console)
+    if not environment.get("KIRO_API_KEY", "").strip():
+        console.print(b"You are not logged in, please log in with kiro-cli login\n")
+        return 1
+    from sortie.kiro.simulator.acp.server import serve
+
+    serve(options, environment, console)
+    return 0
 
 
 def _prompt(chat: Chat, stdin: BinaryIO) -> str:

@@ -18,10 +18,11 @@ from sortie.kiro.conversations import (
     ConversationSummary,
     KiroPlaces,
     Prompt,
+    Record,
 )
 from sortie.kiro.conversations.files import read_object
 from sortie.kiro.conversations.records import prompts
-from sortie.kiro.simulator.keeping import CHAT, MADE_BY, StoreTrouble, is_own, timestamp
+from sortie.kiro.simulator.keeping import ACP, CHAT, MADE_BY, StoreTrouble, is_own, timestamp
 
 _LIMIT = 64 * 1024 * 1024
 _UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60))
@@ -74,14 +75,27 @@ class Sessions:
         except ConversationError as error:
             raise StoreTrouble(str(error)) from error
 
-    def prompts_of(self, summary: ConversationSummary | None) -> list[str]:
-        """Return what was said in a conversation."""
-        if summary is None:
-            return []
+    def records_of(self, summary: ConversationSummary) -> tuple[Record, ...]:
+        """Return what was said and done in a conversation."""
         try:
-            return list(prompts(self._stores.load(summary).records))
+            return self._stores.load(summary).records
         except (ConversationError, ValueError) as error:
             raise StoreTrouble(str(error)) from error
+
+    def prompts_of(self, summary: ConversationSummary | None) -> list[str]:
+        """Return what was asked in a conversation."""
+        return [] if summary is None else list(prompts(self.records_of(summary)))
+
+    def of_clients(self, directory: str | None) -> list[dict[str, Any]]:
+        """Return the conversations of clients of ``acp``, as they are told to one."""
+        found = []
+        for summary in self._stores.summaries(directory):
+            with suppress(ConversationError, ValueError):
+                if self._document(summary).get(MADE_BY) == ACP:
+                    row = self._row(summary)
+                    told = {key: row[key] for key in ("sessionId", "title", "updatedAt")}
+                    found.append({**told, "cwd": summary.directory})
+        return found
 
     def newest(self, directory: str, engine: str) -> ConversationSummary | None:
         """Return the conversation of a directory that an engine would resume."""

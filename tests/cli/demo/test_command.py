@@ -49,7 +49,8 @@ def test_the_simulator_has_a_key_and_a_place() -> None:
     """Its conversations do not lie where Kiro would keep its own."""
     made = simulated_environment({"PATH": "/bin", "KIRO_API_KEY": ""}, Path("/demo"))
 
-    assert made == {"PATH": "/bin", "KIRO_API_KEY": "simulated", "XDG_DATA_HOME": "/demo/data"}
+    places = {"XDG_DATA_HOME": "/demo/data", "KIRO_HOME": "/demo/data/kiro"}
+    assert made == {"PATH": "/bin", "KIRO_API_KEY": "simulated", **places}
     assert simulated_environment({"KIRO_API_KEY": "mine"}, Path("/"))["KIRO_API_KEY"] == "mine"
 
 

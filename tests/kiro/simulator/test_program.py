@@ -49,7 +49,12 @@ def test_a_positional_prompt_leaves_stdin_unread(simulator: Simulator) -> None:
         (["chat", "--no-interactive", "--resume-id", "x", "Hi"], 1, "no session with the id x"),
         (["chat", "--delete-session=x"], 1, "no session with the id x"),
         (["whoami", "-x"], 2, "unexpected argument '-x' found"),
-        (["acp"], 2, "the simulator has no 'acp'"),
+        (["mcp"], 2, "the simulator has no 'mcp'"),
+        (["acp", "Hello"], 2, "unexpected argument 'Hello' found"),
+        (["acp", "--resume"], 2, "unexpected argument '--resume' found"),
+        (["acp", "--agent-engine", "v1"], 2, "invalid value 'v1' for '--agent-engine'"),
+        (["chat", "--agent-engine", "v2"], 2, "unexpected argument '--agent-engine' found"),
+        (["chat", "--no-interactive", "sim: fail='no model'"], 1, "error: no model"),
         (["dance"], 2, "unrecognized subcommand 'dance'"),
         ([], 2, "a subcommand is required"),
         (["chat", "--no-interactive", "sim: dealy=1"], 2, "there is no directive 'dealy'"),
@@ -74,7 +79,9 @@ def test_the_version_says_simulator(simulator: Simulator, arguments: list[str]) 
     assert "simulator" in ran.stdout
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["help"], ["chat", "--help"], ["chat", "-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["help"], ["chat", "--help"], ["chat", "-h"], ["acp", "--help"]]
+)
 def test_help_names_every_directive(simulator: Simulator, arguments: list[str]) -> None:
     """The help holds options, directives and an example."""
     ran = simulator(*arguments)
