@@ -24,6 +24,7 @@ from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.daemon.locks import RootLock, database_lock
 from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
+from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader
 from sortie.daemon.run_contexts import RunContexts, has_program, preflight, secrets_of, simulator_of
 from sortie.daemon.service_manager import ServiceManager, Standing
@@ -129,6 +130,7 @@ class Daemon:
         self._root_lock = root_lock
         self._token = token
         self._live_runs = LiveRuns(utc_now)
+        self._activity = RecentActivity(utc_now)
         log = LogSink(workflow.settings.logging.level)
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(options.environ, self._publish)
@@ -219,6 +221,8 @@ class Daemon:
             tracker=tracker,
             workflow=reloader.view,
             shortages=self._shortages,
+            activity=self._activity,
+            secrets=lambda: secrets_of(orchestrator.settings).values | {self._token},
         )
         controls = controls_of(view, self._store)
         settings = self._workflow.settings
@@ -249,6 +253,7 @@ class Daemon:
     ) -> None:
         await services.start(keep_days, orchestrator, self._store)
         services.start_soon(reloader.run)
+        services.start_soon(self._activity.recall, self._store)
         services.start_soon(poll_when_changed, self._tracker, orchestrator.tell)
         services.start_soon(
             prune_history, self._store, lambda: reloader.workflow.settings.history.keep_days

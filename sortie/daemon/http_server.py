@@ -20,13 +20,16 @@ from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.controls import Controls
+from sortie.web.dashboard.routes import Dashboard
+from sortie.web.dashboard.sources import DashboardSources
 from sortie.web.event_stream import StreamRoom
 from sortie.web.live import Live
+from sortie.web.redaction import Redaction
 from sortie.web.server import connection_limit, serve
 from sortie.web.sources import Sources
 from sortie.web.state_feed import StateFeed
 
-__all__ = ["Metrics", "Shown", "application", "live_events", "serve"]
+__all__ = ["Metrics", "Shown", "application", "dashboard_of", "live_events", "serve"]
 
 
 class Metrics:
@@ -43,11 +46,28 @@ class Metrics:
         return expose(self._registry, accept)
 
 
-def live_events(view: DaemonView) -> Live:
+def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> Dashboard:
+    """Make the pages of a running daemon."""
+
+    async def said(_run: str) -> str:
+        return "no transcript is kept"
+
+    sources = DashboardSources(
+        state=view.state,
+        health=view.health,
+        activity=view.activity.view,
+        said=said,
+        redaction=redaction,
+    )
+    return Dashboard(sources, controls, secrets.token_hex(4))
+
+
+def live_events(view: DaemonView, dashboard: Dashboard) -> Live:
     """Make the streams of a running daemon."""
     return Live(
         events=Broadcaster(StateFeed(view.state), secrets.token_hex(4)),
         room=StreamRoom(connection_limit(open_files_limit())),
+        pages=dashboard.broadcasters,
     )
 
 
@@ -58,6 +78,7 @@ class Shown:
     view: DaemonView
     metrics: Metrics
     live: Live
+    dashboard: Dashboard
 
 
 def application(shown: Shown, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
@@ -67,5 +88,6 @@ def application(shown: Shown, controls: Controls, access: Access, publish: Publi
         health=shown.view.health,
         metrics=shown.metrics.page,
         live=shown.live,
+        pages=tuple(shown.dashboard.routes(shown.live.room)),
     )
     return create_app(sources, controls, access, publish)

@@ -25,6 +25,7 @@ from sortie.telemetry.facts import Fact
 from sortie.web.access import Access
 from sortie.web.controls import Controls
 from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.redaction import Redaction
 from sortie.web.sessions import Sessions
 from sortie.workflow import Workflow
 
@@ -109,6 +110,7 @@ class HttpService:
                 Metrics,
                 Shown,
                 application,
+                dashboard_of,
                 live_events,
                 serve,
             )
@@ -121,14 +123,15 @@ class HttpService:
                 for fact in self._kept:
                     metrics.count(fact)
                 self._kept.clear()
-                live = live_events(view)
+                dashboard = dashboard_of(view, controls, Redaction(view.secrets))
+                live = live_events(view, dashboard)
 
                 def take(fact: Fact) -> None:
                     metrics.count(fact)
                     live.stir(fact)
 
                 self._take = take
-                shown = Shown(view=view, metrics=metrics, live=live)
+                shown = Shown(view=view, metrics=metrics, live=live, dashboard=dashboard)
                 app = application(shown, controls, access, self._publish)
                 nursery.start_soon(live.run, self._publish)
                 await serve(app, listener, self._publish)

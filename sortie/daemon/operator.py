@@ -85,4 +85,5 @@ def _view(
         ways_out=found.ways_out,
         last_failure=failure,
         budgets=budgets,
+        issue_url=found.issue.url,
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import trio
 
 from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.spending_view import stops, today_view, usage_limit_view
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
@@ -43,7 +44,10 @@ POLL_LIMIT = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonView:
-    """Everything that views are made from; each of its methods returns at once."""
+    """Everything that views are made from; each of its methods returns at once.
+
+    ``secrets`` are those in force, which nobody may be shown.
+    """
 
     orchestrator: Orchestrator
     live_runs: LiveRuns
@@ -52,6 +56,8 @@ class DaemonView:
     tracker: TrackerStatus
     workflow: Callable[[], WorkflowView]
     shortages: Shortages = field(default_factory=Shortages)
+    activity: RecentActivity = field(default_factory=lambda: RecentActivity(utc_now))
+    secrets: Callable[[], frozenset[str]] = frozenset
 
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""

@@ -44,6 +44,7 @@ def routes_of(sources: Sources, controls: Controls, access: Access) -> list[Rout
     return [
         *(operation.route() for operation in operations),
         *sign_in_pages(access.sessions),
+        *sources.pages,
     ]
 
 

@@ -79,6 +79,7 @@ class ExplanationView:
     ways_out: tuple[str, ...]
     last_failure: FailureView | None = None
     budgets: tuple[BudgetView, ...] = ()
+    issue_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

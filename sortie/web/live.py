@@ -1,8 +1,4 @@
-"""The daemon's streams of live events, as one thing to run and to stir.
-
-A page that is kept up to date by fragments adds a broadcaster of its own here, and a route that
-answers with ``EventStream(broadcaster, live.room, request)``.
-"""
+"""The daemon's streams of live events, as one thing to run and to stir."""
 
 from __future__ import annotations
 
@@ -21,15 +17,17 @@ _PAUSE = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """What streams have in common; ``events`` is that of ``/api/v1/events``."""
+    """What streams have in common; ``events`` is that of ``/api/v1/events``, ``pages`` are those
+    of pages."""
 
     events: Broadcaster
     room: StreamRoom
+    pages: tuple[Broadcaster, ...] = ()
 
     @property
     def broadcasters(self) -> tuple[Broadcaster, ...]:
         """All of them."""
-        return (self.events,)
+        return (self.events, *self.pages)
 
     def stir(self, fact: Fact) -> None:
         """Take a fact for a sign that something may have changed; a sink."""

@@ -61,7 +61,9 @@ class AccessMiddleware:
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_ALWAYS)
+                headers = MutableHeaders(scope=message)
+                for name, value in _ALWAYS.items():
+                    headers.setdefault(name, value)
                 self._publish(HttpAnswered(route=label, status=message["status"]))
             await send(message)
 
@@ -72,10 +74,10 @@ class AccessMiddleware:
         if (reason := refused or body_refused) is None:
             await self._app(scope, receive, send_counted)
             return
-        headers = dict(reason.headers)
+        more = dict(reason.headers)
         if reason.status == 401:
-            headers["www-authenticate"] = 'Bearer realm="sortie"'
-        answer = error_response(reason.status, reason.message, headers=headers)
+            more["www-authenticate"] = 'Bearer realm="sortie"'
+        answer = error_response(reason.status, reason.message, headers=more)
         await answer(scope, receive, send_counted)
 
     def _label(self, scope: Scope) -> str:

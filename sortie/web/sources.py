@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from starlette.routing import Route
+
 from sortie.web.health import Health
 from sortie.web.live import Live
 from sortie.web.state import StateView
@@ -18,10 +20,12 @@ if TYPE_CHECKING:
 class Sources:
     """Where answers come from; each returns at once, from what is known already.
 
-    ``metrics`` takes the value of the Accept header; ``live`` tells what changes.
+    ``metrics`` takes the value of the Accept header; ``live`` tells what changes; ``pages``
+    are the routes of what is there for people.
     """
 
     state: Callable[[], StateView]
     health: Callable[[], Health]
     metrics: Callable[[str], Exposition]
     live: Live
+    pages: tuple[Route, ...] = ()

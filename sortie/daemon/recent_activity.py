@@ -1,0 +1,143 @@
+"""The last hours of the daemon, kept for the dashboard: runs that ended, turns, credits, polls.
+
+Rule 1: what history tells of the time before this life is counted once, and by whole runs.
+Rule 2: what is not known is None, never 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sortie.model import RunId, RunStatus, Spending, StoreError
+from sortie.store import Store
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from sortie.web.dashboard.activity import (
+    BUCKET,
+    BUCKETS,
+    ActivityView,
+    Bucket,
+    PastRun,
+    PollView,
+    past_run,
+)
+from sortie.web.runs import run_view
+
+SHOWN = 20
+"""Runs that are shown."""
+
+_ROWS = 1000
+_GOOD = frozenset({RunStatus.SUCCEEDED})
+_BAD = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
+
+
+class RecentActivity:
+    """A sink; ``clock`` gives aware wall-clock time."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._began_at = clock()
+        self._buckets: dict[int, Bucket] = {}
+        self._runs: deque[PastRun] = deque(maxlen=SHOWN)
+        self._hosts: dict[RunId, str] = {}
+        self._poll: PollView | None = None
+
+    def __call__(self, fact: Fact) -> None:
+        """Note what a fact tells."""
+        match fact:
+            case facts.RunStarted(run_id=run_id, host=host):
+                self._hosts[run_id] = host
+            case facts.TurnCompleted(seconds=seconds, spent=spent):
+                self._count_turns(self._clock(), 1, seconds, spent)
+            case facts.RunFinished():
+                self._finished(fact)
+            case facts.PollCompleted(result=result, error=error):
+                self._poll = _poll(self._clock(), result, error)
+            case _:
+                pass
+
+    def view(self) -> ActivityView:
+        """Return the last hours as they stand now."""
+        now = _bucket(self._clock())
+        first = now - BUCKET * (BUCKETS - 1)
+        for old in [begins_at for begins_at in self._buckets if begins_at < first]:
+            del self._buckets[old]
+        buckets = (self._at(begins_at) for begins_at in range(first, now + 1, BUCKET))
+        return ActivityView(runs=tuple(self._runs), buckets=tuple(buckets), poll=self._poll)
+
+    async def recall(self, store: Store) -> None:
+        """Take over what history tells of the hours before this life."""
+        try:
+            rows = await store.history(limit=_ROWS)
+        except StoreError:
+            return  # the charts begin empty; whoever writes to the store tells what is wrong
+        recent = self._began_at - timedelta(seconds=BUCKET * BUCKETS)
+        known = {run.run_id for run in self._runs}
+        for row in rows:
+            at = row.finished_at
+            if at is None or at > self._began_at or row.run_id in known:
+                continue
+            if len(self._runs) < SHOWN:
+                self._runs.append(past_run(run_view(row)))
+            if at >= recent:
+                self._count_end(at, row.status)
+                seconds = (at - row.started_at).total_seconds()
+                self._count_turns(at, row.turns, seconds if row.turns else 0.0, row.spent)
+
+    def _finished(self, fact: facts.RunFinished) -> None:
+        now = self._clock()
+        self._count_end(now, fact.status)
+        self._runs.appendleft(
+            PastRun(
+                run_id=fact.run_id,
+                issue_identifier=fact.issue.identifier,
+                status=fact.status.value,
+                error_kind=None if fact.error_kind is None else fact.error_kind.value,
+                error=fact.error,
+                host=self._hosts.pop(fact.run_id, ""),
+                turns=fact.turns,
+                credits=fact.spent.credits,
+                cost_usd=fact.spent.cost_usd,
+                started_at=now - timedelta(seconds=fact.seconds),
+                finished_at=now,
+            )
+        )
+
+    def _count_end(self, at: datetime, status: RunStatus) -> None:
+        bucket = self._at(_bucket(at))
+        self._buckets[bucket.begins_at] = replace(
+            bucket,
+            succeeded=bucket.succeeded + (status in _GOOD),
+            failed=bucket.failed + (status in _BAD),
+            stopped=bucket.stopped + (status not in _GOOD | _BAD),
+        )
+
+    def _count_turns(self, at: datetime, turns: int, seconds: float, spent: Spending) -> None:
+        bucket = self._at(_bucket(at))
+        used = bucket.credits
+        if spent.credits is not None:
+            used = (used or 0.0) + spent.credits
+        self._buckets[bucket.begins_at] = replace(
+            bucket,
+            turns=bucket.turns + turns,
+            turn_seconds=bucket.turn_seconds + seconds,
+            credits=used,
+        )
+
+    def _at(self, begins_at: int) -> Bucket:
+        return self._buckets.get(begins_at) or Bucket(begins_at=begins_at)
+
+
+def _bucket(at: datetime) -> int:
+    return int(at.timestamp()) // BUCKET * BUCKET
+
+
+def _poll(at: datetime, result: str, error: str | None) -> PollView:
+    match result:
+        case "success" | "error" | "skipped":
+            return PollView(at=at, result=result, error=error)
+        case _:
+            raise ValueError(f"a poll cannot end with {result!r}")

@@ -1,0 +1,84 @@
+"""What has happened in the last hours, as the dashboard shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sortie.web.runs import RunView
+
+BUCKET = 15 * 60
+"""Seconds that one bar of a chart stands for."""
+
+BUCKETS = 48
+"""Bars of a chart, which is twelve hours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A run as lists show it; ``finished_at`` is None while it is under way."""
+
+    run_id: str
+    issue_identifier: str
+    status: str
+    error_kind: str | None
+    error: str | None
+    host: str
+    turns: int
+    credits: float | None
+    cost_usd: float | None
+    started_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """What ended in the quarter of an hour that began at ``begins_at``, in Unix seconds.
+
+    ``turn_seconds`` is how long all ``turns`` took together. Unknown is None, never 0.
+    """
+
+    begins_at: int
+    succeeded: int = 0
+    failed: int = 0
+    stopped: int = 0
+    turns: int = 0
+    turn_seconds: float = 0.0
+    credits: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollView:
+    """The last poll that ended."""
+
+    at: datetime
+    result: Literal["success", "error", "skipped"]
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivityView:
+    """The last runs, newest first, and all ``BUCKETS`` buckets up to now, oldest first."""
+
+    runs: tuple[PastRun, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    poll: PollView | None = None
+
+
+def past_run(view: RunView) -> PastRun:
+    """Return a run as lists show it."""
+    ended = view.finished_at
+    return PastRun(
+        run_id=view.run_id,
+        issue_identifier=view.issue,
+        status=view.status,
+        error_kind=view.error_kind,
+        error=view.error,
+        host=view.host,
+        turns=view.turns,
+        credits=view.credits,
+        cost_usd=view.cost_usd,
+        started_at=datetime.fromisoformat(view.started_at),
+        finished_at=None if ended is None else datetime.fromisoformat(ended),
+    )

@@ -1,0 +1,195 @@
+"""The overview: the daemon on one page, as pieces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from heapq import nsmallest
+
+from sortie.web.dashboard.activity import ActivityView
+from sortie.web.dashboard.charts import charts
+from sortie.web.dashboard.notices import Status, status_of
+from sortie.web.dashboard.pieces import Part, Piece, PieceList
+from sortie.web.health import Health
+from sortie.web.state import (
+    CandidateView,
+    Counts,
+    FailureView,
+    HeldView,
+    HostView,
+    RunningView,
+    SlotsView,
+    StateView,
+    TodayView,
+    TrackerView,
+    WaitingView,
+)
+
+RUNNING, WAITING, HELD = 200, 25, 50
+"""How many issues of each kind the overview shows; ``/lists`` has them all."""
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The numbers at the top; ``used`` slots are taken."""
+
+    counts: Counts
+    slots: SlotsView
+    used: int
+    today: TodayView
+
+
+@dataclass(frozen=True, slots=True)
+class RunWords:
+    """What a run said last, and when."""
+
+    last_message: str | None
+    tool: str | None
+    last_event_at: datetime
+    last_failure: FailureView | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """Where runs are; ``slots`` is None where a host has no limit of its own."""
+
+    host: str
+    used: int
+    slots: int | None
+    up: bool = True
+    trouble: HostView | None = None
+
+    @property
+    def since(self) -> object:
+        return self.trouble and self.trouble.since
+
+    @property
+    def rests_until(self) -> object:
+        return self.trouble and self.trouble.rests_until
+
+    @property
+    def reason(self) -> object:
+        return self.trouble and self.trouble.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Where runs are, and what is free in states with a limit."""
+
+    hosts: tuple[HostLoad, ...]
+    by_state: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptIssue:
+    """An issue that nothing is done about: ``queued`` for room, or else blocked."""
+
+    candidate: CandidateView
+    queued: bool
+
+
+def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Part, ...]:
+    """Return the parts of the overview."""
+    counts = state.counts
+    kept = (
+        *(KeptIssue(candidate, True) for candidate in state.queued),
+        *(KeptIssue(candidate, False) for candidate in state.blocked),
+    )
+    ended = tuple(Piece(f"e:{run.run_id}", "past_run", run) for run in activity.runs)
+    return (
+        Piece("status", "status", status_of(state, health, activity.poll)),
+        Piece("controls", "controls", state.status),
+        Piece("summary", "summary", _summary(state)),
+        *_list("held", counts.held, held_rows(state)[:HELD], "nothing is held"),
+        *_list("running", counts.running, running_rows(state)[:RUNNING], "nothing runs"),
+        *_list("waiting", counts.waiting, first_waiting(state, WAITING), "nothing waits"),
+        *_list(
+            "queue",
+            counts.queued + counts.blocked,
+            tuple(Piece(f"q:{k.candidate.issue_id}", "kept", k) for k in kept),
+            "nothing is queued or blocked",
+        ),
+        *_list("ended", len(ended), ended, "no run has ended yet"),
+        Piece("charts", "charts", charts(activity.buckets)),
+        Piece("capacity", "capacity", _capacity(state)),
+        Piece("tracker", "tracker", _tracker(state.tracker)),
+    )
+
+
+def status_word(parts: tuple[Part, ...]) -> str:
+    """Return the word for how the daemon is."""
+    status = next(part for part in parts if part.id == "status")
+    assert isinstance(status, Piece)
+    assert isinstance(status.content, Status)
+    return status.content.word
+
+
+def running_rows(state: StateView) -> tuple[Piece, ...]:
+    """Return all runs under way, the oldest first."""
+    rows: list[RunningView] = sorted(state.running, key=lambda r: (r.started_at, r.issue_id))
+    return tuple(map(_running, rows))
+
+
+def _running(row: RunningView) -> Piece:
+    # What it says changes all the time, and the rest of the row with each turn.
+    words = RunWords(row.last_message, row.tool, row.last_event_at, row.last_failure)
+    still = replace(row, last_message=None, tool=None, last_event_at=row.started_at)
+    said = Piece(f"s:{row.run_id}", "run_words", words)
+    return Piece(f"r:{row.run_id}", "running", still, said)
+
+
+def held_rows(state: StateView) -> tuple[Piece, ...]:
+    """Return all held issues, the newest first."""
+    rows: list[HeldView] = sorted(state.held, key=lambda h: (h.since, h.issue_id), reverse=True)
+    return tuple(Piece(f"h:{row.issue_id}", "held", row) for row in rows)
+
+
+def first_waiting(state: StateView, limit: int) -> tuple[Piece, ...]:
+    """Return the issues that are due first."""
+    rows: list[WaitingView] = nsmallest(limit, state.waiting, lambda w: (w.due_at, w.issue_id))
+    return tuple(Piece(f"w:{row.issue_id}", "waiting", row) for row in rows)
+
+
+def _list(name: str, count: int, pieces: tuple[Piece, ...], nothing: str) -> tuple[Part, Part]:
+    rows = pieces or (Piece(f"no-{name}", "nothing", nothing),)
+    shown = len(pieces)
+    return (
+        Piece(f"count-{name}", "count", (shown, count)),
+        PieceList(f"{name}-rows", rows),
+    )
+
+
+def _summary(state: StateView) -> Summary:
+    slots = state.slots
+    return Summary(state.counts, slots, state.counts.running, state.today)
+
+
+def _capacity(state: StateView) -> Capacity:
+    remote = tuple(
+        HostLoad(
+            host=view.host,
+            used=view.used,
+            slots=view.slots,
+            up=view.up,
+            trouble=None if view.up else view,
+        )
+        for view in state.hosts
+    )
+    here = sum(row.host == LOCAL for row in state.running)
+    free = state.slots.by_host.get(LOCAL)
+    local: tuple[HostLoad, ...] = ()
+    if here or not remote or free is not None:
+        most = here + free if free is not None else None if remote else state.slots.total
+        local = (HostLoad(host=LOCAL, used=here, slots=most),)
+    return Capacity(hosts=(*local, *remote), by_state=tuple(state.slots.by_state.items()))
+
+
+def _tracker(tracker: TrackerView) -> TrackerView:
+    """Leave out what the status tells."""
+    return TrackerView(
+        unreadable=tracker.unreadable,
+        unnamed_states=tracker.unnamed_states,
+        budgets=tracker.budgets,
+    )

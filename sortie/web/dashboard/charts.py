@@ -1,0 +1,147 @@
+"""Small charts as SVG, drawn here, in shapes that tell as much as their colours.
+
+Every bar has its numbers as a title; the caption tells the sums, so nobody has to see the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from sortie.web.dashboard.activity import Bucket
+from sortie.web.dashboard.formats import number, span
+
+WIDTH, HEIGHT = 288, 56
+_GAP = 1.5
+_FOOT = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What began at ``at`` (Unix seconds): parts up from the axis, parts down, and words."""
+
+    at: int
+    up: tuple[tuple[str, float], ...]
+    down: tuple[tuple[str, float], ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars from left to right; ``told`` says in words what they come to, ``top`` how high it is."""
+
+    title: str
+    told: str
+    bars: tuple[Bar, ...]
+    label: str
+
+
+def charts(buckets: Sequence[Bucket]) -> tuple[Chart, ...]:
+    """Make the charts of the last hours."""
+    return (_ended(buckets), _turns(buckets), _credits(buckets))
+
+
+def _ended(buckets: Sequence[Bucket]) -> Chart:
+    good, bad, stopped = (
+        sum(getattr(b, name) for b in buckets) for name in ("succeeded", "failed", "stopped")
+    )
+    told = f"▲ {good:,} succeeded · ▼ {bad:,} failed"
+    if stopped:
+        told += f" · ▪ {stopped:,} stopped"
+    bars = tuple(
+        Bar(
+            at=b.begins_at,
+            up=(("good", b.succeeded), ("other", b.stopped)),
+            down=(("bad", b.failed),),
+            words=f"{b.succeeded} succeeded, {b.failed} failed, {b.stopped} stopped",
+        )
+        for b in buckets
+    )
+    return Chart("Runs that ended", told, bars, _most(bars, number))
+
+
+def _turns(buckets: Sequence[Bucket]) -> Chart:
+    turns = sum(b.turns for b in buckets)
+    seconds = sum(b.turn_seconds for b in buckets)
+    told = f"{span(seconds / turns)} on average, {turns:,} turns" if turns else "no turn ended"
+    bars = tuple(
+        Bar(
+            at=b.begins_at,
+            up=(("plain", b.turn_seconds / b.turns if b.turns else 0.0),),
+            down=(),
+            words=f"{span(b.turn_seconds / b.turns)}, {b.turns} turns" if b.turns else "no turn",
+        )
+        for b in buckets
+    )
+    return Chart("Duration of a turn", told, bars, _most(bars, span))
+
+
+def _credits(buckets: Sequence[Bucket]) -> Chart:
+    known = [b.credits for b in buckets if b.credits is not None]
+    told = f"{number(round(sum(known), 2))} in all" if known else "not reported"
+    bars = tuple(
+        Bar(
+            at=b.begins_at,
+            up=(("plain", b.credits or 0.0),),
+            down=(),
+            words="not reported" if b.credits is None else f"{number(b.credits)} credits",
+        )
+        for b in buckets
+    )
+    return Chart("Credits", told, bars, _most(bars, number))
+
+
+def svg(chart: Chart) -> Markup:
+    """Draw a chart."""
+    highest = max((sum(v for _, v in bar.up) for bar in chart.bars), default=0.0)
+    lowest = max((sum(v for _, v in bar.down) for bar in chart.bars), default=0.0)
+    scale = (HEIGHT - 2) / (highest + lowest) if highest + lowest else 0.0
+    axis = 1 + highest * scale if scale else HEIGHT - 1
+    step = WIDTH / max(1, len(chart.bars))
+    parts = [
+        f'<line class="axis" x1="0" x2="{WIDTH}" y1="{axis:.1f}" y2="{axis:.1f}"/>',
+    ]
+    for place, bar in enumerate(chart.bars):
+        shapes = _shapes(bar, place * step, (axis, step - _GAP, scale))
+        begins = datetime.fromtimestamp(bar.at, UTC).strftime("%H:%M")
+        parts.append(f"<g><title>{begins}Z: {bar.words}</title>{shapes}</g>" if shapes else "")
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT + _FOOT}" role="img" '
+        f'aria-label="{chart.title}: {chart.told}">{"".join(parts)}'
+        f'<text x="0" y="{HEIGHT + 9}">12 h ago</text>'
+        f'<text x="{WIDTH / 2}" y="{HEIGHT + 9}" class="mid">{chart.label}</text>'
+        f'<text x="{WIDTH}" y="{HEIGHT + 9}" class="end">now</text></svg>'
+    )
+
+
+def _shapes(bar: Bar, x: float, frame: tuple[float, float, float]) -> str:
+    axis, width, scale = frame
+    shapes, above, below = [], axis, axis
+    for kind, value in bar.up:
+        if height := _height(value, scale):
+            above -= height
+            shapes.append(_rect(kind, x, above, (width, height)))
+    for kind, value in bar.down:
+        if height := _height(value, scale):
+            shapes.append(_rect(kind, x, below, (width, height)))
+            below += height
+    return "".join(shapes)
+
+
+def _height(value: float, scale: float) -> float:
+    return max(1.0, value * scale) if value > 0 else 0.0
+
+
+def _rect(kind: str, x: float, y: float, size: tuple[float, float]) -> str:
+    width, height = size
+    return (
+        f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+    )
+
+
+def _most(bars: Sequence[Bar], words: Callable[[float], str]) -> str:
+    highest = max((sum(v for _, v in (*b.up, *b.down)) for b in bars), default=0)
+    return f"highest {words(highest)}" if highest else ""

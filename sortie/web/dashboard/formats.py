@@ -1,0 +1,108 @@
+"""How values look on a page: times, spans, amounts, addresses."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import quote, urlsplit
+
+from markupsafe import Markup
+
+SHORT = 200
+"""Characters of a message in a table."""
+
+_BAR = 60
+
+
+def span(seconds: float) -> str:
+    """Write a duration with two units at most; a negative one counts as none."""
+    whole = int(max(0.0, seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, left = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{left:02}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02}m"
+    days, hours = divmod(hours, 24)
+    return f"{days}d{hours:02}h"
+
+
+def age(at: datetime, now: float) -> str:
+    """Write how long ago something was, at ``now`` in Unix seconds."""
+    return span(now - at.timestamp())
+
+
+def countdown(at: datetime, now: float) -> str:
+    """Write how long it is until something, or that it is due."""
+    left = at.timestamp() - now
+    return f"in {span(left)}" if left > 0 else "due"
+
+
+def iso(at: datetime | float) -> str:
+    """Write a time for machines, in UTC to the second; a browser goes on counting from it."""
+    return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(at: datetime | float) -> str:
+    """Write the time of day, in UTC and said so."""
+    return _moment(at).strftime("%H:%M:%SZ")
+
+
+def number(value: float) -> str:
+    """Write a number with its thousands apart, and two decimals at most."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def money(value: float) -> str:
+    """Write an amount of dollars: to the cent, or what is less than a dollar more exactly."""
+    return f"{value:,.2f}" if value >= 1 else f"{value:.4f}".rstrip("0").ljust(4, "0")
+
+
+def words(name: str) -> str:
+    """Write a name of the code for people."""
+    return name.replace("_", " ")
+
+
+def short(text: str) -> str:
+    """Cut a message for a table."""
+    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
+
+
+def web_url(url: str | None) -> str | None:
+    """Return an address that may become a link: of the web, whole, and without a user in it."""
+    if url is None:
+        return None
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname) and not parts.username
+    except ValueError:
+        return None
+    return url if is_web and url.isprintable() and not url[:1].isspace() else None
+
+
+def issue_path(name: str) -> str:
+    """Return the path of an issue's page."""
+    return f"/issues/{quoted(name)}"
+
+
+def quoted(text: str) -> str:
+    """Write any text as one segment of a path."""
+    return quote(text, safe="", errors="backslashreplace")
+
+
+def bar(value: float, most: float) -> Markup:
+    """Draw how full something is."""
+    share = max(0.0, min(1.0, value / most)) if most else 0.0
+    kind = "full" if share >= 1 else "part"
+    return Markup(
+        f'<svg class="bar {kind}" viewBox="0 0 {_BAR} 4" preserveAspectRatio="none" '
+        f'aria-hidden="true"><rect class="track" width="{_BAR}" height="4"/>'
+        f'<rect class="fill" width="{share * _BAR:.1f}" height="4"/></svg>'
+    )
+
+
+def _moment(at: datetime | float) -> datetime:
+    return at.astimezone(UTC) if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)

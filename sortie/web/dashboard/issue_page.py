@@ -1,0 +1,95 @@
+"""The page of one issue: how it stands and why, its runs, and what the agent writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sortie.model import StoreError
+from sortie.web.controls import Controls, ExplanationView
+from sortie.web.dashboard.activity import PastRun, past_run
+from sortie.web.dashboard.pieces import Part, Piece, PieceList
+from sortie.web.dashboard.sources import DashboardSources, SaidLine
+from sortie.web.records import HistoryQuery
+
+RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class IssueRun:
+    """A run of the issue; ``chosen`` is the one whose transcript is shown."""
+
+    run: PastRun
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IssueControls:
+    """Which commands make sense."""
+
+    name: str
+    standing: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssuePage:
+    """An issue's page; ``known`` tells whether anything is known of it."""
+
+    name: str
+    title: str
+    url: str | None
+    known: bool
+    run: str | None
+    parts: tuple[Part, ...]
+
+
+async def issue_page(
+    sources: DashboardSources, controls: Controls, name: str, run: str | None
+) -> IssuePage:
+    """Put together what is known of an issue; ``run`` is the one whose transcript is wanted."""
+    told = await controls.explain(name)
+    view = told if isinstance(told, ExplanationView) else None
+    identifier = name if view is None else view.issue_identifier
+    asked = HistoryQuery(issue=identifier, limit=RUNS, before=None)
+    try:
+        rows = tuple(map(past_run, await controls.records.history(asked)))
+        trouble = "it has not run yet"
+    except StoreError as exc:
+        rows, trouble = (), str(exc)
+    chosen = _chosen(rows, run)
+    said: Sequence[SaidLine] | str = "" if chosen is None else await sources.said(chosen)
+    head = said if isinstance(said, str) else f"run {chosen}, its last {len(said)} lines"
+    lines = () if isinstance(said, str) else tuple(said)
+    runs = tuple(
+        Piece(f"run:{r.run_id}", "issue_run", IssueRun(r, r.run_id == chosen)) for r in rows
+    )
+    return IssuePage(
+        name=identifier,
+        title="" if view is None else view.title,
+        url=None if view is None else view.issue_url,
+        known=view is not None or bool(rows),
+        run=chosen,
+        parts=(
+            Piece("explanation", "unknown", told)
+            if view is None
+            else Piece("explanation", "explanation", view),
+            Piece(
+                "controls",
+                "issue_controls",
+                IssueControls(identifier, None if view is None else view.standing),
+            ),
+            PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
+            Piece("transcript-head", "words", head or trouble),
+            PieceList(
+                "transcript-lines",
+                tuple(Piece(f"line:{chosen}:{line.number}", "said", line) for line in lines),
+            ),
+        ),
+    )
+
+
+def _chosen(rows: Sequence[PastRun], run: str | None) -> str | None:
+    ids = [row.run_id for row in rows]
+    if run in ids:
+        return run
+    return ids[0] if ids else None

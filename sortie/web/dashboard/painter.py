@@ -1,0 +1,137 @@
+"""Make HTML of pieces and pages; what is put into a template is escaped, and rid of secrets.
+
+Rule 1: no text reaches a page but through ``Painter``, so nothing has to be escaped elsewhere.
+Rule 2: what holds a secret once it is painted is painted again, with each text redacted before it
+is escaped; so secrets cost nothing where there are none, and one that looks like a tag breaks none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sortie import __version__
+from sortie.web.dashboard import formats
+from sortie.web.dashboard.charts import svg
+from sortie.web.dashboard.pieces import Part, Piece
+from sortie.web.redaction import Redaction
+
+STATIC = Path(__file__).parent / "static"
+_TEMPLATES = Path(__file__).parent / "templates"
+_MACROS = "macros.html"
+_START = 8
+
+
+@cache
+def static_files() -> Mapping[str, bytes]:
+    """Return the files of pages by their names, which change with what is in them."""
+    found = {}
+    for path in sorted(STATIC.iterdir()):
+        content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()[:12]
+        found[f"{path.stem}.{digest}{path.suffix}"] = content
+    return found
+
+
+@cache
+def static_path(name: str) -> str:
+    """Return the path of a file of pages. Raises KeyError where there is none."""
+    stem, _, suffix = name.rpartition(".")
+    for known in static_files():
+        if known.startswith(f"{stem}.") and known.endswith(f".{suffix}"):
+            return f"/static/{known}"
+    raise KeyError(name)
+
+
+class _Templates:
+    """The templates, with what is done to each text that is put into one."""
+
+    def __init__(self, redacted: Callable[[str], str] | None) -> None:
+        clean: Callable[[str], str] = str if redacted is None else redacted
+
+        def shown(value: object) -> object:
+            return clean(value) if type(value) is str else value
+
+        environment = Environment(
+            loader=FileSystemLoader(_TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=None if redacted is None else shown,
+            auto_reload=False,
+            trim_blocks=True,
+        )
+        environment.filters |= {
+            "age": formats.age,
+            "bar": formats.bar,
+            "clock": formats.clock,
+            "countdown": formats.countdown,
+            "iso": formats.iso,
+            "issue_path": formats.issue_path,
+            "money": formats.money,
+            "number": formats.number,
+            # Cut before it is redacted, half a secret could be left.
+            "short": lambda text: formats.short(clean(text)),
+            "quoted": formats.quoted,
+            "span": formats.span,
+            "start": lambda text: clean(text)[:_START],
+            "static": static_path,
+            "svg": svg,
+            "web_url": formats.web_url,
+            "words": formats.words,
+        }
+        environment.globals["version"] = __version__
+        self._environment = environment
+        self._macros = cast(Any, environment.get_template(_MACROS).module)
+
+    def paint(self, piece: Piece, now: float, operator: bool) -> Markup:
+        macro = getattr(self._macros, piece.kind)
+        if piece.inner is None:
+            return cast(Markup, macro(piece.content, piece.id, now, operator))
+        inner = self.paint(piece.inner, now, operator)
+        return cast(Markup, macro(piece.content, piece.id, now, operator, inner))
+
+    def page(self, template: str, parts: Mapping[str, Part], values: Mapping[str, object]) -> str:
+        now, operator = cast(float, values["now"]), bool(values["operator"])
+
+        def part(id_: str) -> Markup:
+            found = parts[id_]
+            if isinstance(found, Piece):
+                return self.paint(found, now, operator)
+            return Markup("\n").join(self.paint(piece, now, operator) for piece in found.pieces)
+
+        return self._environment.get_template(template).render(
+            {"here": "", "done": "", "part": part, **values}
+        )
+
+
+class Painter:
+    """Templates whose texts pass through ``redaction``."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._is_needed = redaction.is_needed
+        self._plain = _Templates(None)
+        self._redacting = _Templates(redaction)
+
+    def paint(self, piece: Piece, now: float, operator: bool) -> str:
+        """Make the element of a piece as it is at ``now`` (Unix seconds)."""
+        made = self._plain.paint(piece, now, operator)
+        if self._is_needed(made):
+            made = self._redacting.paint(piece, now, operator)
+        return str(made)
+
+    def page(self, template: str, parts: Sequence[Part], values: Mapping[str, object]) -> bytes:
+        """Make a page; ``part(ID)`` is in its template what stands for a piece or list.
+
+        ``values`` have ``now`` and ``operator``, whether whoever looks may give commands.
+        """
+        known = {part.id: part for part in parts}
+        made = self._plain.page(template, known, values)
+        if self._is_needed(made):
+            made = self._redacting.page(template, known, values)
+        return made.encode(errors="backslashreplace")

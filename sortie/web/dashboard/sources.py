@@ -1,0 +1,37 @@
+"""What pages are made from, besides what ``Controls`` tell."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sortie.web.dashboard.activity import ActivityView
+from sortie.web.health import Health
+from sortie.web.redaction import NOTHING_SECRET, Redaction
+from sortie.web.state import StateView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaidLine:
+    """A line of a run's transcript."""
+
+    number: int
+    at: datetime
+    turn: int | None
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardSources:
+    """Where pages come from; ``state``, ``health`` and ``activity`` return at once.
+
+    ``said`` reads the last lines of a run's transcript, and gives a sentence where there are none.
+    """
+
+    state: Callable[[], StateView]
+    health: Callable[[], Health]
+    activity: Callable[[], ActivityView]
+    said: Callable[[str], Awaitable[Sequence[SaidLine] | str]]
+    redaction: Redaction = NOTHING_SECRET
