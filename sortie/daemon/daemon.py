@@ -134,7 +134,13 @@ class Daemon:
         log = LogSink(workflow.settings.logging.level)
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(options.environ, self._publish)
-        self._sinks: list[Publish] = [log, self._http, self._live_runs, self._manager]
+        self._sinks: list[Publish] = [
+            log,
+            self._http,
+            self._live_runs,
+            self._activity,
+            self._manager,
+        ]
         self._view: DaemonView | None = None
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None

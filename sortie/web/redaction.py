@@ -58,11 +58,16 @@ class Redaction:
         self._known = secrets
         long = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
         found = {spelling for secret in long for spelling in spellings(secret)}
-        found |= {html.escape(spelling) for spelling in found}
-        found |= {str(spelling).replace("'", "&#39;").replace('"', "&#34;") for spelling in found}
+        found |= {form for spelling in found for form in _escaped(spelling)}
         self._found = tuple(sorted(found))
         self._encoded = tuple(text.encode(errors="surrogatepass") for text in self._found)
         self._redacted = redactor(long)
+
+
+def _escaped(text: str) -> tuple[str, str]:
+    """Return a text as the two escape it that write HTML: the standard library, and Jinja."""
+    plain = html.escape(text)
+    return plain, plain.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
 NOTHING_SECRET = Redaction(frozenset)

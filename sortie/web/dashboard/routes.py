@@ -22,7 +22,7 @@ from sortie.web.dashboard.formats import issue_path, quoted
 from sortie.web.dashboard.issue_page import issue_page
 from sortie.web.dashboard.list_pages import list_routes
 from sortie.web.dashboard.page_writer import PageWriter
-from sortie.web.dashboard.painter import Painter, static_files
+from sortie.web.dashboard.painter import STATIC, Painter, static_files
 from sortie.web.dashboard.pieces import Part, pieces_of
 from sortie.web.dashboard.sources import DashboardSources
 from sortie.web.event_stream import EventStream, StreamRoom
@@ -62,6 +62,7 @@ class Dashboard:
             _get("/", self._board),
             _get("/live", live),
             _get("/static/{name}", _static),
+            _get("/favicon.ico", _icon),
             *list_routes(self._write, self._sources.state, self._controls),
             _get("/issues/{identifier}", self._issue),
             *command_routes(self._write, self._controls),
@@ -106,6 +107,12 @@ async def _static(request: Request) -> Response:
         return Response(b"there is no such file\n", status_code=404, media_type="text/plain")
     media_type = _TYPES[name.rpartition(".")[2]]
     return Response(content, media_type=media_type, headers={"cache-control": _FOREVER})
+
+
+async def _icon(_request: Request) -> Response:
+    # Asked for by browsers on pages that name no icon, such as that of an error.
+    content = (STATIC / "icon.svg").read_bytes()
+    return Response(content, media_type=_TYPES["svg"], headers={"cache-control": _FOREVER})
 
 
 def _get(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:

@@ -1,0 +1,139 @@
+"""The last hours: what facts add to them, and what history tells of the time before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sortie.daemon.recent_activity import SHOWN, RecentActivity
+from sortie.model import RunId, RunStatus, Spending, StoreError, TurnOutcome
+from sortie.scheduler.records import RecordExit
+from sortie.store import HistoryRow
+from sortie.telemetry import facts
+from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket, PollView
+from tests.scheduler.driver import issue
+from tests.store.inline import MemoryStore
+from tests.store.records import begin
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def finished(run: str, status: RunStatus) -> facts.RunFinished:
+    return facts.RunFinished(
+        run_id=RunId(run), issue=issue("a"), status=status, turns=2, seconds=60.0
+    )
+
+
+def started(run: str, host: str) -> facts.RunStarted:
+    return facts.RunStarted(
+        run_id=RunId(run), issue=issue("a"), attempt=0, host=host, max_turns=3, agent="kiro"
+    )
+
+
+def turn(seconds: float, used: float | None) -> facts.TurnCompleted:
+    return facts.TurnCompleted(
+        run_id=RunId("r"),
+        agent="kiro",
+        turn=1,
+        outcome=TurnOutcome.COMPLETED,
+        seconds=seconds,
+        spent=Spending(credits=used),
+    )
+
+
+def test_what_ends_is_counted_in_its_quarter_of_an_hour() -> None:
+    """By outcome; turns with their duration; credits where some were told."""
+    activity = RecentActivity(clock := Clock())
+
+    activity(started("1", "east"))
+    activity(turn(10.0, None))
+    activity(finished("1", RunStatus.SUCCEEDED))
+    clock.now += timedelta(seconds=BUCKET)
+    activity(turn(20.0, 0.5))
+    activity(turn(30.0, 0.25))
+    activity(finished("2", RunStatus.STALLED))
+    activity(finished("3", RunStatus.CANCELLED))
+    view = activity.view()
+
+    first = int(NOON.timestamp())
+    assert len(view.buckets) == BUCKETS
+    assert view.buckets[-2] == Bucket(begins_at=first, succeeded=1, turns=1, turn_seconds=10.0)
+    assert view.buckets[-1] == Bucket(
+        begins_at=first + BUCKET, failed=1, stopped=1, turns=2, turn_seconds=50.0, credits=0.75
+    )
+    assert [(run.run_id, run.status, run.host) for run in view.runs] == [
+        ("3", "cancelled", ""),
+        ("2", "stalled", ""),
+        ("1", "succeeded", "east"),
+    ]
+    assert view.runs[-1].started_at == NOON - timedelta(seconds=60)
+
+
+def test_what_is_long_ago_is_forgotten() -> None:
+    """After twelve hours nothing is left but the last runs."""
+    activity = RecentActivity(clock := Clock())
+    for number in range(SHOWN + 5):
+        activity(finished(str(number), RunStatus.FAILED))
+    clock.now += timedelta(seconds=BUCKET * BUCKETS)
+
+    view = activity.view()
+
+    assert sum(bucket.failed for bucket in view.buckets) == 0
+    assert len(view.runs) == SHOWN
+    assert view.runs[0].run_id == str(SHOWN + 4)
+
+
+def test_the_last_poll_is_known() -> None:
+    """With its error, until the next one."""
+    activity = RecentActivity(Clock())
+    before = activity.view().poll
+    activity(facts.PollCompleted(result="error", seconds=1.0, error="502"))
+
+    assert before is None
+    assert activity.view().poll == PollView(at=NOON, result="error", error="502")
+
+
+async def test_history_fills_the_hours_before() -> None:
+    """A run that ended before this life is counted once, and shown behind those of this life."""
+    store = MemoryStore()
+    early = (NOON - timedelta(hours=1)).timestamp()
+    await store.commit([begin("old", issue("a"))], early)
+    await store.commit(
+        [RecordExit(run_id=RunId("old"), status=RunStatus.SUCCEEDED, turns=3)], early + 30
+    )
+    await store.commit([begin("live", issue("b"))], early)
+    activity = RecentActivity(Clock())
+    activity(finished("new", RunStatus.FAILED))
+
+    await activity.recall(store)
+    view = activity.view()
+
+    assert [run.run_id for run in view.runs] == ["new", "old"]
+    (bucket,) = [bucket for bucket in view.buckets if bucket.succeeded]
+    assert bucket == Bucket(begins_at=int(early), succeeded=1, turns=3, turn_seconds=30.0)
+
+
+async def test_a_broken_history_is_no_end() -> None:
+    """The charts begin empty."""
+
+    class Broken(MemoryStore):
+        async def history(
+            self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
+        ) -> Sequence[HistoryRow]:
+            raise StoreError("the disk is away")
+
+    activity = RecentActivity(Clock())
+
+    await activity.recall(Broken())
+
+    assert activity.view().runs == ()

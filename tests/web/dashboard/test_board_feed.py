@@ -1,0 +1,123 @@
+"""Live updates: only what has changed, and nothing where nothing has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sortie.web.dashboard.board import board
+from sortie.web.dashboard.board_feed import BoardFeed
+from sortie.web.dashboard.painter import Painter
+from sortie.web.redaction import NOTHING_SECRET
+from sortie.web.state import StateView
+from tests.web.dashboard import states
+from tests.web.dashboard.served import World
+
+
+def feed_of(world: World, operator: bool = False) -> BoardFeed:
+    return BoardFeed(
+        look=lambda: board(world.look(), world.health, world.activity),
+        painter=Painter(NOTHING_SECRET),
+        clock=states.NOW.timestamp,
+        operator=operator,
+    )
+
+
+def told_after(change: Callable[[StateView], StateView]) -> dict[str, Any]:
+    """Return what is told of one change of a busy daemon."""
+    world = World()
+    feed = feed_of(world)
+    feed.changes()
+    world.state = change(world.state)
+    messages = feed.changes()
+    assert [message.event for message in messages] == ["page"]
+    told: dict[str, Any] = json.loads(messages[0].data)
+    return told
+
+
+def test_nothing_is_told_where_nothing_changed() -> None:
+    """Also not because time passes: browsers count by themselves."""
+    world = World()
+    feed = feed_of(world)
+
+    first = feed.changes()
+    world.state = replace(world.state, generated_at=states.ago(-30))
+    second = feed.changes()
+
+    assert (first, second) == ((), ())
+
+
+def test_a_line_of_output_changes_one_cell() -> None:
+    """What an agent says is told by itself, without its row."""
+
+    def speak(state: StateView) -> StateView:
+        first, *rest = state.running
+        return replace(state, running=(replace(first, last_message="Hello"), *rest))
+
+    told = told_after(speak)
+
+    assert list(told["set"]) == ["s:run-1"]
+    assert "Hello" in told["set"]["s:run-1"]
+    assert told["order"] == {}
+
+
+def test_a_turn_changes_one_row_with_its_words() -> None:
+    """A row that is told has its words in it, and they are not told again."""
+
+    def go_on(state: StateView) -> StateView:
+        first, *rest = state.running
+        return replace(state, running=(replace(first, turn=8, last_message="Turn 8"), *rest))
+
+    told = told_after(go_on)
+
+    assert list(told["set"]) == ["r:run-1"]
+    assert "Turn 8" in told["set"]["r:run-1"]
+
+
+def test_an_issue_that_goes_leaves_its_list() -> None:
+    """The list is told in its new order, with the counts that have changed."""
+
+    def let_go(state: StateView) -> StateView:
+        counts = replace(state.counts, held=1)
+        return replace(state, held=state.held[:1], counts=counts)
+
+    told = told_after(let_go)
+
+    assert set(told["set"]) == {"summary", "count-held"}
+    assert told["order"] == {"held-rows": ["h:id-h1"]}
+
+
+def test_an_empty_list_says_so() -> None:
+    """The last one that goes makes room for a row of words."""
+    told = told_after(lambda state: replace(state, held=()))
+
+    assert told["order"] == {"held-rows": ["no-held"]}
+    assert "nothing is held" in told["set"]["no-held"]
+
+
+def test_a_newcomer_is_told_everything() -> None:
+    """Every piece and every list, as of the last look, without another look."""
+    world = World()
+    feed = feed_of(world)
+    feed.changes()
+    looks = world.looks
+
+    (message,) = feed.whole()
+
+    told = json.loads(message.data)
+    assert {"status", "summary", "charts", "r:run-1", "h:id-h1"} <= set(told["set"])
+    assert told["order"]["held-rows"] == ["h:id-h2", "h:id-h1"]
+    assert world.looks == looks
+
+
+def test_only_operators_are_told_of_buttons() -> None:
+    """The stream of visitors holds no command."""
+    world = World()
+
+    (visitor,) = feed_of(world).whole()
+    (operator,) = feed_of(world, operator=True).whole()
+
+    assert b"data-confirm" not in visitor.data
+    assert b"data-confirm" in operator.data

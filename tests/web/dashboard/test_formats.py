@@ -1,0 +1,68 @@
+"""How values look: spans, amounts, and which addresses become links."""
+
+from __future__ import annotations
+
+import pytest
+
+from sortie.web.dashboard import formats
+from tests.web.dashboard.states import NOW, ago
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-3, "0s"), (59.9, "59s"), (60, "1m00s"), (3599, "59m59s"), (3660, "1h01m"), (90000, "1d01h")],
+)
+def test_spans_have_two_units(seconds: float, text: str) -> None:
+    """Two at most, and never less than nothing."""
+    assert formats.span(seconds) == text
+
+
+def test_countdowns_end() -> None:
+    """What is in the past is due."""
+    now = NOW.timestamp()
+
+    assert formats.countdown(ago(-61), now) == "in 1m01s"
+    assert formats.countdown(ago(1), now) == "due"
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"), [(12.5, "12.50"), (0.0012, "0.0012"), (0.5, "0.50"), (1234.567, "1,234.57")]
+)
+def test_small_amounts_of_money_are_told_exactly(amount: float, text: str) -> None:
+    """Less than a dollar has four decimals where it needs them."""
+    assert formats.money(amount) == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//elsewhere.example/",
+        "/issues/1",
+        "http://",
+        "https://user:word@tracker.example/1",
+        " https://tracker.example",
+        "https://tracker.example/\nx",
+        "http://[bad",
+        "ftp://tracker.example/",
+        "",
+        None,
+    ],
+)
+def test_other_addresses_are_no_links(url: str | None) -> None:
+    """Only whole addresses of the web are."""
+    assert formats.web_url(url) is None
+
+
+def test_addresses_of_the_web_are_links() -> None:
+    """With either scheme, as they are."""
+    for url in ("http://t.example", "https://t.example/a?b=c#d"):
+        assert formats.web_url(url) == url
+
+
+def test_bars_stay_within_their_track() -> None:
+    """More than all is full, and all of nothing is empty."""
+    assert 'class="bar full"' in formats.bar(9, 4)
+    assert 'width="60.0"' in formats.bar(9, 4)
+    assert 'width="0.0"' in formats.bar(1, 0)

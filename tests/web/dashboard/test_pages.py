@@ -1,0 +1,340 @@
+"""Pages as they are sent: whole without JavaScript, safe, and without anybody's secrets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from sortie.web.controls import CommandAnswer
+from sortie.web.dashboard.activity import PollView
+from sortie.web.dashboard.formats import issue_path
+from sortie.web.dashboard.sources import SaidLine
+from sortie.web.health import Health
+from tests.web.dashboard import states
+from tests.web.dashboard.served import SECRET, Served, World
+
+PAGES = (
+    "/",
+    "/runs",
+    "/runs?issue=SHOP-1",
+    "/lists/running",
+    "/lists/waiting",
+    "/lists/held",
+    "/lists/nothing",
+    "/issues/SHOP-77",
+    "/issues/nobody",
+    "/issues/SHOP-77/stop",
+    "/issues/SHOP-77/retry",
+    "/pause",
+    "/resume",
+    "/refresh",
+)
+SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
+
+
+def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, world: World) -> None:
+    """State, runs, waits, holds with reasons, the backlog, past runs, hosts, slots, charts."""
+    page = visitor.get("/").text
+
+    for told in (
+        "on 7 issues",
+        "SHOP-1</a>",
+        "Running tests: 214 passed, 3 failed in tests/upload",
+        '<b class="tool">shell</b>',
+        'href="https://tracker.example/browse/SHOP-1"',
+        "SHOP-1000</a>",
+        "after error",
+        "handoff failed",
+        "which of the two price lists is right?",
+        "it is blocked by SHOP-12",
+        "<b>38</b> queued",
+        "<b>6</b> blocked",
+        "of 16 slots, 9 free",
+        "41.27",
+        "SHOP-200</a>",
+        "timed out",
+        "it closed the connection: no route to host",
+        "no setting names",
+        "requests: 4211 of 5000 left",
+        "Runs that ended",
+        "Duration of a turn",
+        "Credits",
+    ):
+        assert told in page, told
+
+
+def test_trouble_is_said_first(visitor: httpx.Client, world: World) -> None:
+    """A pause, a broken workflow with its errors, a tracker at rest, a failed poll."""
+    world.state = states.troubled(world.state)
+    world.health = Health(ready=False, reasons=("the database cannot be written",))
+    world.activity = states.activity(
+        poll=PollView(at=states.ago(3), result="error", error="it answered 502")
+    )
+
+    page = visitor.get("/").text
+
+    assert "<strong>Paused</strong>" in page
+    assert "agent.max_turns: needs a number, not &#39;many&#39;" in page
+    assert "it answered 429 Too Many Requests" in page
+    assert "the database cannot be written" in page
+    assert "poll failed" in page
+
+
+@pytest.mark.parametrize(
+    ("status", "ready", "word"),
+    [
+        ("draining", True, "Stopping"),
+        ("running", False, "Not ready"),
+        ("running", True, "Working"),
+    ],
+)
+def test_the_daemon_has_one_word(
+    visitor: httpx.Client, world: World, status: str, ready: bool, word: str
+) -> None:
+    """What matters most is in the headline and in the title."""
+    world.state = replace(world.state, status=status)  # type: ignore[arg-type]
+    world.health = Health(ready=ready)
+
+    page = visitor.get("/").text
+
+    assert f"<strong>{word}</strong>" in page
+    assert f"<title>{word} · Sortie</title>" in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_needs_what_the_policy_forbids(operator: httpx.Client, path: str) -> None:
+    """No inline script, style or handler, nothing from elsewhere; and the policy is sent."""
+    answer = operator.get(path)
+
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", answer.text)
+    assert re.findall(r"<script([^>]*)>", answer.text) == [
+        found for found in re.findall(r"<script([^>]*)>", answer.text) if "src=" in found
+    ]
+    for source in re.findall(r"(?:src|<link[^>]*href)=\"([^\"]*)\"", answer.text):
+        assert source.startswith("/static/"), source
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_visitors_see_no_buttons_but_how_to_sign_in(visitor: httpx.Client, path: str) -> None:
+    """Whoever may only look finds no command on any page, and no form."""
+    page = visitor.get(path).text
+
+    assert "<form" not in page
+    assert "data-confirm" not in page
+    assert "sortie open" in page
+
+
+def test_operators_have_buttons(operator: httpx.Client, world: World) -> None:
+    """Poll, pause, stop and retry stand on the overview; resume only while it is paused."""
+    page = operator.get("/").text
+    world.state = replace(world.state, status="paused")
+    paused = operator.get("/").text
+
+    for path in ("/pause", "/issues/SHOP-1/stop?from=board", "/issues/SHOP-77/retry?from=board"):
+        assert f'href="{path}"' in page, path
+    assert '<form method="post" action="/refresh">' in page
+    assert 'href="/resume"' not in page
+    assert 'href="/resume"' in paused
+    assert 'href="/pause"' not in paused
+
+
+@pytest.mark.parametrize(
+    ("path", "command", "to"),
+    [
+        ("/pause", "pause", "/?done=pause"),
+        ("/resume", "resume", "/?done=resume"),
+        ("/refresh", "refresh", "/?done=refresh"),
+        ("/issues/group%2FA-1/stop", "stop group/A-1", "/issues/group%2FA-1?done=stop"),
+        ("/issues/A-1/retry?from=board", "retry A-1", "/?done=retry"),
+    ],
+)
+def test_a_button_asks_and_a_post_obeys(
+    operator: httpx.Client, world: World, path: str, command: str, to: str
+) -> None:
+    """The page before it changes nothing; the POST does, and leads back to a word about it."""
+    question = operator.get(path)
+    before = list(world.commands)
+    action = re.search(r'<form method="post" action="([^"]+)">', question.text)
+    assert action is not None
+    answer = operator.post(action[1])
+    after = operator.get(answer.headers["location"])
+
+    assert before == []
+    assert world.commands == [command]
+    assert (answer.status_code, answer.headers["location"]) == (303, to)
+    assert 'role="status"' in after.text
+
+
+def test_a_command_that_fails_says_why(operator: httpx.Client, world: World) -> None:
+    """The sentence of the daemon is shown, with its status."""
+    world.answer = CommandAnswer(status=409, message="A-1 is <running>")
+
+    answer = operator.post("/issues/A-1/retry")
+
+    assert answer.status_code == 409
+    assert "A-1 is &lt;running&gt;" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/pause", "/resume", "/refresh", "/issues/SHOP-1/stop"])
+def test_nobody_else_can_press_a_button(
+    visitor: httpx.Client, operator: httpx.Client, world: World, path: str
+) -> None:
+    """A POST without a session is refused, and so is one that another site made a browser send."""
+    plain = visitor.post(path)
+    strange = operator.post(path, headers={"origin": "http://127.0.0.1:1"})
+    foreign = operator.post(path, headers={"origin": "https://evil.example"})
+
+    assert [a.status_code for a in (plain, strange, foreign)] == [401, 403, 403]
+    assert world.commands == []
+
+
+def test_texts_cannot_become_markup(operator: httpx.Client, world: World) -> None:
+    """Scripts in titles, names, output, reasons and addresses stay texts, on every page."""
+    run = replace(
+        states.running(1),
+        title=SCRIPT,
+        issue_identifier=SCRIPT,
+        last_message=SCRIPT,
+        tool=SCRIPT,
+        host=SCRIPT,
+        issue_url="javascript:alert(3)",
+    )
+    held = replace(states.HELD[0], detail=SCRIPT, issue_identifier=SCRIPT)
+    world.state = replace(world.state, running=(run,), held=(held,))
+    world.title = SCRIPT
+    world.said = [SaidLine(number=1, at=states.NOW, turn=1, kind="output", text=SCRIPT)]
+
+    pages = [operator.get(path).text for path in ("/", "/lists/held", "/issues/SHOP-77")]
+    pages.append(operator.get(issue_path(SCRIPT)).text)
+
+    for page in pages:
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert "javascript:" not in page
+        assert "&lt;script&gt;alert(1)" in page
+
+
+@pytest.mark.parametrize("operators", [False, True])
+def test_no_page_holds_a_secret(
+    visitor: httpx.Client, operator: httpx.Client, server: Served, world: World, operators: bool
+) -> None:
+    """One in a title, a name, output, a reason or an address is starred, however it is spelled."""
+    client = operator if operators else visitor
+    text = f"before {SECRET} after"
+    run = replace(
+        states.running(1),
+        title=text,
+        last_message=text,
+        issue_url=f"https://tracker.example/{SECRET}",
+        tool=text,
+    )
+    held = replace(states.HELD[0], detail=text)
+    world.state = replace(
+        world.state,
+        running=(run,),
+        held=(held,),
+        workflow=replace(world.state.workflow, valid=False, errors=(text,)),
+    )
+    world.title = text
+    world.health = Health(ready=False, reasons=(text,))
+    long = replace(states.ended(2), error=f"{'x' * 185} {SECRET}")
+    world.past = [long]
+    world.activity = states.activity(runs=1)
+    world.said = [SaidLine(number=1, at=states.NOW, turn=1, kind="output", text=text)]
+
+    seen = [client.get(path).text for path in (*PAGES, "/issues/SHOP-77?as=pieces")]
+    with client.stream("GET", "/live") as stream:
+        seen.append(next(line for line in stream.iter_lines() if line.startswith("data:")))
+
+    for page in seen:
+        assert "sk-very-secret" not in page
+    assert "before *** after" in seen[0]
+    assert "SHOP-1</a>" in seen[0]
+
+
+def test_long_lists_come_by_the_page(visitor: httpx.Client, world: World) -> None:
+    """The overview shows the issues that are due first and how many there are; lists have all."""
+    world.state = states.state(runs=200, waits=2000)
+
+    board = visitor.get("/").text
+    first = visitor.get("/lists/waiting").text
+    last = visitor.get("/lists/waiting?page=20").text
+    odd = visitor.get("/lists/waiting?page=-1").text
+
+    assert board.count('<tr id="r:') == 200
+    assert board.count('<tr id="w:') == 25
+    assert "2,000 <small>(25 shown)</small>" in board
+    assert "1 to 100 of 2,000" in first
+    assert "1,901 to 2,000 of 2,000" in last
+    assert "page=21" not in last
+    assert odd.count('<tr id="w:') == 100
+
+
+def test_history_comes_by_the_page(visitor: httpx.Client, world: World) -> None:
+    """A page links to the runs before its last one; what cannot be read is told."""
+    first = visitor.get("/runs").text
+    older = re.search(r'href="(/runs\?before=[^"]+)"', first)
+    unknown = visitor.get("/runs?before=unknown")
+
+    assert older is not None
+    assert older[1] == "/runs?before=past-99"
+    assert visitor.get(older[1]).status_code == 200
+    assert unknown.status_code == 503
+    assert "no run unknown is recorded" in unknown.text
+
+
+def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> None:
+    """Explanation, gates, ways out, runs, and the transcript of the run that is asked for."""
+    world.said = [
+        SaidLine(number=n, at=states.NOW, turn=1, kind="output", text=f"line {n}") for n in (1, 2)
+    ]
+
+    page = operator.get("/issues/SHOP-77").text
+    other = operator.get("/issues/SHOP-77?run=past-2").text
+    strange = operator.get("/issues/SHOP-77?run=nothing").text
+
+    for told in (
+        "which of the two price lists is right?",
+        "it is held (agent_blocked)",
+        "sortie retry SHOP-77",
+        "turn failed",
+        "line 2",
+        'href="/issues/SHOP-77/retry"',
+    ):
+        assert told in page, told
+    assert re.search(r'id="run:past-0" aria-current="true"', page)
+    assert re.search(r'id="run:past-2" aria-current="true"', other)
+    assert re.search(r'id="run:past-0" aria-current="true"', strange)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/issues/nobody",
+        "/issues/no%2F..%2F..%2Fetc%2Fpasswd",
+        "/lists/..%2f",
+        "/static/..%2froutes.py",
+        "/static/sortie.css",
+        "/static/",
+        "/nothing",
+    ],
+)
+def test_what_is_not_there_is_404(visitor: httpx.Client, path: str) -> None:
+    """Unknown issues, lists and files are not found, whatever path is tried."""
+    assert visitor.get(path).status_code == 404
+
+
+def test_files_of_pages_may_be_kept(visitor: httpx.Client) -> None:
+    """Their names tell what is in them, so a browser asks once; pages are never kept."""
+    page = visitor.get("/")
+    names = set(re.findall(r'"(/static/[^"]+)"', page.text))
+    files = [visitor.get(name) for name in names]
+
+    assert len(names) == 3
+    assert {f.headers["cache-control"] for f in files} == {"public, max-age=31536000, immutable"}
+    assert page.headers["cache-control"] == "no-store"
