@@ -199,6 +199,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "ways_out": ["sortie retry DEMO-3"],
         "last_failure": None,
         "budgets": [],
+        "issue_url": None,
     }
 
 
