@@ -39,6 +39,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie.cli.doctor",
         "sortie doctor",
         "sortie doctor team/WORKFLOW.md --env-file team/.env",
+        "sortie doctor --host build-1",
         "sortie doctor --format json | jq '.checks[] | select(.outcome == \"failed\")'",
     ),
     "init": (

@@ -1,4 +1,4 @@
-"""Completion in the shell: its script, and the names of issues.
+"""Completion in the shell: its script, and the names of issues and hosts.
 
 Rule 1: a completion says nothing of its own and takes ``PATIENCE`` seconds at most, whatever is
 wrong: then there is nothing to offer.
@@ -56,9 +56,7 @@ def serve_shells() -> None:
 
 def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Return names of issues that begin so, each with what is done about it."""
-    given = context.params
-    named = given.get("argument") or given.get("option")
-    source = Source(argument=named, env_file=given.get("env_file"))
+    source = _source(context)
     found: dict[str, str] = {}
     with redirect_stderr(io.StringIO()):
         for names in (_with_daemon, _on_record):
@@ -68,6 +66,44 @@ def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, s
             except (SortieError, typer.BadParameter):
                 continue
     return [(name, found[name]) for name in sorted(found) if name.startswith(incomplete)]
+
+
+def complete_host(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Return the names of SSH hosts that begin so, each with how it is where a daemon tells."""
+    source = _source(context)
+    found: dict[str, str] = {}
+    with redirect_stderr(io.StringIO()):
+        for names in (_hosts_with_daemon, _hosts_of_settings):
+            try:
+                for name, standing in names(source):
+                    found.setdefault(name, standing)
+            except (SortieError, typer.BadParameter):
+                continue
+    return [(name, found[name]) for name in sorted(found) if name.startswith(incomplete)]
+
+
+def _source(context: typer.Context) -> Source:
+    given = context.params
+    named = given.get("argument") or given.get("option")
+    return Source(argument=named, env_file=given.get("env_file"))
+
+
+def _hosts_with_daemon(source: Source) -> Iterator[tuple[str, str]]:
+    from sortie.cli.client import ask
+
+    place = _place(source)
+    state = ask(place, place.daemon(), "GET", "/api/v1/state", PATIENCE).document
+    views: Any = state.get("hosts")
+    for view in views if isinstance(views, list) else ():
+        if isinstance(view, dict) and isinstance(name := view.get("host"), str):
+            yield one_line(name), "up" if view.get("up") else "in trouble"
+
+
+def _hosts_of_settings(source: Source) -> Iterator[tuple[str, str]]:
+    from sortie.daemon.workflow_file import load_workflow
+
+    for host in load_workflow(source.options()).settings.worker.ssh_hosts:
+        yield one_line(host), "of worker.ssh_hosts"
 
 
 def _place(source: Source) -> DaemonPlace:

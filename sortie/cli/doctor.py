@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.completion import complete_host
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
 
 if TYPE_CHECKING:
@@ -15,7 +18,18 @@ _OUTCOME_WIDTH = len("skipped")
 _NAME_WIDTH = len("tracker.other_states")  # longer ones, of hosts, stand out
 
 
-def doctor(source: Source, output: OutputFormat = Format.TEXT) -> int:
+def doctor(
+    source: Source,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="HOST",
+            help="Look at this SSH host of the settings and at nothing else; may be repeated.",
+            autocompletion=complete_host,
+        ),
+    ] = None,
+    output: OutputFormat = Format.TEXT,
+) -> int:
     """Check step by step what a daemon needs: settings, machine, agent, SSH hosts, and tracker.
 
     Each check is one line on stdout: ok, warning, failed or skipped, its name and what was found;
@@ -36,7 +50,7 @@ def doctor(source: Source, output: OutputFormat = Format.TEXT) -> int:
         if output is Format.TEXT:
             _show(diagnosis)
 
-    diagnose(source.options(), tell)
+    diagnose(source.options(), tell, hosts=host or ())
     outcomes = Counter(diagnosis.result.outcome.value for diagnosis in found)
     if output is Format.JSON:
         emit_json({"ok": not outcomes["failed"], "checks": [_row(each) for each in found]})

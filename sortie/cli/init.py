@@ -8,17 +8,27 @@ from pathlib import Path
 from shlex import quote
 from urllib.parse import quote as quote_url
 
-from sortie.cli.arguments import DEFAULT_WORKFLOW, WorkflowArgument, WorkflowOption, workflow_of
+from sortie.cli.arguments import (
+    DEFAULT_WORKFLOW,
+    OutputFormat,
+    WorkflowArgument,
+    WorkflowOption,
+    workflow_of,
+)
 from sortie.cli.gitignore import IGNORED, ignore_in_git
 from sortie.cli.new_files import write_new
-from sortie.cli.output import emit, note, one_line
+from sortie.cli.output import Format, emit, emit_json, note, one_line
 from sortie.cli.schema import schema_text
 from sortie.model import SortieError
 
 _SCHEMA = "WORKFLOW.schema.json"
 
 
-def init(given: WorkflowArgument = None, named: WorkflowOption = None) -> None:
+def init(
+    given: WorkflowArgument = None,
+    named: WorkflowOption = None,
+    output: OutputFormat = Format.TEXT,
+) -> None:
     """Write a commented workflow file to begin with; an existing file is never overwritten.
 
     Beside it a JSON Schema is written, by which editors complete and check it, and the .gitignore
@@ -33,15 +43,20 @@ def init(given: WorkflowArgument = None, named: WorkflowOption = None) -> None:
         raise SortieError(
             f"{workflow} is there already and is never overwritten; name another file, or move it"
         )
+    written = [workflow]
     try:
-        write_new(schema, schema_text())
+        if write_new(schema, schema_text()):
+            written.append(schema)
     except SortieError as error:
         note(f"sortie: {error}; 'sortie schema' prints it")
     try:
         ignore_in_git(workflow.parent, IGNORED)
     except SortieError as error:
         note(f"sortie: {error}")
-    emit(_next_steps(workflow))
+    if output is Format.JSON:
+        emit_json({"written": [str(path) for path in written]})
+    else:
+        emit(_next_steps(workflow))
 
 
 def _next_steps(workflow: Path) -> str:

@@ -25,7 +25,9 @@ def stats(
     source: Source,
     days: Annotated[
         int,
-        typer.Option("--days", "-n", min=1, max=100_000, metavar="N", help="The last N days."),
+        typer.Option(
+            "--days", "-n", min=1, max=100_000, metavar="N", help="The last N days that have any."
+        ),
     ] = 14,
     database: Annotated[
         Path | None,
@@ -40,6 +42,11 @@ def stats(
     cost that is reckoned from tokens is marked as estimated.
     """
     path = os.path.abspath(database) if database is not None else _database(source)
+    if not os.path.lexists(path):
+        note(f"there is no database {path} yet: no daemon has run here")
+        if output is Format.JSON:
+            emit_json([])
+        return
     try:
         rows = _read(path, days)
     except StoreError as error:
@@ -53,7 +60,7 @@ def stats(
     elif rows:
         emit(listing(rows, columns()))
     else:
-        note("no run is recorded")
+        note("no run has ended yet, and none under way has told that it used anything")
 
 
 def _database(source: Source) -> str:
@@ -68,9 +75,6 @@ def _database(source: Source) -> str:
 def _read(path: str, days: int) -> Sequence[DayRow]:
     from sortie.store.readonly import read_daily
 
-    if not os.path.lexists(path):
-        note(f"there is no database {path} yet: no daemon has run here")
-        return ()
     return read_daily(path, limit=days)
 
 

@@ -18,6 +18,7 @@ import typer
 from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
+from sortie.model import SortieError
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -65,7 +66,10 @@ def follow(place: DaemonPlace, output: Format, pause: Pause) -> None:
         while True:
             try:
                 shown.show(_read_status(place))
-            except NoDaemon as error:
+            except SortieError as error:
+                # One that was seen may be restarted this moment: its token is not the new one's.
+                if not isinstance(error, NoDaemon) and not shown.has_shown:
+                    raise
                 shown.miss(str(error))
             pause(INTERVAL)
 
@@ -106,6 +110,11 @@ class _StatusOutput:
         self._live = None if output is Format.JSON else _live(screens)
         self._missed = ""
         self._count = 0
+
+    @property
+    def has_shown(self) -> bool:
+        """Whether a daemon was seen."""
+        return self._count > 0
 
     def show(self, status_read: _Status) -> None:
         """Show a look at a daemon."""

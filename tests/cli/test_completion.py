@@ -73,6 +73,24 @@ def test_issues_are_offered(tab: Cli, here: Path, daemon: FakeDaemon, command: s
     assert offered(tab(*command.split(), "OLD")) == ["OLD-1"]
 
 
+REMOTE = WORKFLOW.replace("---\ntracker", "---\nworker:\n  ssh_hosts: [build-1, build-2]\ntracker")
+
+
+def test_hosts_are_offered(tab: Cli, here: Path, daemon: FakeDaemon) -> None:
+    """Those of the settings, and those that the daemon has, which may be older ones."""
+    (here / "WORKFLOW.md").write_text(REMOTE)
+    host = {"host": "old-1", "up": False, "used": 0, "slots": 2}
+    daemon.show(STATE | {"hosts": [host, 7, {"host": None}]})
+
+    assert offered(tab("doctor", "--host", "")) == ["build-1", "build-2", "old-1"]
+    assert offered(tab("doctor", "--host", "build")) == ["build-1", "build-2"]
+
+
+def test_without_a_workflow_no_host_is_offered(tab: Cli) -> None:
+    """And nothing is said."""
+    assert offered(tab("doctor", "--host", "")) == []
+
+
 def test_the_named_workflow_is_looked_at(tab: Cli, here: Path) -> None:
     """An option that stands before the issue says whose issues are meant."""
     (here / "team").mkdir()

@@ -184,6 +184,19 @@ def test_every_mistake_of_the_workflow_file_is_a_failed_check(cli: Cli, here: Pa
     assert checks[-1]["outcome"] == "skipped"
 
 
+def test_a_host_that_there_is_not_is_told_with_those_that_there_are(cli: Cli, here: Path) -> None:
+    """A misspelt name is no host that is well."""
+    none = cli("doctor", "--host", "build-9")
+    remote = (here / "WORKFLOW.md").read_text()
+    remote = remote.replace("workspace:", "worker:\n  ssh_hosts: [a, b]\nworkspace:")
+    (here / "WORKFLOW.md").write_text(remote)
+    another = cli("doctor", "--host", "build-9")
+
+    assert (none.code, another.code) == (1, 1)
+    assert "all runs are on this machine" in none.err
+    assert another.err.endswith("'build-9' is no host of worker.ssh_hosts; there are: a, b\n")
+
+
 def test_places_that_cannot_be_used_are_told(cli: Cli, here: Path) -> None:
     """Each by its key."""
     (here / "work").write_text("a file")

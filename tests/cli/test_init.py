@@ -27,6 +27,16 @@ def test_the_starter_is_valid_without_a_warning(cli: Cli) -> None:
     assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
 
 
+def test_programs_are_told_what_was_written(cli: Cli, here: Path) -> None:
+    """Beside the workflow file there is its schema, unless that was there."""
+    first = cli("init", "--format", "json")
+    (here / "WORKFLOW.md").unlink()
+    second = cli("init", "--format", "json")
+
+    assert json.loads(first.out) == {"written": ["WORKFLOW.md", "WORKFLOW.schema.json"]}
+    assert json.loads(second.out) == {"written": ["WORKFLOW.md"]}
+
+
 def test_the_starter_finds_the_issue_of_its_next_steps(
     cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

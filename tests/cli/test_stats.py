@@ -57,7 +57,19 @@ def test_without_a_database_there_is_nothing(cli: Cli, here: Path) -> None:
     """That is no failure, and a line says why."""
     (here / "WORKFLOW.md").write_text(WORKFLOW)
 
+    ran, programs = cli("stats"), cli("stats", "--format", "json")
+
+    missing = f"there is no database {here / '.sortie.db'} yet: no daemon has run here\n"
+    assert ran == Ran(code=0, out="", err=missing)
+    assert programs == Ran(code=0, out="[]\n", err=missing)
+
+
+def test_a_run_that_has_not_ended_is_not_denied(cli: Cli, here: Path) -> None:
+    """What is recorded so far is said, and not that there was no run."""
+    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    record(here, (T, [RecordDay(day="2026-11-22"), begin("r-1", an_issue("A-1"))]))
+
     ran = cli("stats")
 
-    assert (ran.code, ran.out) == (0, "")
-    assert "no daemon has run here" in ran.err
+    said = "no run has ended yet, and none under way has told that it used anything\n"
+    assert ran == Ran(code=0, out="", err=said)

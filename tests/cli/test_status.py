@@ -386,6 +386,27 @@ def test_a_watch_survives_the_daemon(
     assert len(looks) == 2
 
 
+def test_a_watch_survives_a_daemon_whose_token_is_new(
+    here: Path, daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that is restarted this moment refuses the old one's token, and is seen again."""
+    refusal = (401, {"error": {"code": "unauthorized", "message": "the token is wrong"}})
+    daemon.show(STATE)
+
+    watch(
+        here,
+        Format.TEXT,
+        lambda: daemon.answers.update({"GET /api/v1/state": refusal}),
+        lambda: daemon.show(STATE),
+    )
+
+    out, err = capsys.readouterr()
+    assert len(out.split("\n\n")) == 2
+    assert "the token is wrong" in err
+    assert err.endswith("; looking on\n")
+    assert err.count("\n") == 1
+
+
 def test_a_watch_ends_where_looking_on_is_no_use(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
     """A daemon that cannot be asked at all ends the watch with 1."""
     announce(here, replace(daemon.endpoint(), url=None, token=None))

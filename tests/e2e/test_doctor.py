@@ -99,6 +99,11 @@ async def test_a_daemon_at_work_is_not_disturbed(place: Place, start: Start, fle
         found = await diagnosed(place)
         finished = await daemon.line("run.finished", issue="A")
 
+    alone = await place.sortie("doctor", "--host", "one", "--format", "json")
+    names = [check["check"] for check in json.loads(alone.out)["checks"]]
+
+    assert {name.split(".")[0] for name in names} == {"workflow", "hosts"}
+    assert alone.code == 0
     assert set(outcomes(found, "one").values()) == {"ok"}
     assert finished["status"] == "succeeded"
     assert daemon.lines("host.rested") == []

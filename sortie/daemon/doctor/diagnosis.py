@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
+from functools import partial
 
 import trio
 
@@ -18,7 +20,7 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
-from sortie.model import WorkflowError
+from sortie.model import SortieError, WorkflowError
 from sortie.model.checks import failed, passed, warned
 from sortie.telemetry.log import configure
 from sortie.transports.local import LocalTransport
@@ -29,8 +31,11 @@ PARTS = ("machine", "agent", "tracker")
 """What cannot be looked at while the workflow file is not valid, besides hosts."""
 
 
-def diagnose(options: RunOptions, tell: Tell) -> None:
-    """Run all checks and tell of each as soon as it is over."""
+def diagnose(options: RunOptions, tell: Tell, hosts: Collection[str] = ()) -> None:
+    """Run all checks and tell of each as soon as it is over; of ``hosts`` alone, where given.
+
+    Raises SortieError for a host that the settings do not name.
+    """
     if options.content is None and not os.path.lexists(options.workflow):
         none = failed(f"there is no {options.workflow}", _introduction(options))
         _stop_at_workflow(none.sentence, none.remedy, tell)
@@ -52,7 +57,9 @@ def diagnose(options: RunOptions, tell: Tell) -> None:
     env_names = agents.ADAPTERS.load(settings.agent.kind).env_names
     known = hidden.values | key_values(options.environ, (*env_names, *settings.worker.ssh_pass_env))
     tell_safely = without_secrets(tell, known)
-    _look_at_places(settings, tell_safely)
+    if not hosts:
+        _look_at_places(settings, tell_safely)
+    _require_known(hosts, settings)
     configure(
         settings.logging.level,
         settings.logging.format,
@@ -60,7 +67,8 @@ def diagnose(options: RunOptions, tell: Tell) -> None:
         secrets=hidden.values,
     )
     with expected_failures():
-        trio.run(_look, options, workflow, tell_safely)
+        look = partial(_look_at_some, hosts) if hosts else _look
+        trio.run(look, options, workflow, tell_safely)
 
 
 def _introduction(options: RunOptions) -> str:
@@ -83,16 +91,35 @@ def _look_at_places(settings: Settings, tell: Tell) -> None:
         tell(Diagnosis(name="settings", result=usable))
 
 
+def _require_known(hosts: Collection[str], settings: Settings) -> None:
+    known = settings.worker.ssh_hosts
+    for host in hosts:
+        if host not in known:
+            names = ", ".join(known) or "none, so that all runs are on this machine"
+            raise SortieError(f"{host!r} is no host of worker.ssh_hosts; there are: {names}")
+
+
+async def _look_at_some(
+    hosts: Collection[str], options: RunOptions, workflow: Workflow, tell: Tell
+) -> None:
+    settings = workflow.settings
+    await look_at_hosts(settings, options.environ, _helpers(options, settings), tell, hosts)
+
+
+def _helpers(options: RunOptions, settings: Settings) -> Mapping[str, str]:
+    """Return the environment of programs that help, which needs no credential of the agent."""
+    env_names = agents.ADAPTERS.load(settings.agent.kind).env_names
+    return helper_env(options.environ, env_names, secrets_of(settings))
+
+
 async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     settings, secrets = workflow.settings, secrets_of(workflow.settings)
-    adapter = agents.ADAPTERS.load(settings.agent.kind)
-    environ = helper_env(options.environ, (), secrets)
-    helpers = helper_env(options.environ, adapter.env_names, secrets)
+    environ, helpers = helper_env(options.environ, (), secrets), _helpers(options, settings)
     transport = LocalTransport(options.environ.get("PATH", ""))
     try:
         await run_checks("machine", machine_checks(settings, transport, helpers), tell)
         await run_checks("agent", agent_checks(settings, transport, environ), tell)
     finally:
         await transport.close()
-    await look_at_hosts(settings, options.environ, helpers, tell)
+    await look_at_hosts(settings, options.environ, helpers, tell, settings.worker.ssh_hosts)
     await look_at_tracker(workflow, tell)

@@ -7,7 +7,7 @@ Rule 2: a key that is not known yet is told of and not remembered; that is for t
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import trio
@@ -38,10 +38,13 @@ _AFTER_REACH = (HostTrouble.HOST_KEY, HostTrouble.AUTHENTICATION)
 
 
 async def look_at_hosts(
-    settings: Settings, environ: Mapping[str, str], helpers: Mapping[str, str], tell: Tell
+    settings: Settings,
+    environ: Mapping[str, str],
+    helpers: Mapping[str, str],
+    tell: Tell,
+    hosts: Collection[str],
 ) -> None:
-    """Look at all hosts at once, and tell of one after the other."""
-    hosts = settings.worker.ssh_hosts
+    """Look at hosts all at once, and tell of one after the other."""
     if not hosts:
         return
     ssh = ssh_settings(settings, environ, helpers)
