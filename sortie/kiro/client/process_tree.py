@@ -34,7 +34,8 @@ COOKIE = "SORTIE_KIRO_TURN"
 
 _SEPARATOR = ":"
 
-_FIRST_MARK, _MARKS = 1 << 61, 1 << 61  # microseconds: beyond every life
+# Microseconds: beyond every life. What is started within a turn keeps its upper half.
+_FIRST_MARK, _HALF = 1 << 61, 1 << 30
 _LAST_LOOKS = 5.0  # seconds after SIGKILL in which to see that nobody is left
 _PAUSE = 0.02
 _DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
@@ -50,6 +51,7 @@ class ProcessTree:
     def __init__(self) -> None:
         self._cookie = secrets.token_hex(16)
         self._mark: int | None = None
+        self._mark_unit = 1
         self._root: int | None = None
         self._known: dict[int, psutil.Process] = {}
 
@@ -61,12 +63,14 @@ class ProcessTree:
     def begin(self, root: int) -> None:
         """Take note of the program's pid, and mark it; it must be the leader of a session."""
         self._root = root
-        limit = getattr(resource, "RLIMIT_RTTIME", None)
-        if sys.platform == "linux" and limit is not None:
-            mark = _FIRST_MARK + secrets.randbelow(_MARKS)
-            with suppress(OSError, ValueError):  # a hard limit forbids it, or it has ended
-                resource.prlimit(root, limit, (mark, resource.prlimit(root, limit)[1]))
-                self._mark = mark
+        if sys.platform == "linux":
+            around, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
+            if around >= _FIRST_MARK:  # this program is itself part of a turn
+                mark = around // _HALF * _HALF + secrets.randbelow(_HALF)
+            else:
+                mark, self._mark_unit = _FIRST_MARK + secrets.randbelow(_HALF) * _HALF, _HALF
+            self._mark = mark // self._mark_unit
+            _mark_all(root, (mark, hard))
 
     def look(self) -> list[psutil.Process]:
         """Return who is alive; looks at every process of the machine, some 0.05 ms for each."""
@@ -105,7 +109,7 @@ class ProcessTree:
         try:
             if self._root is not None and self._root in (os.getpgid(pid), os.getsid(pid)):
                 return True
-            if self._mark is not None and _mark_of(pid) == self._mark:
+            if self._mark is not None and _limit_of(pid) // self._mark_unit == self._mark:
                 return True
             return self._cookie in process.environ().get(COOKIE, "").split(_SEPARATOR)
         except _GONE:
@@ -147,7 +151,20 @@ def _signal_all(processes: list[psutil.Process], number: signal.Signals) -> None
             process.send_signal(number)
 
 
-def _mark_of(pid: int) -> int | None:
-    if sys.platform != "linux":
-        return None
-    return resource.prlimit(pid, resource.RLIMIT_RTTIME)[0]
+def _limit_of(pid: int) -> int:
+    return resource.prlimit(pid, resource.RLIMIT_RTTIME)[0] if sys.platform == "linux" else 0
+
+
+def _mark_all(root: int, limits: tuple[int, int]) -> None:
+    """Mark a program that has begun, and what it has started by now.
+
+    Each is marked before its children are listed, so that later ones inherit the mark.
+    """
+    waiting = [root]
+    while waiting and sys.platform == "linux":
+        pid = waiting.pop()
+        with suppress(OSError, ValueError):  # it has ended, or a hard limit forbids the mark
+            resource.prlimit(pid, resource.RLIMIT_RTTIME, limits)
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
+                    waiting += map(int, file.read().split())

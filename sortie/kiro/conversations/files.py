@@ -21,7 +21,7 @@ def read_bytes(path: str, limit: int) -> bytes:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
                 raise ConversationError(f"{path} is no regular file")
-            content = file.read(limit + 1)
+            content = file.read(min(limit, found.st_size) + 1)
     except OSError as exc:
         raise ConversationError(f"{path} cannot be read: {exc.strerror or exc}") from exc
     if len(content) > limit:
