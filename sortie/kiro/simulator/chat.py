@@ -57,9 +57,10 @@ class Turn:
         """Do the turn and return the exit status. Raises ActionError, OSError, StoreTrouble."""
         do = self._do
         key = self._environment.get("KIRO_API_KEY", "").strip()
-        if not key:
+        if not key and not do.login:
             wait_for_login(console)
-        console.mcp_warning()
+        if not do.login:
+            console.mcp_warning()
         try:
             agent = load_agent(self._chat.agent, os.getcwd(), self._environment)
         except AgentFileError as error:

@@ -50,6 +50,7 @@ class Directives:
         self.set_state = ""
         self.log = ""
         self.whoami_delay = 0.0
+        self.login = False
         self.list_headless = False
         self.list_stderr = False
         self.ignore_resume_id = False
@@ -154,6 +155,7 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "set_state": (_text, "FILE.md STATE   set the state in a Markdown issue's front matter"),
     "log": (_text, "FILE      append a JSON line at start, stop and for a child"),
     "whoami_delay": (_seconds, "SECONDS   how long whoami takes (environment only)"),
+    "login": (_switch, "1         somebody is logged in: no key is needed, and MCP is on"),
     "list_headless": (
         _switch,
         "1      list conversations of headless turns, too (environment only)",

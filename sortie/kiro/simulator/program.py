@@ -119,7 +119,9 @@ def _whoami(environment: Mapping[str, str], console: Console) -> int:
     time.sleep(directives.whoami_delay)
     key = environment.get("KIRO_API_KEY", "").strip()
     status = 0
-    if not key:
+    if directives.login:
+        console.print(b"Logged in with Builder ID\n")
+    elif not key:
         console.complain("Not logged in")
         status = 1
     elif key_is_bad(key):
