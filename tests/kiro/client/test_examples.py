@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import code_blocks, page
 from tests.kiro.client.rig import BACKENDS, Rig, run
 
 ROOT = Path(__file__).parents[3]
@@ -69,6 +70,15 @@ def test_an_example_runs(
 def test_every_example_is_tried() -> None:
     """No file of the folder is left out."""
     assert {path.stem for path in FOLDER.glob("*.py")} == set(EXAMPLES)
+
+
+def test_the_start_has_five_lines_and_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """What stands first on the page is as short as it says."""
+    language, code = code_blocks(page("kiro-client.md"))[0]
+
+    assert (language, len(code.splitlines())) == ("python", 5)
+    exec(code, {})
+    assert "ResultMessage(credits=0.05" in capsys.readouterr().out
 
 
 def test_an_example_is_a_script(rig: Rig) -> None:
