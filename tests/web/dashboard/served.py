@@ -145,6 +145,15 @@ class Served:
 
         trio.from_thread.run_sync(stir, trio_token=self._token)
 
+    def drop_all(self) -> None:
+        """Cut everybody off who follows a page."""
+
+        def drop() -> None:
+            for broadcaster in self.live.broadcasters:
+                broadcaster.drop_all()
+
+        trio.from_thread.run_sync(drop, trio_token=self._token)
+
     def run(self) -> None:
         """Serve until stopped; for a thread."""
         trio.run(self._run)

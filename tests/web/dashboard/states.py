@@ -16,6 +16,7 @@ from sortie.web.dashboard.activity import (
     PollView,
     past_run,
 )
+from sortie.web.dashboard.sources import SaidLine
 from sortie.web.runs import RunView
 from sortie.web.state import (
     BudgetView,
@@ -246,6 +247,11 @@ def ended(number: int, issue: str | None = None) -> RunView:
         started_at=rfc3339(ago(900 + number * 400)),
         finished_at=rfc3339(ago(40 + number * 390)),
     )
+
+
+def said(number: int, text: str) -> SaidLine:
+    """Return a line of a transcript."""
+    return SaidLine(number=number, at=ago(300 - number), turn=1, kind="output", text=text)
 
 
 def activity(runs: int = 12, poll: PollView | None = None) -> ActivityView:

@@ -11,7 +11,6 @@ import pytest
 from sortie.web.controls import CommandAnswer
 from sortie.web.dashboard.activity import PollView
 from sortie.web.dashboard.formats import issue_path
-from sortie.web.dashboard.sources import SaidLine
 from sortie.web.health import Health
 from tests.web.dashboard import states
 from tests.web.dashboard.served import SECRET, Served, World
@@ -207,7 +206,7 @@ def test_texts_cannot_become_markup(operator: httpx.Client, world: World) -> Non
     held = replace(states.HELD[0], detail=SCRIPT, issue_identifier=SCRIPT)
     world.state = replace(world.state, running=(run,), held=(held,))
     world.title = SCRIPT
-    world.said = [SaidLine(number=1, at=states.NOW, turn=1, kind="output", text=SCRIPT)]
+    world.said = [states.said(1, SCRIPT)]
 
     pages = [operator.get(path).text for path in ("/", "/lists/held", "/issues/SHOP-77")]
     pages.append(operator.get(issue_path(SCRIPT)).text)
@@ -245,7 +244,7 @@ def test_no_page_holds_a_secret(
     long = replace(states.ended(2), error=f"{'x' * 185} {SECRET}")
     world.past = [long]
     world.activity = states.activity(runs=1)
-    world.said = [SaidLine(number=1, at=states.NOW, turn=1, kind="output", text=text)]
+    world.said = [states.said(1, text)]
 
     seen = [client.get(path).text for path in (*PAGES, "/issues/SHOP-77?as=pieces")]
     with client.stream("GET", "/live") as stream:
@@ -290,9 +289,7 @@ def test_history_comes_by_the_page(visitor: httpx.Client, world: World) -> None:
 
 def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> None:
     """Explanation, gates, ways out, runs, and the transcript of the run that is asked for."""
-    world.said = [
-        SaidLine(number=n, at=states.NOW, turn=1, kind="output", text=f"line {n}") for n in (1, 2)
-    ]
+    world.said = [states.said(1, "line 1"), states.said(2, "line 2")]
 
     page = operator.get("/issues/SHOP-77").text
     other = operator.get("/issues/SHOP-77?run=past-2").text
