@@ -141,6 +141,12 @@ def _check_servers(servers: Mapping[str, Mapping[str, Any]]) -> None:
             raise OptionError(
                 f"mcp_servers: {name!r} needs a command, or a url where it is remote", "mcp_servers"
             )
+        for key in ("env", "headers"):
+            if not isinstance(server.get(key, {}), Mapping):
+                raise OptionError(
+                    f"mcp_servers: {key} of {name!r} is no mapping of names to values",
+                    "mcp_servers",
+                )
     try:
         json.dumps(servers, default=_no_json)
     except (TypeError, ValueError) as exc:

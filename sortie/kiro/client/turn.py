@@ -183,8 +183,8 @@ class Turn:
 
     def _redact(self, text: str) -> str:
         servers = (self._options.mcp_servers or {}).values()
-        hidden = [str(v) for s in servers for v in dict(s.get("env") or {}).values()]
-        hidden += [str(v) for s in servers for v in dict(s.get("headers") or {}).values()]
+        told = [server.get(key, {}) for server in servers for key in ("env", "headers")]
+        hidden = [str(value) for each in told for value in each.values()]
         return redactor([self._environment.get(KEY_NAME, "").strip(), *hidden])(text)
 
 
