@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import trio
+
 from sortie.agents import Session, SessionParams
 from sortie.agents.kiro.credential import CredentialCheck
 from sortie.agents.kiro.reader import KiroReader
 from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings
+from sortie.agents.kiro.traced_session import THREADS, traced
 from sortie.agents.launch import check_workspace, resolve_command
 from sortie.agents.turn_process import TurnCommand, turn_processes
 from sortie.kiro.headless.arguments import ChatOptions, chat
 from sortie.model import LOCAL
+from sortie.model.secrets import redactor
 
 
 class _KiroTurns:
@@ -46,6 +50,7 @@ class KiroAgent:
         self._command = command
         self._options = settings.options()
         self._credential = CredentialCheck(clock)
+        self._readings = trio.CapacityLimiter(THREADS)
 
     @asynccontextmanager
     async def session(self, params: SessionParams) -> AsyncIterator[Session]:
@@ -62,5 +67,8 @@ class KiroAgent:
             await self._credential.confirm(argv, params)
         turns = _KiroTurns(argv, self._options)
         key = params.env.get(KEY_NAME, "").strip()
-        async with turn_processes("kiro", params, turns.command, [key]) as session:
-            yield session
+        async with (
+            turn_processes("kiro", params, turns.command, [key]) as session,
+            traced(session, params, self._readings, redactor([key])) as traced_session,
+        ):
+            yield traced_session

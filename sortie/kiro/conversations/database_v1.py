@@ -40,13 +40,13 @@ class DatabaseV1:
     def summaries(self, directory: str | None = None) -> list[ConversationSummary]:
         """Return the conversations of a directory, or all of them."""
         found: list[ConversationSummary] = []
-        with self._open() as database:
-            tables = _tables(database)
-            if "conversations_v2" in tables:
+        with opened(self._path, self._patience) as database:
+            there = tables(database)
+            if "conversations_v2" in there:
                 where, values = ("", ()) if directory is None else (" WHERE key = ?", (directory,))
                 rows = database.execute(_LIST + where, values)
                 found += [s for row in rows if (s := self._summary(row)) is not None]
-            if "conversations" in tables:
+            if "conversations" in there:
                 found += self._older(database, directory, {s.id for s in found})
         return found
 
@@ -56,13 +56,13 @@ class DatabaseV1:
 
     def text(self, summary: ConversationSummary) -> str:
         """Return the document of a conversation, as it is. Raises as ``load`` does."""
-        with self._open() as database:
-            tables = _tables(database)
+        with opened(self._path, self._patience) as database:
+            there = tables(database)
             for table, query, values in (
                 ("conversations_v2", _ONE, (summary.directory, summary.id)),
                 ("conversations", _OLDER_ONE, (summary.directory,)),
             ):
-                row = database.execute(query, values).fetchone() if table in tables else None
+                row = database.execute(query, values).fetchone() if table in there else None
                 document = self._document(row[0]) if row else None
                 if row and document is not None and _id_of(document, summary.id) == summary.id:
                     return str(row[0])
@@ -70,11 +70,11 @@ class DatabaseV1:
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a conversation; one that is gone already is no error."""
-        with self._open(write=True) as database:
-            tables = _tables(database)
-            if "conversations_v2" in tables:
+        with opened(self._path, self._patience, write=True) as database:
+            there = tables(database)
+            if "conversations_v2" in there:
                 database.execute(_DELETE, (summary.directory, summary.id))
-            if "conversations" in tables:
+            if "conversations" in there:
                 row = database.execute(_OLDER_ONE, (summary.directory,)).fetchone()
                 document = self._document(row[0]) if row else None
                 if document is not None and _id_of(document, "") == summary.id:
@@ -118,22 +118,27 @@ class DatabaseV1:
             return None
         return document if isinstance(document, dict) else None
 
-    @contextmanager
-    def _open(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-        if not os.path.isfile(self._path):
-            with closing(sqlite3.connect(":memory:")) as nothing:
-                yield nothing
-            return
-        uri = f"file:{quote(os.path.abspath(self._path))}?mode={'rw' if write else 'ro'}"
-        try:
-            with closing(sqlite3.connect(uri, uri=True, timeout=self._patience)) as database:
-                database.text_factory = _lenient
-                yield database
-        except sqlite3.Error as exc:
-            raise ConversationError(f"{self._path} cannot be read: {exc}") from exc
+
+@contextmanager
+def opened(path: str, patience: float, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+    """Have the database open, one without tables where there is no file.
+
+    One that is being written is waited for, ``patience`` seconds. Whatever SQLite raises meanwhile is raised as a ConversationError.
+    """
+    if not os.path.isfile(path):
+        with closing(sqlite3.connect(":memory:")) as nothing:
+            yield nothing
+        return
+    uri = f"file:{quote(os.path.abspath(path))}?mode={'rw' if write else 'ro'}"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=patience)) as database:
+            database.text_factory = _lenient
+            yield database
+    except sqlite3.Error as exc:
+        raise ConversationError(f"{path} cannot be read: {exc}") from exc
 
 
-def _tables(database: sqlite3.Connection) -> set[object]:
+def tables(database: sqlite3.Connection) -> set[object]:
     rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return {row[0] for row in rows}
 

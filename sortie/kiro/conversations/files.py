@@ -31,7 +31,7 @@ def read_bytes(path: str, limit: int) -> bytes:
 
 def read_object(path: str, limit: int) -> Mapping[str, Any]:
     """Return the JSON object in a file. Raises ConversationError where there is none."""
-    found = _object(read_bytes(path, limit))
+    found = object_in(read_bytes(path, limit))
     if found is None:
         raise ConversationError(f"{path} holds no JSON object")
     return found
@@ -42,15 +42,17 @@ def read_lines(path: str, limit: int) -> Iterator[Mapping[str, Any]]:
 
     A file that is not there has no lines. Raises ConversationError as ``read_bytes`` does.
     """
-    if not os.path.lexists(path):
-        return
-    for line in read_bytes(path, limit).split(b"\n"):
-        found = _object(line)
-        if found is not None:
-            yield found
+    if os.path.lexists(path):
+        yield from lines_in(read_bytes(path, limit))
 
 
-def _object(text: bytes) -> Mapping[str, Any] | None:
+def lines_in(content: bytes) -> Iterator[Mapping[str, Any]]:
+    """Return the JSON objects in lines, as ``read_lines`` does."""
+    return (found for line in content.split(b"\n") if (found := object_in(line)) is not None)
+
+
+def object_in(text: bytes) -> Mapping[str, Any] | None:
+    """Return the JSON object that a text is, None where it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -45,17 +45,7 @@ class SessionsV2:
     def load(self, summary: ConversationSummary) -> Conversation:
         """Return a session. Raises ConversationError where its files cannot be read."""
         session = read_object(summary.place, self._limit)
-        lines = list(read_lines(f"{summary.place}l", self._limit))
-        usages = tuple(_usages(session))
-        model = next((u.model for u in reversed(usages) if u.model is not None), None)
-        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
-        return Conversation(
-            summary=summary,
-            records=tuple(_with_shares(session, [record for _, record in pairs])),
-            entry_of=tuple(n for n, _ in pairs),
-            entries=len(lines),
-            usages=usages,
-        )
+        return conversation_v2(session, read_lines(f"{summary.place}l", self._limit), summary)
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a session's files. Raises ConversationError where they stay."""
@@ -79,6 +69,23 @@ class SessionsV2:
             created=created,
             updated=milliseconds(session.get("updated_at")) or created or 0,
         )
+
+
+def conversation_v2(
+    session: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], summary: ConversationSummary
+) -> Conversation:
+    """Return a session from what its two files hold."""
+    lines = list(messages)
+    usages = tuple(_usages(session))
+    model = next((u.model for u in reversed(usages) if u.model is not None), None)
+    pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+    return Conversation(
+        summary=summary,
+        records=tuple(_with_shares(session, [record for _, record in pairs])),
+        entry_of=tuple(n for n, _ in pairs),
+        entries=len(lines),
+        usages=usages,
+    )
 
 
 def _with_shares(session: Mapping[str, Any], records: list[Record]) -> list[Record]:

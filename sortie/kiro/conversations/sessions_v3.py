@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -29,8 +29,8 @@ from sortie.kiro.conversations.records import (
     Usage,
 )
 
-_SESSION = "session.json"
-_MESSAGES = "messages.jsonl"
+SESSION = "session.json"
+MESSAGES = "messages.jsonl"
 
 
 class SessionsV3:
@@ -51,17 +51,9 @@ class SessionsV3:
 
     def load(self, summary: ConversationSummary) -> Conversation:
         """Return a session. Raises ConversationError where its files cannot be read."""
-        model = values.text(read_object(summary.place, self._limit), "modelId")
-        messages = os.path.join(os.path.dirname(summary.place), _MESSAGES)
-        lines = list(read_lines(messages, self._limit))
-        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
-        return Conversation(
-            summary=summary,
-            records=tuple(_with_shares(lines, pairs)),
-            entry_of=tuple(n for n, _ in pairs),
-            entries=len(lines),
-            usages=tuple(_usages(lines, model)),
-        )
+        session = read_object(summary.place, self._limit)
+        messages = os.path.join(os.path.dirname(summary.place), MESSAGES)
+        return conversation_v3(session, read_lines(messages, self._limit), summary)
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a session's folder. Raises ConversationError where it stays."""
@@ -73,7 +65,7 @@ class SessionsV3:
             raise ConversationError(f"{summary.place} cannot be deleted: {exc.strerror}") from exc
 
     def _summaries(self, folder: str, directory: str | None) -> Iterator[ConversationSummary]:
-        path = os.path.join(folder, _SESSION)
+        path = os.path.join(folder, SESSION)
         session = read_object(path, self._limit)
         named = session.get("workspacePaths")
         places = [p for p in named if isinstance(p, str)] if isinstance(named, list) else []
@@ -89,6 +81,21 @@ class SessionsV3:
             created=created,
             updated=milliseconds(session.get("lastModifiedAt")) or created or 0,
         )
+
+
+def conversation_v3(
+    session: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], summary: ConversationSummary
+) -> Conversation:
+    """Return a session from what its two files hold."""
+    model, lines = values.text(session, "modelId"), list(messages)
+    pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+    return Conversation(
+        summary=summary,
+        records=tuple(_with_shares(lines, pairs)),
+        entry_of=tuple(n for n, _ in pairs),
+        entries=len(lines),
+        usages=tuple(_usages(lines, model)),
+    )
 
 
 def _with_shares(

@@ -1,0 +1,167 @@
+"""Kiro's conversations on a host, read there by a small script within the turn's own environment.
+
+The script needs a POSIX shell; for the database of engine v1 also ``sqlite3`` or ``python3``. It
+selects the row of one directory, or prints a session's two files, and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+import trio
+
+from sortie.agents import SessionParams
+from sortie.agents.kiro.settings import KEY_NAME
+from sortie.agents.kiro.sources import LIMIT, Reading
+from sortie.kiro.conversations import Conversation, ConversationError
+from sortie.kiro.conversations.latest import STORES, Sight, conversation_from, is_about
+from sortie.model import TransportError
+from sortie.resources import run_in_thread
+from sortie.transports import Command
+
+_OUTPUT_LIMIT = LIMIT + 256 * 1024
+_SPECIAL = frozenset(r"\.[]{}()*+?^$|")
+
+_Part = tuple[str, str, str, bytes]
+
+
+class HostSource:
+    """The stores of a host.
+
+    Rule: at most one script runs for a session. One that is given up is ended by a task of the
+    session's, ``nursery``, as the host may take its time; none begins before that is done.
+    """
+
+    def __init__(self, params: SessionParams, nursery: trio.Nursery) -> None:
+        self._params = params
+        self._nursery = nursery
+        self._script: _Script | None = None
+
+    async def look(self) -> Sight:
+        """Return what is there now."""
+        return (await self._ask("look", Sight())).sight
+
+    async def read(self, before: Sight) -> Reading:
+        """Return what is there now, and what has changed since a look."""
+        return await self._ask("read", before)
+
+    async def _ask(self, mode: str, before: Sight) -> Reading:
+        if self._script is not None and not self._script.over.is_set():
+            raise ConversationError("an earlier reading has not ended")
+        nonce = f"sortie-{secrets.token_hex(16)}"
+        directory = self._params.workspace
+        self._script = script = _Script(self._params, arguments(nonce, directory, mode, before))
+        self._nursery.start_soon(script.run)
+        try:
+            await script.read.wait()
+        finally:
+            script.scope.cancel()
+        if script.error is not None:
+            raise ConversationError(script.error)
+        return await run_in_thread(reading_of, bytes(script.output), nonce, directory, before)
+
+
+class _Script:
+    """One run of the script; its output has been ``read``, and it is ``over`` when it is gone."""
+
+    def __init__(self, params: SessionParams, words: tuple[str, ...]) -> None:
+        self.scope = trio.CancelScope()
+        self.read = trio.Event()
+        self.over = trio.Event()
+        self.output = bytearray()
+        self.error: str | None = None
+        env = {name: value for name, value in params.env.items() if name != KEY_NAME}
+        self._transport = params.transport
+        self._command = Command(argv=words, cwd=params.workspace, env=env, grace=0.0)
+
+    async def run(self) -> None:
+        """Run it and gather what it prints; whatever goes wrong is noted."""
+        try:
+            with self.scope:
+                async with self._transport.process(self._command) as process:
+                    async for source, chunk in process.output():
+                        if source == 1:
+                            self.output += chunk
+                        if len(self.output) > _OUTPUT_LIMIT:
+                            self.error = f"there is more to read than {_OUTPUT_LIMIT} bytes"
+                            break
+                    self.read.set()
+        except TransportError as error:
+            self.error = self.error or str(error)
+        finally:
+            self.read.set()
+            self.over.set()
+
+
+def arguments(nonce: str, directory: str, mode: str, before: Sight) -> tuple[str, ...]:
+    """Return the command that looks for a directory's conversations."""
+    key = f"CAST(X'{directory.encode(errors='surrogateescape').hex()}' AS TEXT)"
+    spelled = (json.dumps(directory), json.dumps(directory, ensure_ascii=False))
+    either = "|".join(dict.fromkeys(map(_literal, spelled)))
+    known = "\n".join(f"{store} {version}" for store, version in before.versions.items())
+    return (
+        "/bin/sh",
+        "-c",
+        _text(),
+        "sh",
+        nonce,
+        str(LIMIT),
+        key,
+        f'"cwd"[[:space:]]*:[[:space:]]*({either})',
+        rf'"workspacePaths"[[:space:]]*:[[:space:]]*\[[^]]*({either})',
+        mode,
+        known,
+    )
+
+
+def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> Reading:
+    """Return what the script has told. Raises ConversationError for what it cannot have told."""
+    parts = list(_parts(output, nonce))
+    if not parts or parts[-1][0] != "end":
+        raise ConversationError("the host's answer has no end")
+    versions = {store: text for kind, store, text, _ in parts if kind == "at"}
+    troubles = {store: text for kind, store, text, _ in parts if kind == "trouble"}
+    sight = Sight(versions=versions, troubles=troubles)
+    messages = {store: content for kind, store, _, content in parts if kind == "messages"}
+    for kind, store, place, content in parts:
+        if kind != "content" or store not in sight.changed_since(before):
+            continue
+        found = _conversation(store, place, directory, content, messages.get(store, b""))
+        if found is not None:
+            return Reading(sight=sight, conversation=found)
+    return Reading(sight=sight)
+
+
+def _conversation(
+    store: str, place: str, directory: str, content: bytes, messages: bytes
+) -> Conversation | None:
+    """Return a conversation, None for a session that only names the directory somewhere."""
+    if STORES[store] != "v1" and not is_about(store, content, directory):
+        return None
+    return conversation_from(store, place, directory, content, messages)
+
+
+def _parts(output: bytes, nonce: str) -> Iterator[_Part]:
+    """Yield kind, store, text and content of each part; none of a store that nobody knows."""
+    for part in output.split(b"\n" + nonce.encode() + b" ")[1:]:
+        line, _, content = part.partition(b"\n")
+        kind, _, rest = line.decode(errors="surrogateescape").partition(" ")
+        store, _, text = rest.partition(" ")
+        if kind == "end" or store in STORES:
+            yield kind, store, text, content
+
+
+def _literal(text: str) -> str:
+    """Return an extended regular expression that finds a text as it is."""
+    return "".join(f"\\{each}" if each in _SPECIAL else each for each in text)
+
+
+@cache
+def _text() -> str:
+    """Return the script, without its comments."""
+    lines = files(__package__).joinpath("sh", "conversations.sh").read_text("utf-8").splitlines()
+    return "\n".join(line for line in lines if not line.startswith("#"))

@@ -1,0 +1,137 @@
+"""A session whose turns are followed by a look at what Kiro has kept of them.
+
+Rule 1: whatever goes wrong here is told as TurnUntraced, and changes no turn's outcome. Rule 2: a
+look takes BOUND seconds at most, also where a turn is being stopped. Rule 3: what a turn has added
+is told against what was there before it; where that is not known, nothing is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from sortie.agents import OnEvents, Session, SessionParams
+from sortie.agents.kiro.evidence import events_of
+from sortie.agents.kiro.host_source import HostSource
+from sortie.agents.kiro.sources import ConversationSource, LocalSource
+from sortie.kiro.conversations import ConversationError
+from sortie.kiro.conversations.latest import Sight
+from sortie.kiro.conversations.turn import Position, added_since
+from sortie.model import LOCAL, TransportError, TurnResult
+from sortie.model.turns import AgentEvent, Launched, TurnUntraced, Usage
+
+BOUND = 2.0
+"""Seconds for a look, before the first turn and after each."""
+
+THREADS = 8
+"""Readings on this machine at the same time: home directories that hang take no more threads."""
+
+_BATCH = 100
+_REASON_LIMIT = 500
+
+
+@asynccontextmanager
+async def traced(
+    session: Session,
+    params: SessionParams,
+    limiter: trio.CapacityLimiter,
+    redacted: Callable[[str], str],
+) -> AsyncIterator[Session]:
+    """Have a session whose turns also tell what Kiro has kept of them."""
+    if params.transport.host == LOCAL:
+        yield _TracedSession(session, LocalSource(params, limiter), redacted)
+        return
+    async with trio.open_nursery() as nursery:
+        yield _TracedSession(session, HostSource(params, nursery), redacted)
+        nursery.cancel_scope.cancel()
+
+
+class _TracedSession:
+    def __init__(
+        self, session: Session, source: ConversationSource, redacted: Callable[[str], str]
+    ) -> None:
+        self._session = session
+        self._source = source
+        self._redacted = redacted
+        self._sight: Sight | None = None
+        self._position: Position | None = None
+        self._trouble = ""
+
+    @property
+    def id(self) -> str:
+        """As the session has it."""
+        return self._session.id
+
+    async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
+        """Run one prompt and tell what Kiro has kept of it, however it ends."""
+        if self._sight is None:
+            await self._look()
+        heard, lost = _Heard(on_events), False
+        try:
+            return await self._session.run_turn(prompt, heard)
+        except TransportError:
+            self._sight, lost = None, True
+            raise
+        finally:
+            if heard.launched and not lost:
+                await self._tell(heard)
+
+    async def _look(self) -> None:
+        """Note what is there before a turn."""
+        self._trouble = "what was there before the turn was not read in time"
+        with trio.move_on_after(BOUND):
+            try:
+                self._sight = await self._source.look()
+            except Exception as error:  # the edge: no turn depends on it
+                self._trouble = f"what was there before the turn cannot be read: {_said(error)}"
+
+    async def _tell(self, heard: _Heard) -> None:
+        """Tell what there is to tell of a turn that was launched."""
+        with trio.CancelScope(shield=True):
+            events = await self._events(heard)
+            for at in range(0, len(events), _BATCH):
+                heard(events[at : at + _BATCH])
+                await trio.lowlevel.checkpoint()
+
+    async def _events(self, heard: _Heard) -> Sequence[AgentEvent]:
+        with trio.move_on_after(BOUND):
+            try:
+                return await self._read(heard)
+            except Exception as error:  # the edge: no turn depends on it
+                return [TurnUntraced(reason=self._redacted(_said(error))[:_REASON_LIMIT])]
+        return [TurnUntraced(reason=f"it was not read within {BOUND:g} s")]
+
+    async def _read(self, heard: _Heard) -> Sequence[AgentEvent]:
+        """Return what a turn has added. Raises ConversationError where that is not known."""
+        before, position = self._sight, self._position
+        self._sight = self._position = None
+        if before is None:
+            raise ConversationError(self._trouble)
+        reading = await self._source.read(before)
+        self._sight = reading.sight
+        if reading.conversation is None:
+            doubts = reading.sight.doubts_since(before)
+            raise ConversationError(doubts or "Kiro has kept nothing of this turn")
+        addition = added_since(reading.conversation, position)
+        self._position = Position.after(reading.conversation)
+        return events_of(addition, self._redacted, with_credits=not heard.credits)
+
+
+class _Heard:
+    """Passes events on, and notes what of them matters here."""
+
+    def __init__(self, on_events: OnEvents) -> None:
+        self._on_events = on_events
+        self.launched = False
+        self.credits = False
+
+    def __call__(self, events: Sequence[AgentEvent]) -> None:
+        self.launched |= any(isinstance(event, Launched) for event in events)
+        self.credits |= any(isinstance(e, Usage) and e.credits is not None for e in events)
+        self._on_events(events)
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, ConversationError) else repr(error)

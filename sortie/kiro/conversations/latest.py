@@ -1,0 +1,250 @@
+"""The newest conversation of one directory in each of Kiro's stores, found and read in bounds.
+
+For who wants to know what a turn has added: ``look`` before it, and ``read`` after it what is
+another one since. Neither costs more for what other directories have, but for a list of names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from sortie.acp import values
+from sortie.kiro.conversations.database_v1 import opened, tables
+from sortie.kiro.conversations.files import lines_in, names_in, object_in, read_bytes
+from sortie.kiro.conversations.history_v1 import read_document
+from sortie.kiro.conversations.places import KiroPlaces
+from sortie.kiro.conversations.records import (
+    Conversation,
+    ConversationError,
+    ConversationSummary,
+    Engine,
+)
+from sortie.kiro.conversations.sessions_v2 import conversation_v2
+from sortie.kiro.conversations.sessions_v3 import MESSAGES, SESSION, conversation_v3
+
+LOOKED_AT = 50
+"""Sessions of an engine that are looked into, the newest first; so many may have changed since."""
+
+NEWEST_ROW = (
+    "SELECT conversation_id, updated_at, length(CAST(value AS BLOB)) FROM conversations_v2"
+    " WHERE rowid = (SELECT rowid FROM conversations_v2 WHERE key = {key}"
+    " ORDER BY updated_at DESC, rowid DESC LIMIT 1)"
+)
+NEWEST_VALUE = (
+    "SELECT value FROM conversations_v2 WHERE key = {key}"
+    " ORDER BY updated_at DESC, rowid DESC LIMIT 1"
+)
+OLDER_ROW = "SELECT '', 0, length(CAST(value AS BLOB)) FROM conversations WHERE key = {key}"
+OLDER_VALUE = "SELECT value FROM conversations WHERE key = {key}"
+
+V1, OLDER, V2, V3 = "v1", "v1-older", "v2", "v3"
+STORES: Mapping[str, Engine] = {V1: "v1", OLDER: "v1", V2: "v2", V3: "v3"}
+"""The stores by name, and the engine of each; v1 has two tables."""
+
+_TABLES = {
+    V1: ("conversations_v2", NEWEST_ROW, NEWEST_VALUE),
+    OLDER: ("conversations", OLDER_ROW, OLDER_VALUE),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a look has found: of each store the version of its newest conversation.
+
+    A version is another one when the conversation is, or has changed. ``troubles`` says of which
+    stores that is not known, and why.
+    """
+
+    versions: Mapping[str, str] = field(default_factory=dict)
+    troubles: Mapping[str, str] = field(default_factory=dict)
+
+    def changed_since(self, before: Sight) -> list[str]:
+        """Return the stores whose newest conversation is another one, or has changed."""
+        return [
+            store
+            for store, version in self.versions.items()
+            if store not in before.troubles and before.versions.get(store) != version
+        ]
+
+    def doubts_since(self, before: Sight) -> str:
+        """Say what is not known now or was not before, "" where all is."""
+        troubles = {**before.troubles, **self.troubles}
+        return "; ".join(dict.fromkeys(troubles.values()))
+
+
+class LatestConversations:
+    """The stores in ``places``, for one directory, by its real path. Every method blocks.
+
+    ``limit`` is how many bytes of one conversation are read, and of all others to find it.
+    """
+
+    def __init__(self, places: KiroPlaces, directory: str, limit: int) -> None:
+        self._places = places
+        self._directory = os.path.realpath(directory)
+        self._limit = limit
+        self._files: dict[str, str] = {}
+
+    def look(self) -> Sight:
+        """Return what is there now."""
+        versions, troubles = dict[str, str](), dict[str, str]()
+        self._look(V1, self._look_at_v1, versions, troubles)
+        self._look(V2, lambda: self._look_at_files(V2, self._v2_files()), versions, troubles)
+        self._look(V3, lambda: self._look_at_files(V3, self._v3_files()), versions, troubles)
+        return Sight(versions=versions, troubles=troubles)
+
+    def read(self, store: str) -> Conversation:
+        """Return the conversation that the last look has found. Raises ConversationError."""
+        return self._read_v1(store) if store in _TABLES else self._read_files(store)
+
+    @staticmethod
+    def _look(
+        store: str,
+        look: Callable[[], Mapping[str, str]],
+        versions: dict[str, str],
+        troubles: dict[str, str],
+    ) -> None:
+        try:
+            versions |= look()
+        except (ConversationError, OSError) as exc:
+            troubles[store] = str(exc)
+
+    def _look_at_v1(self) -> dict[str, str]:
+        found = {}
+        with opened(self._places.database) as database:
+            there = tables(database)
+            for store, (table, query, _) in _TABLES.items():
+                if table in there and (row := self._row(database, query)) is not None:
+                    found[store] = version_v1(*row)
+        return found
+
+    def _read_v1(self, store: str) -> Conversation:
+        _, row_query, value_query = _TABLES[store]
+        with opened(self._places.database) as database:
+            row = self._row(database, row_query)
+            self._require_size(0 if row is None else row[2], self._places.database)
+            found = self._row(database, value_query)
+        content = found[0] if found else None
+        text = content.encode(errors="replace") if isinstance(content, str) else b""
+        return conversation_from(store, self._places.database, self._directory, text)
+
+    def _row(self, database: sqlite3.Connection, query: str) -> Any:
+        return database.execute(query.format(key="?"), (self._directory,)).fetchone()
+
+    def _require_size(self, size: object, path: str) -> None:
+        if not isinstance(size, int) or size > self._limit:
+            raise ConversationError(f"{path}: the conversation has more than {self._limit} bytes")
+
+    # v2 and v3
+
+    def _v2_files(self) -> Iterator[str]:
+        folder = os.path.join(self._places.sessions, "cli")
+        return (os.path.join(folder, n) for n in names_in(folder) if n.endswith(".json"))
+
+    def _v3_files(self) -> Iterator[str]:
+        for workspace in names_in(self._places.sessions):
+            folder = os.path.join(self._places.sessions, workspace)
+            for name in names_in(folder) if workspace != "cli" else ():
+                if name.startswith("sess_"):
+                    yield os.path.join(folder, name, SESSION)
+
+    def _look_at_files(self, store: str, paths: Iterator[str]) -> dict[str, str]:
+        """Return the version of the first session of the directory, the newest first."""
+        self._files.pop(store, None)
+        times = []
+        for path in paths:
+            with suppress(OSError):
+                times.append((os.stat(path).st_mtime_ns, path))
+        left = self._limit
+        for _, path in sorted(times, reverse=True)[:LOOKED_AT]:
+            with suppress(ConversationError):
+                content = read_bytes(path, left)
+                left -= len(content)
+                if is_about(store, content, self._directory):
+                    self._files[store] = path
+                    return {store: version_of_files(path, *_sizes(path, messages_of(store, path)))}
+        return {}
+
+    def _read_files(self, store: str) -> Conversation:
+        path = self._files[store]
+        messages = messages_of(store, path)
+        self._require_size(sum(_sizes(path, messages)), path)
+        session = read_bytes(path, self._limit)
+        try:
+            said = read_bytes(messages, self._limit)
+        except ConversationError:
+            if os.path.lexists(messages):
+                raise
+            said = b""
+        return conversation_from(store, path, self._directory, session, said)
+
+
+def version_v1(identity: object, updated: object, size: object) -> str:
+    """Return the version of a row."""
+    return f"{identity} {updated} {size}"
+
+
+def version_of_files(path: str, session: int, messages: int) -> str:
+    """Return the version of a session by the sizes of its files, which only grow."""
+    return f"{path} {session} {messages}"
+
+
+def messages_of(store: str, path: str) -> str:
+    """Return the file with the messages of a session."""
+    return f"{path}l" if store == V2 else os.path.join(os.path.dirname(path), MESSAGES)
+
+
+def needles_of(directory: str) -> tuple[bytes, bytes]:
+    """Return how a directory stands in JSON: all in ASCII, or as it is."""
+    plain = json.dumps(directory, ensure_ascii=False).encode(errors="surrogateescape")
+    return json.dumps(directory).encode(), plain
+
+
+def is_about(store: str, content: bytes, directory: str) -> bool:
+    """Tell whether a session's file is one of a directory; most are told apart unparsed."""
+    if not any(needle in content for needle in needles_of(directory)):
+        return False
+    session = object_in(content) or {}
+    if store == V2:
+        return bool(session.get("cwd") == directory)
+    places = session.get("workspacePaths")
+    return isinstance(places, list) and directory in places
+
+
+def conversation_from(
+    store: str, place: str, directory: str, content: bytes, messages: bytes = b""
+) -> Conversation:
+    """Return a conversation from what a store keeps of it: a document, or a session's two files.
+
+    Raises ConversationError for what is none.
+    """
+    document = object_in(content)
+    if document is None:
+        raise ConversationError(f"{place} holds no conversation that can be read")
+    key = {V2: "session_id", V3: "id"}.get(store, "conversation_id")
+    summary = ConversationSummary(
+        engine=STORES[store],
+        id=values.text(document, key) or place,
+        directory=directory,
+        place=place,
+    )
+    if store == V2:
+        return conversation_v2(document, lines_in(messages), summary)
+    if store == V3:
+        return conversation_v3(document, lines_in(messages), summary)
+    return read_document(document, summary)
+
+
+def _sizes(*paths: str) -> tuple[int, ...]:
+    sizes = []
+    for path in paths:
+        try:
+            sizes.append(os.stat(path).st_size)
+        except OSError:
+            sizes.append(0)
+    return tuple(sizes)

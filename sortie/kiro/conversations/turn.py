@@ -1,0 +1,95 @@
+"""What one turn has added to a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.kiro.conversations.records import (
+    Answer,
+    Conversation,
+    Prompt,
+    Record,
+    ToolResult,
+    ToolUse,
+    ToolUsesCancelled,
+    Usage,
+)
+
+_Mark = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far a conversation was known: its entries, what the last of them says, its usages."""
+
+    id: str
+    entries: int
+    last: _Mark
+    usages: tuple[Usage, ...]
+
+    @classmethod
+    def after(cls, conversation: Conversation) -> Position:
+        """Return the end of a conversation."""
+        return cls(
+            id=conversation.summary.id,
+            entries=conversation.entries,
+            last=_mark(conversation, conversation.entries),
+            usages=conversation.usages,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """What a turn has said and done, and used as far as that is told."""
+
+    records: tuple[Record, ...]
+    usages: tuple[Usage, ...]
+
+
+def added_since(conversation: Conversation, before: Position | None) -> Addition:
+    """Return what was added since a position.
+
+    A history may have shrunk meanwhile, or be another: then the turn is what comes from the last
+    prompt on, since a turn has one.
+    """
+    if before is None or before.id != conversation.summary.id:
+        alone = sum(isinstance(record, Prompt) for record in conversation.records) <= 1
+        usages = conversation.usages if alone else conversation.usages[-1:]
+        return Addition(records=_last_turn(conversation), usages=usages)
+    goes_on = before.entries < conversation.entries and (
+        _mark(conversation, before.entries) == before.last
+    )
+    records = conversation.since(before.entries) if goes_on else _last_turn(conversation)
+    return Addition(records=records, usages=_more(conversation.usages, before.usages))
+
+
+def _last_turn(conversation: Conversation) -> tuple[Record, ...]:
+    records = conversation.records
+    prompts = [at for at, record in enumerate(records) if isinstance(record, Prompt)]
+    return records[prompts[-1] :] if prompts else records
+
+
+def _more(usages: tuple[Usage, ...], before: tuple[Usage, ...]) -> tuple[Usage, ...]:
+    """Return what is new; a list that was begun anew holds what was used last."""
+    goes_on = len(before) < len(usages) and usages[: len(before)] == before
+    return usages[len(before) :] if goes_on else usages[-1:]
+
+
+def _mark(conversation: Conversation, entries: int) -> _Mark:
+    """Return what the last of the first entries says, without what is filled in later."""
+    pairs = zip(conversation.entry_of, conversation.records, strict=True)
+    return tuple(_name(record) for entry, record in pairs if entry == entries - 1)
+
+
+def _name(record: Record) -> object:
+    match record:
+        case Answer(text=text, message_id=identity):
+            return identity or text
+        case ToolUse(id=identity) | ToolResult(tool_use_id=identity):
+            return identity
+        case Prompt(text=text):
+            return text
+        case ToolUsesCancelled(tool_use_ids=ids):
+            return ids
+        case _:
+            return type(record).__name__
