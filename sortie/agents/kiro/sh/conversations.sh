@@ -47,7 +47,7 @@ import sqlite3, sys
 from urllib.parse import quote
 name = "file:" + quote(sys.argv[1]) + "?mode=ro"
 try:
-  database = sqlite3.connect(name, uri=True, timeout=1)
+  database = sqlite3.connect(name, uri=True, timeout=0.5)
   database.text_factory = bytes
   for row in database.execute(sys.argv[2]):
     cells = [each if isinstance(each, bytes) else str(each).encode() for each in row]
@@ -56,31 +56,33 @@ except sqlite3.Error as error:
   sys.exit(str(error))
 '
 if command -v sqlite3 >/dev/null 2>&1; then
-query() { sqlite3 -batch -init /dev/null -readonly -noheader -cmd '.timeout 1000' "$database" "$1"; }
+query() { sqlite3 -batch -init /dev/null -readonly -noheader -cmd '.timeout 500' "$database" "$1"; }
 elif command -v python3 >/dev/null 2>&1; then
 query() { python3 -I -c "$select_python" "$database" "$1"; }
 else
 query() { echo 'neither sqlite3 nor python3 is installed'; return 1; }
 fi
 
-# $1 store, $2 the query for its newest row, $3 that for its content
+# $1 store, $2 the query for its newest row, $3 that for its content; fails where it is no use to go on
 look_v1() {
 if row=$(query "$2" 2>&1); then
-[ -n "$row" ] || return
+[ -n "$row" ] || return 0
 # The older table has no id: then the row begins with a bar.
 size=${row##*|}
 case $size in
-'' | *[!0-9]*) say trouble "$1" "no answer that is understood"; return ;;
+'' | *[!0-9]*) say trouble "$1" "no answer that is understood"; return 1 ;;
 esac
 version=$(printf '%s' "$row" | tr '|\n' '  ')
-is_new "$1" "$version" || return
-fits "$1" "$size" || return
+is_new "$1" "$version" || return 0
+fits "$1" "$size" || return 0
 say content "$1" "$database"
 query "$3" 2>/dev/null
+return 0
 else
 case $row in
-*'no such table'*) ;;
-*) say trouble "$1" "$(printf '%s' "$database cannot be read: $row" | tr '\n' ' ')" ;;
+*'no such table'*) return 0 ;;
+*) say trouble "$1" "$(printf '%s' "$database cannot be read: $row" | tr '\n' ' ')"
+return 1 ;;
 esac
 fi
 }
@@ -90,7 +92,7 @@ newest="(SELECT rowid FROM conversations_v2 WHERE key = $key ORDER BY updated_at
 size='length(CAST(value AS BLOB))'
 look_v1 v1 \
 "SELECT conversation_id, updated_at, $size FROM conversations_v2 WHERE rowid = $newest" \
-"SELECT value FROM conversations_v2 WHERE rowid = $newest"
+"SELECT value FROM conversations_v2 WHERE rowid = $newest" &&
 look_v1 v1-older \
 "SELECT '', 0, $size FROM conversations WHERE key = $key" \
 "SELECT value FROM conversations WHERE key = $key"
