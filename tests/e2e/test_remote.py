@@ -67,7 +67,8 @@ async def test_an_issue_takes_few_logins(place: Place, start: Start, fleet: Flee
 
 
 async def test_runs_are_spread_evenly(place: Place, start: Start, fleet: Fleet) -> None:
-    """With room everywhere, each host gets as many runs as the others."""
+    """With room everywhere, each host gets as many runs as the others, and its Kiro's own record
+    tells what they did."""
     fleet.add("one", "two", "three")
     for number in range(6):
         place.add_issue(f"R-{number}")
@@ -77,6 +78,8 @@ async def test_runs_are_spread_evenly(place: Place, start: Start, fleet: Fleet) 
     rows = await place.history()
 
     assert Counter(row["host"] for row in rows) == {"one": 2, "two": 2, "three": 2}
+    assert [row["files_modified"] for row in rows] == [["SORTIE_DEMO.md"]] * 6
+    assert {row["model"] for row in rows} == {"auto"}
 
 
 async def test_hooks_run_in_the_workspace_on_its_host(

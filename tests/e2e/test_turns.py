@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
 
@@ -21,6 +23,30 @@ async def test_turns_of_a_run_share_a_conversation(place: Place, start: Start) -
     assert {agent["run_id"] for agent in place.agents()} == {row["run_id"]}
     assert {agent["cwd"] for agent in place.agents()} == {row["workspace"]}
     assert metrics.total("sortie_turns_total", outcome="completed") == 3
+
+
+async def test_what_an_agent_did_is_shown_while_it_runs_and_after_a_crash(
+    place: Place, start: Start
+) -> None:
+    """Kiro's own record of the turn tells it; the daemon's is on disk before the next turn."""
+    place.write_workflow(agent={"command": "sortie-kiro-sim", "max_turns": 2})
+    place.add_issue("A", "delay=0.5 write=src/a.py")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="A", nth=2)
+        [live] = (await daemon.state())["running"]
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    [row] = await place.history()
+
+    did = {
+        "model": "auto",
+        "files_modified": ["SORTIE_DEMO.md", "src/a.py"],
+        "files_omitted": False,
+        "tool_uses": {"fs_write": 2},
+    }
+    assert {name: live[name] for name in did} == did
+    assert {name: row[name] for name in did} == did
 
 
 async def test_an_agent_that_finishes_its_issue_gets_no_further_turn(
