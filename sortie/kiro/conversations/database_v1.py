@@ -123,7 +123,8 @@ class DatabaseV1:
 def opened(path: str, patience: float, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """Have the database open, one without tables where there is no file.
 
-    One that is being written is waited for, ``patience`` seconds. Whatever SQLite raises meanwhile is raised as a ConversationError.
+    One that is being written is waited for, ``patience`` seconds. Whatever SQLite
+    raises meanwhile is raised as a ConversationError.
     """
     if not os.path.isfile(path):
         with closing(sqlite3.connect(":memory:")) as nothing:

@@ -31,6 +31,9 @@ from sortie.kiro.conversations.sessions_v3 import MESSAGES, SESSION, conversatio
 LOOKED_AT = 50
 """Sessions of an engine that are looked into, the newest first; so many may have changed since."""
 
+PATIENCE = 0.5
+"""Seconds for which a database that is being written is waited for."""
+
 NEWEST_ROW = (
     "SELECT conversation_id, updated_at, length(CAST(value AS BLOB)) FROM conversations_v2"
     " WHERE rowid = (SELECT rowid FROM conversations_v2 WHERE key = {key}"
@@ -116,7 +119,7 @@ class LatestConversations:
 
     def _look_at_v1(self) -> dict[str, str]:
         found = {}
-        with opened(self._places.database) as database:
+        with opened(self._places.database, PATIENCE) as database:
             there = tables(database)
             for store, (table, query, _) in _TABLES.items():
                 if table in there and (row := self._row(database, query)) is not None:
@@ -125,7 +128,7 @@ class LatestConversations:
 
     def _read_v1(self, store: str) -> Conversation:
         _, row_query, value_query = _TABLES[store]
-        with opened(self._places.database) as database:
+        with opened(self._places.database, PATIENCE) as database:
             row = self._row(database, row_query)
             self._require_size(0 if row is None else row[2], self._places.database)
             found = self._row(database, value_query)

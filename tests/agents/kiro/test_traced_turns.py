@@ -17,7 +17,6 @@ import trio
 from sortie.agents.kiro import sources, traced_session
 from sortie.agents.kiro.host_source import HostSource
 from sortie.agents.kiro.sources import LocalSource
-from sortie.kiro.conversations import database_v1
 from sortie.kiro.conversations.latest import Sight
 from sortie.model import TurnOutcome
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted, TurnTraced, TurnUntraced, Usage
@@ -210,11 +209,8 @@ def locked(database: Path) -> Iterator[None]:
         yield
 
 
-async def test_a_database_that_is_locked_is_given_up(
-    rig: Rig, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_database_that_is_locked_is_given_up(rig: Rig, database: Path) -> None:
     """Another Kiro may write for long."""
-    monkeypatch.setattr(database_v1, "_BUSY_SECONDS", 0.1)
     write_v1(database, (str(rig.workspace), document(entry({"Prompt": {"prompt": "x"}}, {})), 1))
     with trio.fail_after(LIMIT), locked(database):
         result, heard = await rig.turn("Go\nsim: store=none")
