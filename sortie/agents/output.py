@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
 from sortie.model.secrets import redactor
-from sortie.model.turns import AgentEvent
+from sortie.model.turns import AgentEvent, ErrorsWritten
 
 WARNING_COUNT = 20
 WARNING_LENGTH = 500
@@ -83,16 +83,15 @@ class AgentOutput:
         if source == 1:
             return self._tell(self._stdout.feed(chunk))
         # Here a carriage return ends a line, so that no progress bar hides a message.
-        self._warn(self._stderr.feed(chunk.replace(b"\r", b"\n")))
+        told = self._warn(self._stderr.feed(chunk.replace(b"\r", b"\n")))
         self._stderr_tail += chunk[-STDERR_TAIL:]
         if len(self._stderr_tail) > 2 * STDERR_TAIL:  # not each time: it moves all the rest
             del self._stderr_tail[:-STDERR_TAIL]
-        return []
+        return told
 
     def close(self) -> list[AgentEvent]:
         """Take the end of both streams and return what that tells."""
-        self._warn(self._stderr.close())
-        told = self._tell(self._stdout.close())
+        told = [*self._warn(self._stderr.close()), *self._tell(self._stdout.close())]
         tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
         return [*told, *self._reader.close(self._redacted(strip_escapes(tail)))]
 
@@ -108,12 +107,14 @@ class AgentOutput:
             return [*self._batches.stdout_lines(lines)]
         return [event for line in lines for event in self._reader.stdout(line)]
 
-    def _warn(self, found: Sequence[str | LineTooLong]) -> None:
-        lines = [line.strip() for line in found if isinstance(line, str)]
-        for line in self._without_secrets(lines):
-            if line and self._reader.stderr(line):
+    def _warn(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
+        lines = [line.rstrip() for line in found if isinstance(line, str)]
+        lines = self._without_secrets([line for line in lines if line])
+        for line in map(str.strip, lines):
+            if self._reader.stderr(line):
                 self._warnings.append(line[:WARNING_LENGTH])
                 del self._warnings[:-WARNING_COUNT]
+        return [ErrorsWritten(text="\n".join(lines))] if lines else []
 
     def _without_secrets(self, lines: list[str]) -> list[str]:
         """Return the lines redacted; one look at all of them tells whether there is anything."""

@@ -68,6 +68,12 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie history --issue DEMO-1",
         "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
     ),
+    "logs": (
+        "sortie.cli.logs",
+        "sortie logs DEMO-1",
+        "sortie logs DEMO-1 --follow",
+        "sortie logs DEMO-1 --run 3d999c5f-b746-551b-bada-8e7cd0e666ac --format json",
+    ),
     "stats": (
         "sortie.cli.stats",
         "sortie stats",

@@ -162,9 +162,11 @@ class LoggingSettings(Block):
 
 
 class HistorySettings(Block):
-    """How long recorded runs are kept; 0 days is for ever."""
+    """How long recorded runs and their transcripts are kept, 0 days for ever, and how large all
+    transcripts may be together, 0 for none."""
 
-    keep_days: Annotated[int, whole(0, 36_500)] = 0
+    keep_days: Annotated[int, whole(0, 36_500)] = 30
+    max_bytes: Annotated[int, whole(0)] = 1 << 30
 
 
 class BudgetSettings(Block):

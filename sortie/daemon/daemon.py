@@ -33,6 +33,7 @@ from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import TrackerStatus
+from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import utc_now
@@ -134,12 +135,14 @@ class Daemon:
         log = LogSink(workflow.settings.logging.level)
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(options.environ, self._publish)
+        self._transcripts = RunTranscripts(workflow.settings, token, options.environ, self._publish)
         self._sinks: list[Publish] = [
             log,
             self._http,
             self._live_runs,
             self._activity,
             self._manager,
+            self._transcripts.sink,
         ]
         self._view: DaemonView | None = None
         self._tracker: GuardedTracker
@@ -173,6 +176,7 @@ class Daemon:
             async with trio.open_nursery() as services:
                 guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
                 services.start_soon(self._manager.pulse, self._standing)
+                services.start_soon(self._transcripts.writer.run)
                 await services.start(shutdown.handle_signals, self._reload)
                 await self._lock_root(contexts)
                 memory: Memory | None = None
@@ -229,8 +233,9 @@ class Daemon:
             shortages=self._shortages,
             activity=self._activity,
             secrets=lambda: secrets_of(orchestrator.settings).values | {self._token},
+            transcripts_error=lambda: self._transcripts.writer.error,
         )
-        controls = controls_of(view, self._store)
+        controls = controls_of(view, self._store, self._transcripts.source)
         settings = self._workflow.settings
         url = await self._http.start(services, settings, self._token, view, controls)
         endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
@@ -249,6 +254,7 @@ class Daemon:
             self._tracker.configure(states_of(orchestrator.settings.tracker))
             raise
         orchestrator.apply(workflow.settings, policy_of(workflow.settings))
+        self._transcripts.use(workflow.settings)
 
     async def _work_on(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -20,8 +20,9 @@ from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.controls import Controls
+from sortie.web.dashboard.last_said import last_said
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.dashboard.sources import DashboardSources
+from sortie.web.dashboard.sources import DashboardSources, SaidLine
 from sortie.web.event_stream import StreamRoom
 from sortie.web.live import Live
 from sortie.web.redaction import Redaction
@@ -49,8 +50,8 @@ class Metrics:
 def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> Dashboard:
     """Make the pages of a running daemon."""
 
-    async def said(_run: str) -> str:
-        return "no transcript is kept"
+    async def said(run: str) -> Sequence[SaidLine] | str:
+        return await last_said(controls.transcripts, run)
 
     sources = DashboardSources(
         state=view.state,

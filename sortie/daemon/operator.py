@@ -12,11 +12,12 @@ from sortie.scheduler import events as ev
 from sortie.store import Store
 from sortie.web.controls import CommandAnswer, CommandStatus, Controls, ExplanationView, GateView
 from sortie.web.state import BudgetView, FailureView
+from sortie.web.transcript_view import TranscriptSource
 
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
 
-def controls_of(view: DaemonView, store: Store) -> Controls:
+def controls_of(view: DaemonView, store: Store, transcripts: TranscriptSource) -> Controls:
     """Return the commands of a running daemon, and questions about what is on record."""
     orchestrator, tracker, failures = view.orchestrator, view.tracker, view.failures
 
@@ -54,6 +55,7 @@ def controls_of(view: DaemonView, store: Store) -> Controls:
         explain=explain,
         days=store.days,
         records=records_of(view, store, explain),
+        transcripts=transcripts,
     )
 
 

@@ -58,6 +58,7 @@ class DaemonView:
     shortages: Shortages = field(default_factory=Shortages)
     activity: RecentActivity = field(default_factory=lambda: RecentActivity(utc_now))
     secrets: Callable[[], frozenset[str]] = frozenset
+    transcripts_error: Callable[[], str | None] = lambda: None
 
     def state(self) -> StateView:
         """Return what ``/api/v1/state`` shows."""
@@ -141,9 +142,13 @@ class DaemonView:
         return Health(
             ready=not reasons,
             reasons=reasons,
-            details=(*stops(snapshot), *self.tracker.budget_sentences()),
+            details=(*stops(snapshot), *self.tracker.budget_sentences(), *self._transcripts()),
             overdue=overdue,
         )
+
+    def _transcripts(self) -> tuple[str, ...]:
+        error = self.transcripts_error()
+        return () if error is None else (f"transcripts cannot be written: {error}",)
 
     def _elapsed(self, snapshot: Snapshot) -> float:
         return sum(snapshot.now - claim.since for claim in snapshot.worked)

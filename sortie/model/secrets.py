@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from urllib.parse import quote
 
 SHORTEST_SECRET = 4
 """Characters of a secret; a shorter one would be found in words that have nothing to do with it."""
+
+
+_CREDENTIAL = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
+_SHORTEST_CREDENTIAL = 8
+
+
+def credentials_of(env: Mapping[str, str]) -> Set[str]:
+    """Return the values of those variables that are named as what holds a credential is."""
+    return {
+        value
+        for name, value in env.items()
+        if _CREDENTIAL.search(name) and len(value) >= _SHORTEST_CREDENTIAL
+    }
 
 
 def spellings(secret: str) -> Set[str]:

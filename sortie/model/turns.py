@@ -5,6 +5,7 @@ Adapters make these events; texts may be of any length, the worker bounds them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -26,11 +27,28 @@ class Launched:
 class Notification:
     """A non-empty line of the agent's output, at most NOTIFICATION_LIMIT characters.
 
-    It stands for so many ``lines``, which came together and of which it is the last.
+    It stands for so many ``lines``, which came together and of which it is the last. ``text`` is
+    all of them, whole and parted by line feeds; None where the message is all there is.
     """
 
     message: str
     lines: int = 1
+    text: str | None = None
+
+
+def notification(lines: Sequence[str]) -> Notification:
+    """Return what stands for some lines, at least one."""
+    message, text = lines[-1][:NOTIFICATION_LIMIT], None
+    if len(lines) > 1 or len(lines[-1]) > NOTIFICATION_LIMIT:
+        text = "\n".join(lines)
+    return Notification(message=message, lines=len(lines), text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorsWritten:
+    """Lines that the agent wrote to its stderr, parted by line feeds."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +151,7 @@ class PermissionAsked:
 AgentEvent = (
     Launched
     | Notification
+    | ErrorsWritten
     | ToolStarted
     | ToolEnded
     | ModelAnswered

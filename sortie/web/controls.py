@@ -17,6 +17,7 @@ from sortie.store import DayRow
 from sortie.web.json_bytes import json_bytes
 from sortie.web.records import Records
 from sortie.web.state import BudgetView, FailureView, Time
+from sortie.web.transcript_view import TranscriptSource
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
 
@@ -87,7 +88,8 @@ class Controls:
     """The commands. Issues are named by identifier or id.
 
     ``explain`` gives a sentence where the issue is not known. ``days`` reads what was used on so
-    many last days, and raises StoreError; ``records`` are questions about what is on record.
+    many last days, and raises StoreError; ``records`` are questions about what is on record, and
+    ``transcripts`` what runs have said.
     """
 
     refresh: Callable[[], Awaitable[CommandAnswer]]
@@ -98,6 +100,7 @@ class Controls:
     explain: Callable[[str], Awaitable[ExplanationView | str]]
     days: Callable[[int], Awaitable[Sequence[DayRow]]]
     records: Records
+    transcripts: TranscriptSource
 
 
 @cache

@@ -116,7 +116,10 @@ def _answer(answer: Answer, schemas: dict[Any, Any]) -> dict[str, Any]:
         schema: Any = {"type": "string"}
     else:
         schema = body if isinstance(body, dict) else schemas[body]
-    return {"description": answer.about, "content": {answer.media_type: {"schema": schema}}}
+    content = {answer.media_type: {"schema": schema}}
+    if answer.as_text is not None:
+        content[answer.as_text] = {"schema": {"type": "string"}}
+    return {"description": answer.about, "content": content}
 
 
 def _error(about: str) -> dict[str, Any]:

@@ -35,11 +35,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a status means. ``body`` is the type that is written as JSON, or its schema."""
+    """What a status means. ``body`` is the type that is written as JSON, or its schema; ``as_text``
+    is the media type of text in which it may come as well."""
 
     about: str
     body: Any = None
     media_type: str = JSON
+    as_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

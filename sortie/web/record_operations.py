@@ -16,6 +16,7 @@ from sortie.web.operations import JSON, Answer, Endpoint, Operation, Parameter
 from sortie.web.records import HistoryQuery
 from sortie.web.responses import error_response, json_response
 from sortie.web.runs import RunView, run_document
+from sortie.web.transcripts import transcript_operation
 from sortie.web.usage_days import DAYS, MOST_DAYS, usage_day, usage_day_schema
 
 RUNS, MOST_RUNS = 100, 1000
@@ -66,6 +67,7 @@ def record_operations(controls: Controls) -> list[Operation]:
             ),
             failures={404: "it is not recorded", **_UNREADABLE},
         ),
+        transcript_operation(controls.transcripts),
         Operation(
             method="GET",
             path="/api/v1/stats",

@@ -14,6 +14,7 @@ from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
+    ErrorsWritten,
     Launched,
     ModelAnswered,
     Notification,
@@ -75,10 +76,12 @@ class TurnEvents:
         if self._patience > 0 and not self.stall.cancel_called:
             self.stall.deadline = trio.current_time() + self._patience
         lines, message, launched = 0, None, False
+        texts: list[str] = []
         for event in batch:
             match event:
-                case Notification(message=text, lines=count):
-                    lines, message = lines + _lines(count), _text(text, NOTIFICATION_LIMIT)
+                case Notification(message=last, lines=count, text=whole):
+                    lines, message = lines + _lines(count), _text(last, NOTIFICATION_LIMIT)
+                    texts.append(message if whole is None else _checked(whole, str))
                 case _:
                     launched = launched or isinstance(event, Launched)
                     self._pass_on(event)
@@ -90,7 +93,11 @@ class TurnEvents:
             self._answered(self._launched_at)
         self._turn.reporter.publish(
             facts.AgentSpoke(
-                run_id=self._turn.job.run_id, agent=self._agent, lines=lines, message=message
+                run_id=self._turn.job.run_id,
+                agent=self._agent,
+                lines=lines,
+                message=message,
+                text="\n".join(texts) if texts else None,
             )
         )
 
@@ -110,6 +117,10 @@ class TurnEvents:
         match event:
             case Launched(process=process):
                 self._launched(_checked(process, ProcessIdentity))
+            case ErrorsWritten(text=text):
+                known = _checked(text, str)
+                message = known.rpartition("\n")[2][:NOTIFICATION_LIMIT]
+                self._publish(facts.AgentWroteErrors, message=message, text=known)
             case ToolStarted():
                 self._tool_started(event)
             case ToolEnded():

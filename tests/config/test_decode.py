@@ -71,7 +71,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         },
         "server": {"host": "127.0.0.1", "port": 7678, "auth_token": None},
         "logging": {"level": "info", "format": "text"},
-        "history": {"keep_days": 0},
+        "history": {"keep_days": 30, "max_bytes": 1 << 30},
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "db_path": "/srv/.sortie.db",

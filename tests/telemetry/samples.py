@@ -75,6 +75,10 @@ FACTS: tuple[f.Fact, ...] = (
     f.IssueRead(run_id=RUN, issue=ISSUE),
     f.WorkspaceReady(run_id=RUN, path="/w/DEMO-1", created=True),
     f.SessionStarted(run_id=RUN, session_id="s-1"),
+    f.AgentWroteErrors(run_id=RUN, message="no MCP", text="no MCP"),
+    f.TranscriptsFailed(path="/p/.sortie.db.transcripts", error="No space left on device"),
+    f.TranscriptsRecovered(),
+    f.TranscriptsForgotten(count=2, bytes=1000),
     f.SessionRefused(
         run_id=RUN, error_kind=ErrorKind.RESPONSE_ERROR, error="no answer", timed_out=True
     ),

@@ -39,6 +39,7 @@ from sortie.web.state import (
     WorkflowView,
 )
 from sortie.web.state_feed import StateFeed
+from tests.telemetry.transcripts.fake import FakeTranscripts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -194,6 +195,7 @@ class World:
     runs: tuple[RunView, ...] = (RUN,)
     queries: list[HistoryQuery] = field(default_factory=list)
     issue: IssueView | str = ISSUE
+    transcripts: FakeTranscripts = field(default_factory=FakeTranscripts)
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:
@@ -218,6 +220,7 @@ class World:
             explain=self._explain,
             days=self._days,
             records=Records(history=self._history, run=self._run, issue=self._issue),
+            transcripts=self.transcripts.source(),
         )
 
     async def _command(self, command: str) -> CommandAnswer:

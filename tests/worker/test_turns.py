@@ -218,7 +218,7 @@ async def test_what_an_agent_says_is_told(clock: MockClock) -> None:
         facts.AgentAnswered(run_id=RUN, agent="fake", seconds=3.0)
     ]
     assert rig.of(facts.AgentSpoke) == [
-        facts.AgentSpoke(run_id=RUN, agent="fake", lines=2, message="two")
+        facts.AgentSpoke(run_id=RUN, agent="fake", lines=2, message="two", text="one\ntwo")
     ]
 
 

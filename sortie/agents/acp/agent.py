@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -16,7 +15,7 @@ from sortie.agents.acp.process import AgentProcess, Launch
 from sortie.agents.acp.session import AcpSession
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
 from sortie.agents.launch import check_workspace, resolve_command
-from sortie.model.secrets import redactor
+from sortie.model.secrets import credentials_of, redactor
 from sortie.transports import Command, Stdin
 
 UNATTENDED: Mapping[str, str] = {
@@ -27,9 +26,6 @@ UNATTENDED: Mapping[str, str] = {
 }
 """What agents are told where the environment does not say otherwise: not to update themselves in
 the middle of the work, and not to start twice, of which one would outlive a stop."""
-
-_SHORTEST_KEY = 8
-_SECRET = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
 
 
 class AcpAgent:
@@ -56,11 +52,7 @@ class AcpAgent:
         await check_workspace(params.transport, params.workspace)
         path = params.env.get("PATH")
         argv = await resolve_command(self._command, DEFAULT_COMMAND, params.transport, path)
-        secrets = [
-            value
-            for name, value in params.env.items()
-            if _SECRET.search(name) and len(value) >= _SHORTEST_KEY
-        ]
+        secrets = credentials_of(params.env)
         redacted = redactor(secrets)
         launch = Launch(
             agent=argv[0].rpartition("/")[2],

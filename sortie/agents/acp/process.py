@@ -274,15 +274,14 @@ class AgentProcess:
     async def _read_to_the_end(self, process: Process) -> Failure:
         async for source, chunk in process.output():
             if source != 1:
-                self._stderr.take(source, chunk)
-                self._tell([])
+                self._tell(self._stderr.take(source, chunk))
                 continue
             self._has_answered = True
             if self._take(self.client.feed(chunk)):
                 message = f"{self._launch.agent} wrote a line of more than 10 MiB and was ended"
                 return Failure(ErrorKind.PORT_EXIT, message)
         self._take(self.client.end())
-        self._stderr.close()
+        self._tell(self._stderr.close())
         with trio.move_on_after(_END_PATIENCE):
             end = await process.wait()
             if failure := exit_failure(self._launch.agent, end):

@@ -8,8 +8,10 @@ from sortie.lines import clean_line
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import NOTIFICATION_LIMIT, Notification
 
-_KEPT = 4 * NOTIFICATION_LIMIT
-"""Characters of a line that are kept until it ends; no secret is cut where it would be shown."""
+_KEPT = 16 * 1024
+"""Characters of a line that are kept until it ends."""
+
+_LONGEST_WORD = 1024
 
 
 class Texts:
@@ -52,12 +54,25 @@ class Texts:
             self._line += piece[:room]
 
     def _take(self, mark: str) -> list[Notification]:
-        line, self._line = self.clean(self._line), ""
-        return [Notification(message=(mark + line)[:NOTIFICATION_LIMIT])] if line else []
+        kept, self._line = self._line, ""
+        line = self.clean(kept)
+        if not line:
+            return []
+        message, text = (mark + line)[:NOTIFICATION_LIMIT], mark + self._whole(kept)
+        return [Notification(message=message, text=None if text == message else text)]
+
+    def _whole(self, line: str) -> str:
+        """Return a line as it was said, without its last word where more of it was not kept: half
+        a secret is not known for one."""
+        whole = self._redacted(UNUSABLE.sub("\ufffd", clean_line(line))).rstrip()
+        if len(line) < _KEPT:
+            return whole
+        return f"{whole[: max(whole.rfind(' '), len(whole) - _LONGEST_WORD)]} [cut]"
 
 
 def _joined(notifications: list[Notification]) -> list[Notification]:
     """Return one notification for all that came together."""
     if len(notifications) < 2:
         return notifications
-    return [Notification(message=notifications[-1].message, lines=len(notifications))]
+    text = "\n".join(each.text or each.message for each in notifications)
+    return [Notification(message=notifications[-1].message, lines=len(notifications), text=text)]

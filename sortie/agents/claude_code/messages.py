@@ -8,6 +8,7 @@ from typing import Any
 from sortie.lines import strip_escapes
 
 _SHOWN = 2000
+_WHOLE = 256 * 1024
 _INPUTS = (
     "command",
     "file_path",
@@ -39,6 +40,17 @@ def dicts(value: object) -> list[dict[str, Any]]:
 def summary(blocks: Sequence[Mapping[str, Any]]) -> str:
     """Say the content of a message in a line: its text, and what its tools are about."""
     return " ".join(filter(None, map(_said, blocks)))
+
+
+def whole(blocks: Sequence[Mapping[str, Any]]) -> str:
+    """Say the content of a message in lines: its text as it is, and what its tools are about."""
+    parts = (
+        strip_escapes(text_of(block.get("text"))[:_WHOLE])
+        if block.get("type") == "text"
+        else _said(block)
+        for block in blocks
+    )
+    return "\n".join(part.strip("\n") for part in parts if part.strip())
 
 
 def _said(block: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from sortie.agents.claude_code.messages import (
     summary,
     system_text,
     text_of,
+    whole,
 )
 from sortie.agents.claude_code.outcome import Outcome
 from sortie.agents.claude_code.tokens import Counts, TokenLedger
@@ -152,7 +153,7 @@ class ClaudeReader:
             if event.get("parent_tool_use_id") is None:
                 self._context = (model, Counts.of_message(usage).context)
         if said := summary(blocks):
-            events.append(_note(said))
+            events.append(_note(said, whole(blocks)))
         tools = (self._tools.started(block) for block in blocks if block.get("type") == "tool_use")
         return [*events, *(tool for tool in tools if tool is not None)]
 
@@ -235,6 +236,10 @@ def _as_tool_use(denial: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "tool_use", "name": "", "input": denial.get("tool_input")}
 
 
-def _note(text: str) -> Notification:
-    shown = strip_escapes(text).strip()[:NOTIFICATION_LIMIT]
-    return Notification(message=shown or "an event without a name")
+def _note(text: str, lines: str = "") -> Notification:
+    """Return what stands for a text; ``lines`` are what it says in short, where they differ."""
+    shown = strip_escapes(text).strip()
+    message, more = shown[:NOTIFICATION_LIMIT], lines or shown
+    return Notification(
+        message=message or "an event without a name", text=None if more == message else more
+    )

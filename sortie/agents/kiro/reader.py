@@ -8,7 +8,7 @@ from sortie.agents.exits import Failure
 from sortie.agents.kiro.credential import AUTHENTICATION_FAILED
 from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.model import ErrorKind
-from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, Usage
+from sortie.model.turns import AgentEvent, Usage, notification
 
 _MEANINGS = {
     1: "an error; its warnings say more",
@@ -42,7 +42,7 @@ class KiroReader:
         if not texts:
             return []
         self._printed = True
-        return [Notification(message=texts[-1][:NOTIFICATION_LIMIT], lines=len(texts))]
+        return [notification(texts)]
 
     def stderr(self, line: str) -> bool:
         """Show all but the trailer."""

@@ -147,6 +147,34 @@ class StoreRecovered(Fact):
         return failures.end("store", line(self.level, self.event))
 
 
+@fact("transcripts.failed", "warning")
+class TranscriptsFailed(Fact):
+    """Transcripts of runs could not be written or deleted; the runs go on."""
+
+    path: str
+    error: str
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        told = line(self.level, self.event, path=self.path, error=self.error)
+        return [failures.count("transcripts", told, self.error)]
+
+
+@fact("transcripts.recovered", "info")
+class TranscriptsRecovered(Fact):
+    """Transcripts are being written again, after some could not be."""
+
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+        return failures.end("transcripts", line(self.level, self.event))
+
+
+@fact("transcripts.pruned", "info")
+class TranscriptsForgotten(Fact):
+    """So many transcripts were too old, or all together too large; ``bytes`` are left."""
+
+    count: int
+    bytes: int
+
+
 @fact("workflow.reloaded", "info")
 class WorkflowReloaded(Fact):
     """WORKFLOW.md changed. ``errors`` is empty where it is valid; ``needs_restart`` names the

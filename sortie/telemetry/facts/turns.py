@@ -52,13 +52,23 @@ class AgentAnswered(RunFact):
     seconds: float
 
 
-@fact("agent.spoke", "debug", hidden=("agent",))
+@fact("agent.spoke", "debug", hidden=("agent", "text"))
 class AgentSpoke(RunFact):
-    """The agent wrote ``lines`` lines of output; ``message`` is the last of them."""
+    """The agent wrote ``lines`` lines of output; ``message`` is the last of them, ``text`` are all
+    of them, parted by line feeds and of any length."""
 
     agent: str
     lines: int
     message: str | None
+    text: str | None = None
+
+
+@fact("agent.errors", "debug", hidden=("text",))
+class AgentWroteErrors(RunFact):
+    """The agent wrote to its stderr; ``text`` are the lines, as in AgentSpoke."""
+
+    message: str
+    text: str
 
 
 @fact("session.named", "debug")

@@ -24,7 +24,14 @@ from sortie.model import (
     TurnOutcome,
     TurnResult,
 )
-from sortie.model.turns import AgentEvent, Launched, Notification, TurnUntraced, Usage
+from sortie.model.turns import (
+    AgentEvent,
+    ErrorsWritten,
+    Launched,
+    Notification,
+    TurnUntraced,
+    Usage,
+)
 from sortie.transports import Command, Exit
 from tests.agents.fake_transport import Breaks, Ends, FakeTransport, Pause, Say, Script, Step
 
@@ -107,9 +114,9 @@ async def test_a_turn_that_completes(autojump_clock: MockClock) -> None:
     assert isinstance(launched, Launched)
     assert launched.process.pid == 2
     assert told == [
-        [Notification(message="two", lines=2)],
+        [Notification(message="two", lines=2, text="one\ntwo")],
         [],
-        [],
+        [ErrorsWritten(text=" ▸ Credits: 0.07 • Time: 4s")],
         [Notification(message="th> PONG"), *SPENT],
     ]
 

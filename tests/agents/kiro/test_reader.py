@@ -86,24 +86,26 @@ def test_what_was_spent_is_told(trailer: str, told: list[Usage]) -> None:
 
 
 def test_lines_become_notifications() -> None:
-    """Each with text in it is one, of 500 characters at most."""
+    """Each with text in it is one, of 500 characters at most, which has the whole line besides."""
     reader = KiroReader()
 
     assert reader.stdout("> PONG") == [Notification(message="> PONG")]
     assert reader.stdout("") == []
-    assert reader.stdout("x" * 501) == [Notification(message="x" * 500)]
+    assert reader.stdout("x" * 501) == [Notification(message="x" * 500, text="x" * 501)]
 
 
 @given(st.lists(st.sampled_from(["", "one", "two", "x" * 501])))
 def test_one_notification_stands_for_the_lines_of_a_chunk(lines: list[str]) -> None:
-    """It is the last of those that they would be one by one, and counts them all."""
+    """It is the last of those that they would be one by one, counts all and has their texts."""
     batch, single = KiroReader(), KiroReader()
     each = [event for line in lines for event in single.stdout(line)]
 
     told = batch.stdout_lines(lines)
 
     last = [event for event in each[-1:] if isinstance(event, Notification)]
-    assert told == [replace(event, lines=len(each)) for event in last]
+    texts = [line for line in lines if line]
+    whole = "\n".join(texts) if len(texts) > 1 or len("".join(texts)) > 500 else None
+    assert told == [replace(event, lines=len(each), text=whole) for event in last]
     assert batch.failure(0) == single.failure(0)
 
 

@@ -1,0 +1,39 @@
+"""The transcripts of a daemon's runs: collected, written, and read for those who ask over HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Set
+
+from sortie.config import Settings
+from sortie.daemon.run_contexts import secrets_of
+from sortie.model.secrets import credentials_of
+from sortie.telemetry import Publish
+from sortie.telemetry.transcripts.directory import directory_of
+from sortie.telemetry.transcripts.sink import TranscriptSink
+from sortie.telemetry.transcripts.writer import TranscriptLimits, TranscriptWriter
+from sortie.web.transcript_view import TranscriptSource
+
+
+class RunTranscripts:
+    """The sink and the writer of a daemon; no secret of the daemon, or that agents are given in
+    its environment, is written."""
+
+    def __init__(
+        self, settings: Settings, token: str, environ: Mapping[str, str], publish: Publish
+    ) -> None:
+        self._secrets: Set[str] = {token} | credentials_of(environ)
+        self.sink = TranscriptSink(time.time)
+        self.writer = TranscriptWriter(
+            directory_of(settings.db_path), self.sink, publish, time.time
+        )
+        self.source = TranscriptSource(
+            page=self.writer.page, last=self.writer.last, is_live=self.writer.is_live
+        )
+        self.use(settings)
+
+    def use(self, settings: Settings) -> None:
+        """Go by these settings from now on."""
+        history = settings.history
+        limits = TranscriptLimits(keep_days=history.keep_days, max_bytes=history.max_bytes)
+        self.writer.use(limits, self._secrets | secrets_of(settings).values)

@@ -1,0 +1,78 @@
+"""What a transcript is made of: entries of one or more lines, and how they are written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a line of a transcript tells."""
+
+    OUTPUT = "output"
+    STDERR = "stderr"
+    TOOL = "tool"
+    PERMISSION = "permission"
+    HOOK = "hook"
+    TURN = "turn"
+    RUN = "run"
+    GAP = "gap"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Lines that were told at once, parted by line feeds; ``at`` is Unix seconds.
+
+    ``ends``: nothing follows in this transcript.
+    """
+
+    at: float
+    kind: Kind
+    turn: int | None
+    text: str
+    ends: bool = False
+
+    @property
+    def lines(self) -> int:
+        """How many lines these are."""
+        return self.text.count("\n") + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptLine:
+    """One line: its number, which only ever rises, when it came, and in which turn."""
+
+    number: int
+    at: datetime
+    turn: int | None
+    kind: Kind
+    text: str
+
+
+def encoded(entry: Entry, number: int) -> bytes:
+    """Return an entry as a line of JSON; ``number`` is that of its first line."""
+    document = {
+        "line": number,
+        "at": round(entry.at, 3),
+        "turn": entry.turn,
+        "kind": entry.kind.value,
+        "text": entry.text,
+    }
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def decoded(payload: bytes) -> Iterator[TranscriptLine]:
+    """Return the lines of entries that were encoded. Raises ValueError for anything else."""
+    for record in payload.splitlines():
+        try:
+            document = json.loads(record)
+            at = datetime.fromtimestamp(document["at"], UTC)
+            kind, turn = Kind(document["kind"]), document["turn"]
+            first, texts = int(document["line"]), document["text"].split("\n")
+        except (KeyError, TypeError, AttributeError, OverflowError, OSError) as error:
+            raise ValueError("no entry of a transcript") from error
+        for number, text in enumerate(texts, first):
+            yield TranscriptLine(number=number, at=at, turn=turn, kind=kind, text=text)

@@ -1,0 +1,85 @@
+"""Read pages of a transcript, beside a daemon that writes it or without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sortie.model import RunId
+from sortie.telemetry.transcripts.directory import opened
+from sortie.telemetry.transcripts.entries import TranscriptLine, decoded
+from sortie.telemetry.transcripts.members import Member, members, unpacked
+
+PAGE_BYTES = 4 << 20
+"""Characters of text after which a page ends, however many lines were asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPage:
+    """Some lines, in their order.
+
+    ``more``: lines after these are there already. ``ended``: the run's end is among these or was
+    before them. ``damage`` says that what follows cannot be read.
+    """
+
+    lines: tuple[TranscriptLine, ...] = ()
+    more: bool = False
+    ended: bool = False
+    damage: str | None = None
+
+
+def read_page(path: str, run_id: RunId, after: int, limit: int) -> TranscriptPage:
+    """Return the lines behind the one with the number ``after``, ``limit`` at most.
+
+    Blocks. Raises FileNotFoundError where there is no transcript, and OSError where it cannot be
+    read.
+    """
+    with opened(path) as directory:
+        fd = directory.read(run_id)
+    try:
+        return _page(fd, after, limit)
+    finally:
+        os.close(fd)
+
+
+def read_last(path: str, run_id: RunId, limit: int) -> TranscriptPage:
+    """Return the last lines, ``limit`` at most; as ``read_page``."""
+    with opened(path) as directory:
+        fd = directory.read(run_id)
+    try:
+        last = max((member.last for member in members(fd)), default=0)
+        return _page(fd, max(0, last - limit), limit)
+    finally:
+        os.close(fd)
+
+
+def _page(fd: int, after: int, limit: int) -> TranscriptPage:
+    lines: list[TranscriptLine] = []
+    room, end, last = PAGE_BYTES, 0, None
+    for member in members(fd):
+        end, last = member.end, member
+        if member.last <= after:
+            continue
+        try:
+            for line in _lines(fd, member, after):
+                if len(lines) == limit or (lines and room < len(line.text)):
+                    return TranscriptPage(lines=tuple(lines), more=True)
+                lines.append(line)
+                room -= len(line.text)
+        except ValueError:
+            return TranscriptPage(lines=tuple(lines), damage=_DAMAGED)
+    torn = os.fstat(fd).st_size > end
+    return TranscriptPage(
+        lines=tuple(lines),
+        ended=last is not None and last.ends and not torn,
+        damage=_TORN if torn else None,
+    )
+
+
+def _lines(fd: int, member: Member, after: int) -> Iterator[TranscriptLine]:
+    return (line for line in decoded(unpacked(fd, member)) if line.number > after)
+
+
+_DAMAGED = "the file is damaged; the lines after these cannot be read"
+_TORN = "the last lines were being written, or a crash has cut them short"

@@ -1,0 +1,82 @@
+"""What the facts of a run say in its transcript; pure."""
+
+from __future__ import annotations
+
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
+from sortie.telemetry.transcripts.entries import Kind
+
+
+def said(fact: Fact) -> tuple[Kind, str] | None:
+    """Return what a fact is in a transcript, None where it says nothing there."""
+    match fact:
+        case facts.AgentSpoke(text=str(text)):
+            return Kind.OUTPUT, text
+        case facts.AgentWroteErrors(text=text):
+            return Kind.STDERR, text
+        case facts.ToolCallStarted() | facts.ToolCallEnded():
+            return Kind.TOOL, _tool(fact)
+        case facts.PermissionAnswered(question=question, answer=answer):
+            return Kind.PERMISSION, f"{question}: {answer}"
+        case facts.HookCompleted():
+            return Kind.HOOK, _hook(fact)
+        case facts.TurnBegan(turn=turn, max_turns=most):
+            return Kind.TURN, f"turn {turn} of {most} began"
+        case facts.TurnCompleted():
+            return Kind.TURN, _turn(fact)
+        case facts.RunFact():
+            about = _run(fact)
+            return None if about is None else (Kind.RUN, about)
+        case _:
+            return None
+
+
+def _run(fact: facts.RunFact) -> str | None:
+    match fact:
+        case facts.RunStarted(issue=issue, attempt=attempt, host=host, agent=agent):
+            about = f"{issue.identifier} ({issue.state}): {issue.title}"
+            return f"run began: {about}; attempt {attempt}, {agent} on {host}"
+        case facts.WorkspaceReady(path=path, created=created):
+            return f"workspace {'made' if created else 'used again'}: {path}"
+        case facts.SessionStarted(session_id=str(session)) | facts.SessionNamed(session_id=session):
+            return f"session {session}"
+        case facts.SessionRefused(error_kind=kind, error=error):
+            return f"no session: {kind.value}: {error}"
+        case facts.StatusFileRead(word=word):
+            return f"the agent left the word {word!r}"
+        case facts.RunStopping(reason=reason):
+            return f"run is told to stop: {reason.value}"
+        case facts.RunFinished(status=status, seconds=seconds):
+            return f"run {status.value} after {seconds:.1f} s{_because(fact)}"
+        case facts.RunRecovered():
+            return (
+                "run interrupted: the daemon ended before it did; what came in its last seconds"
+                " may not be here"
+            )
+        case _:
+            return None
+
+
+def _tool(fact: facts.ToolCallStarted | facts.ToolCallEnded) -> str:
+    name = f"{fact.tool or 'a tool'}" + (f" ({fact.kind})" if fact.kind else "")
+    about = ": " + ", ".join(fact.locations) if fact.locations else ""
+    if isinstance(fact, facts.ToolCallStarted):
+        return f"{name} began{about}"
+    how = "failed" if fact.failed else "ended"
+    error = f"\n{fact.error}" if fact.error else ""
+    return f"{name} {how} after {fact.seconds:.1f} s{about}{error}"
+
+
+def _turn(fact: facts.TurnCompleted) -> str:
+    return f"turn {fact.turn} {fact.outcome.value} after {fact.seconds:.1f} s{_because(fact)}"
+
+
+def _because(fact: facts.TurnCompleted | facts.RunFinished) -> str:
+    parts = (fact.error_kind.value if fact.error_kind else None, fact.error)
+    return "".join(f": {part}" for part in parts if part)
+
+
+def _hook(fact: facts.HookCompleted) -> str:
+    status = f": {fact.status}" if fact.status else ""
+    output = f"\n{fact.output.rstrip()}" if fact.output.strip() else ""
+    return f"{fact.hook} {fact.result} after {fact.seconds:.1f} s{status}{output}"

@@ -1,0 +1,161 @@
+"""The task that keeps transcripts: it writes what was collected, and forgets what is old.
+
+Rule 1: one pass at a time, so that the lines of a run stand in their order.
+Rule 2: it rests many times as long as a pass took: with a thousand runs that talk it writes less
+often, not more. Rule 3: whatever fails here harms no run; it is told, and tried again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+import trio
+
+from sortie.model import RunId
+from sortie.resources import Shortage, run_in_thread
+from sortie.telemetry import Publish, facts
+from sortie.telemetry.transcripts.cleaning import Cleaner
+from sortie.telemetry.transcripts.reader import TranscriptPage, read_last, read_page
+from sortie.telemetry.transcripts.sink import TranscriptSink
+from sortie.telemetry.transcripts.writing import Forgotten, Unwritten, forget, write
+
+REST, LONGEST_REST = 1.0, 10.0
+"""Seconds from one pass to the next: fifty times as long as it took, within these."""
+
+LAST_PASS = 5.0
+"""Seconds that a daemon that ends gives the last pass."""
+
+PERIOD = 3600.0
+"""Seconds from one look for old transcripts to the next; a changed setting is obeyed by then."""
+
+_RATIO = 50
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptLimits:
+    """How long transcripts are kept, 0 days for ever, and how large all may be, 0 for none."""
+
+    keep_days: int
+    max_bytes: int
+
+
+class TranscriptWriter:
+    """Writes the transcripts of a sink into a directory; ``error`` is why it cannot just now."""
+
+    def __init__(
+        self,
+        path: str,
+        sink: TranscriptSink,
+        publish: Publish,
+        wall: Callable[[], float],
+    ) -> None:
+        self.error: str | None = None
+        self._path = path
+        self._sink = sink
+        self._publish = publish
+        self._wall = wall
+        self._limits = TranscriptLimits(keep_days=0, max_bytes=0)
+        self._secrets: frozenset[str] = frozenset()
+        self._clean = Cleaner(())
+        self._one_pass = trio.Lock()
+        self._stored = 0
+        self._is_last_pass = False
+
+    def use(self, limits: TranscriptLimits, secrets: Collection[str]) -> None:
+        """Go by these limits, and take out these secrets too: a run may know earlier ones."""
+        self._limits = limits
+        self._sink.keep(kept=limits.max_bytes > 0)
+        if not self._secrets.issuperset(secrets):
+            self._secrets |= frozenset(secrets)
+            self._clean = Cleaner(self._secrets)
+
+    async def run(self) -> None:
+        """Write and forget until cancelled, and then write what is left."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._forget_now_and_then)
+                while True:
+                    await self._sink.news.wait()
+                    began = trio.current_time()
+                    await self._write(None)
+                    rest = _RATIO * (trio.current_time() - began) if not self.error else math.inf
+                    await trio.sleep(min(max(REST, rest), LONGEST_REST))
+        finally:
+            self._is_last_pass = True
+            with trio.move_on_after(LAST_PASS, shield=True):
+                await self._write(None)
+
+    async def page(self, run_id: RunId, after: int, limit: int) -> TranscriptPage:
+        """Return lines of a transcript, those of this moment too. Raises OSError and Shortage."""
+        await self._write([run_id])
+        return await run_in_thread(read_page, self._path, run_id, after, limit)
+
+    async def last(self, run_id: RunId, limit: int) -> TranscriptPage:
+        """Return the last lines of a transcript, ``limit`` at most; as ``page``."""
+        await self._write([run_id])
+        return await run_in_thread(read_last, self._path, run_id, limit)
+
+    def is_live(self, run_id: RunId) -> bool:
+        """Tell whether more may follow in a transcript."""
+        return run_id in self._sink.live()
+
+    async def _write(self, run_ids: Collection[RunId] | None) -> None:
+        async with self._one_pass:
+            taken = self._sink.take(run_ids)
+            if not taken:
+                return
+            jobs = [Unwritten(run.run_id, run.place, each.entries()) for run, each in taken]
+            written = None
+            try:
+                written = await run_in_thread(
+                    write,
+                    self._path,
+                    jobs,
+                    self._clean,
+                    self._limits.max_bytes,
+                    abandon_on_cancel=self._is_last_pass,
+                )
+            except Shortage as exc:
+                self._told(str(exc))
+            finally:
+                places = written.places if written else [None] * len(taken)
+                for (run, each), place in zip(taken, places, strict=True):
+                    if place is None:
+                        self._sink.give_back(run, each)
+                    else:
+                        self._sink.wrote(run, place)
+        if written is not None:
+            self._told(written.error)
+            self._stored += written.grown
+        if self._stored > self._limits.max_bytes > 0:
+            await self._forget()
+
+    def _told(self, error: str | None) -> None:
+        """Tell of a pass that failed, and of the first one after it that did not."""
+        if error is not None:
+            self._publish(facts.TranscriptsFailed(path=self._path, error=error))
+        elif self.error is not None:
+            self._publish(facts.TranscriptsRecovered())
+        self.error = error
+
+    async def _forget_now_and_then(self) -> None:
+        while True:
+            await self._forget()
+            await trio.sleep(PERIOD)
+
+    async def _forget(self) -> None:
+        days, live = self._limits.keep_days, frozenset(self._sink.live())
+        before = self._wall() - days * _DAY if days else -math.inf
+        try:
+            done: Forgotten = await run_in_thread(
+                forget, self._path, live, before, self._limits.max_bytes
+            )
+        except (OSError, Shortage) as exc:
+            self._publish(facts.TranscriptsFailed(path=self._path, error=str(exc)))
+            return
+        self._stored = done.left
+        if done.count:
+            self._publish(facts.TranscriptsForgotten(count=done.count, bytes=done.left))

@@ -1,0 +1,48 @@
+"""Transcripts in memory, for what shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sortie.model import RunId
+from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage
+from sortie.web.transcript_view import TranscriptSource
+
+RUN = RunId("11111111-2222-3333-4444-555555555555")
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def some_lines(texts: Iterable[str], first: int = 1) -> tuple[TranscriptLine, ...]:
+    """Return lines of output of a first turn, as they came at noon."""
+    return tuple(
+        TranscriptLine(number=number, at=NOON, turn=1, kind=Kind.OUTPUT, text=text)
+        for number, text in enumerate(texts, first)
+    )
+
+
+@dataclass
+class FakeTranscripts:
+    """Transcripts by run; ``trouble`` is raised where there is one."""
+
+    lines: dict[RunId, tuple[TranscriptLine, ...]] = field(default_factory=dict)
+    live: set[RunId] = field(default_factory=set)
+    trouble: Exception | None = None
+
+    def source(self) -> TranscriptSource:
+        return TranscriptSource(page=self._page, last=self._last, is_live=self.live.__contains__)
+
+    async def _page(self, run_id: RunId, after: int, limit: int) -> TranscriptPage:
+        if self.trouble is not None:
+            raise self.trouble
+        if run_id not in self.lines:
+            raise FileNotFoundError(run_id)
+        found = [line for line in self.lines[run_id] if line.number > after]
+        more = len(found) > limit
+        ended = not more and run_id not in self.live
+        return TranscriptPage(lines=tuple(found[:limit]), more=more, ended=ended)
+
+    async def _last(self, run_id: RunId, limit: int) -> TranscriptPage:
+        lines = self.lines.get(run_id, ())
+        return await self._page(run_id, max(0, len(lines) - limit), limit)

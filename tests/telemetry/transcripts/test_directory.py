@@ -1,0 +1,114 @@
+"""The directory: closed to others, without links, names that are ids of runs."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from sortie.model import RunId
+from sortie.telemetry.transcripts import is_run_id
+from sortie.telemetry.transcripts.directory import opened
+from tests.telemetry.transcripts.fake import RUN
+
+BAD_IDS = [
+    "",
+    ".",
+    "..",
+    "../../etc/passwd",
+    "a" * 36,
+    RUN.replace("-", "/"),
+    f"{RUN}\n",
+    f"{RUN}x",
+]
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "here.transcripts"
+
+
+def file_in(place: Path) -> Path:
+    return place / f"{RUN}.jsonl.gz"
+
+
+def test_nobody_else_can_read_it(place: Path) -> None:
+    """Directory and file are their owner's, whatever the umask and the directory's mode were."""
+    old = os.umask(0)
+    try:
+        place.mkdir(mode=0o777)
+        with opened(str(place), make=True) as directory:
+            directory.append(RUN, b"one", 0)
+    finally:
+        os.umask(old)
+
+    assert (mode(place), mode(file_in(place))) == (0o700, 0o600)
+
+
+@pytest.mark.parametrize("name", BAD_IDS)
+def test_only_ids_of_runs_are_names(place: Path, name: str) -> None:
+    """No other text reaches a path, so that none leads elsewhere."""
+    assert not is_run_id(name)
+    with opened(str(place), make=True) as directory:
+        for act in (
+            lambda: directory.append(RunId(name), b"x", 0),
+            lambda: directory.read(RunId(name)),
+            lambda: directory.remove(RunId(name)),
+        ):
+            with pytest.raises(OSError, match="no run has such an id"):
+                act()
+    assert list(place.iterdir()) == []
+
+
+def test_no_link_is_followed(place: Path, tmp_path: Path) -> None:
+    """Neither in place of the directory nor of a file, which may be a second name of another."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    place.mkdir()
+    for put in (
+        lambda: file_in(place).symlink_to(victim),
+        lambda: file_in(place).hardlink_to(victim),
+        lambda: os.mkfifo(file_in(place)),
+        lambda: file_in(place).mkdir(),
+    ):
+        put()
+        with opened(str(place)) as directory, pytest.raises(OSError):
+            directory.append(RUN, b"evil", 0)
+        (file_in(place).rmdir if file_in(place).is_dir() else file_in(place).unlink)()
+    elsewhere = tmp_path / "link"
+    elsewhere.symlink_to(place)
+    with pytest.raises(OSError), opened(str(elsewhere), make=True):
+        raise AssertionError("it was opened")
+
+    assert victim.read_bytes() == b"precious"
+
+
+def test_what_a_failed_write_left_is_overwritten(place: Path) -> None:
+    """A file goes on where the last write that succeeded ended, and never before that."""
+    with opened(str(place), make=True) as directory:
+        directory.append(RUN, b"whole", 0)
+        with file_in(place).open("ab") as file:
+            file.write(b"torn, and long")
+        directory.append(RUN, b" again", 5)
+        with pytest.raises(OSError, match="shorter"):
+            directory.append(RUN, b"late", 50)
+
+    assert file_in(place).read_bytes() == b"whole again"
+
+
+def test_what_is_there_is_listed(place: Path) -> None:
+    """Files of runs with their sizes; halves of a crash are removed, and others left alone."""
+    with opened(str(place), make=True) as directory:
+        directory.append(RUN, b"12345", 0)
+        (place / f"{RUN}.jsonl.gz.new").write_bytes(b"half")
+        (place / "notes.txt").write_text("somebody's")
+        found = [(each.run_id, each.size) for each in directory.stored()]
+
+    assert found == [(RUN, 5)]
+    assert sorted(path.name for path in place.iterdir()) == [f"{RUN}.jsonl.gz", "notes.txt"]
