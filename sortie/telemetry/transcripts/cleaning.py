@@ -49,6 +49,6 @@ def pieces(text: str) -> Iterator[str]:
 
 def _parts(secret: str) -> Iterable[str]:
     """Return a secret, and those lines of a longer one that give it away by themselves."""
-    lines = [line.strip() for line in secret.splitlines()]
-    found = [secret, *(line for line in lines if len(line) >= _LONG_LINE)]
-    return [part for part in found if len(part.strip()) >= SHORTEST_SECRET]
+    lines = [line.strip() for line in secret.splitlines() if not line.startswith("-----")]
+    found = [secret.strip(), *(line for line in lines if len(line) >= _LONG_LINE)]
+    return [part for part in found if len(part) >= SHORTEST_SECRET]

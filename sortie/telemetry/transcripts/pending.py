@@ -51,13 +51,20 @@ class Pending:
         while self._last_size > _HALF:
             oldest = self._last.popleft()
             self._last_size -= len(oldest.text) + _OVERHEAD
-            self._gone += oldest.lines
+            self._count(oldest.lines)
 
     def leave_out(self, entry: Entry) -> None:
         """Count an entry that there is no room for, and all that comes as belonging behind it."""
-        if self._last is None:
-            self._last = deque()
-        self._gone += entry.lines
+        self._count(entry.lines)
+
+    def take_over(self, later: Pending) -> None:
+        """Take what waits elsewhere and came later."""
+        for entry in later._first:
+            self.add(entry)
+        if later._gone:
+            self._count(later._gone)
+        for entry in later._last or ():
+            self.add(entry)
 
     def entries(self) -> Sequence[Entry]:
         """Return what waits, with what says how much had to go."""
@@ -67,6 +74,11 @@ class Pending:
         at = (last or self._first)[0].at if len(self) else 0.0
         text = f"{self._gone} lines are left out: they came faster than they could be written"
         return [*self._first, Entry(at, Kind.GAP, None, text), *last]
+
+    def _count(self, lines: int) -> None:
+        if self._last is None:
+            self._last = deque()
+        self._gone += lines
 
 
 def bounded(text: str) -> str:

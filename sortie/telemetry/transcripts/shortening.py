@@ -23,13 +23,21 @@ def limit_of(max_bytes: int) -> int:
 def shortened(fd: int, limit: int, at: float) -> Iterator[bytes]:
     """Return the parts of a file that stay, and between them what says which lines are gone."""
     found = list(members(fd))
-    head = _within(found, limit // _KEPT)
+    head = _within(found[: _unbroken(found)], limit // _KEPT)
     tail = _within(found[head:][::-1], limit // _KEPT)
     gone = found[head : len(found) - tail]
     yield from _copied(fd, found[:head])
     if gone:
-        yield _mark(gone, at)
+        yield _mark(found[head - 1].last + 1 if head else 1, gone[-1].last, at)
     yield from _copied(fd, found[len(found) - tail :])
+
+
+def _unbroken(found: Sequence[Member]) -> int:
+    """Return how many members stand before an earlier mark: that one goes with the lines that it
+    tells of, else marks would fill the beginning."""
+    following = zip(found[:-1], found[1:], strict=True)
+    broken = (n for n, (one, next_) in enumerate(following, 1) if next_.first > one.last + 1)
+    return next(broken, len(found))
 
 
 def _within(found: Sequence[Member], room: int) -> int:
@@ -41,8 +49,7 @@ def _within(found: Sequence[Member], room: int) -> int:
     return len(found)
 
 
-def _mark(gone: Sequence[Member], at: float) -> bytes:
-    first, last = gone[0].first, gone[-1].last
+def _mark(first: int, last: int, at: float) -> bytes:
     text = f"lines {first} to {last} are left out: the transcript had become too long"
     # It has the number of the last line that is gone, so that numbers go on rising.
     payload = encoded(Entry(at, Kind.GAP, None, text), last)

@@ -109,8 +109,7 @@ class TranscriptSink:
             return
         if run.pending is not None:
             self._waiting -= run.pending.size
-            for entry in run.pending.entries():
-                taken.add(entry)
+            taken.take_over(run.pending)
         run.pending = taken
         self._waiting += taken.size
         self.news.set()

@@ -1,0 +1,341 @@
+"""From facts to files and back: what is said is there, in its order, and reading is by the page."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import MockClock
+
+from sortie.model import RunId, RunStatus
+from sortie.telemetry import facts
+from sortie.telemetry.transcripts import Kind, read_page
+from sortie.telemetry.transcripts.reader import PAGE_BYTES
+from sortie.telemetry.transcripts.sink import Place
+from sortie.telemetry.transcripts.writer import TranscriptLimits
+from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, TURN_FAILED
+from tests.telemetry.transcripts.rig import Rig
+
+OTHER = RunId("99999999-2222-3333-4444-555555555555")
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path)
+
+
+async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> None:
+    """Output, stderr, tools, permissions, hooks, turns and the run itself, with their turns."""
+    async with rig.running():
+        rig.begin()
+        rig.sink(facts.TurnBegan(run_id=RUN, turn=1, max_turns=3))
+        rig.say("one\ntwo")
+        rig.sink(facts.AgentWroteErrors(run_id=RUN, message="oh", text="oh"))
+        rig.sink(facts.ToolCallStarted(run_id=RUN, tool="edit", kind="write", locations=("a", "b")))
+        rig.sink(
+            facts.ToolCallEnded(
+                run_id=RUN,
+                tool="edit",
+                kind=None,
+                locations=(),
+                seconds=0.25,
+                failed=True,
+                error="no such file",
+            )
+        )
+        rig.sink(facts.PermissionAnswered(run_id=RUN, question="may I?", answer="no"))
+        rig.sink(TURN_FAILED)
+        rig.sink(
+            facts.HookCompleted(
+                hook="after_run",
+                result="ok",
+                seconds=1.0,
+                issue_identifier=ISSUE.identifier,
+                run_id=RUN,
+                status="exit 0",
+                output="done\n",
+            )
+        )
+        rig.sink(RUN_FINISHED)
+
+    assert [(line.kind.value, line.turn, line.text) for line in rig.lines()] == [
+        ("run", None, "run began: DEMO-1 (To Do): Mend the fence; attempt 0, kiro on local"),
+        ("turn", 1, "turn 1 of 3 began"),
+        ("output", 1, "one"),
+        ("output", 1, "two"),
+        ("stderr", 1, "oh"),
+        ("tool", 1, "edit (write) began: a, b"),
+        ("tool", 1, "edit failed after 0.2 s"),
+        ("tool", 1, "no such file"),
+        ("permission", 1, "may I?: no"),
+        ("turn", 1, "turn 1 failed after 2.3 s: turn_failed: exit status 1"),
+        ("hook", None, "after_run ok after 1.0 s: exit 0"),
+        ("hook", None, "done"),
+        ("run", None, "run succeeded after 5.5 s"),
+    ]
+    assert [line.number for line in rig.lines()] == [*range(1, 14)]
+    assert {line.at.timestamp() for line in rig.lines()} == {rig.now}
+
+
+async def test_every_fact_is_taken(at_once: MockClock, rig: Rig) -> None:
+    """No kind of fact, in whatever order, breaks the sink."""
+    async with rig.running():
+        for sample in (*FACTS, *FACTS[::-1]):
+            rig.sink(sample)
+
+    assert rig.lines()
+
+
+async def test_facts_of_no_live_run_leave_nothing(at_once: MockClock, rig: Rig) -> None:
+    """What comes before a run began or after its end belongs nowhere."""
+    async with rig.running():
+        rig.say("before")
+        rig.begin()
+        rig.end()
+        rig.say("behind")
+
+    assert rig.texts(Kind.OUTPUT) == []
+    assert [path.name for path in rig.path.iterdir()] == [f"{RUN}.jsonl.gz"]
+
+
+async def test_it_is_readable_while_the_run_goes_on(at_once: MockClock, rig: Rig) -> None:
+    """Who asks the writer gets all that was said up to now, and hears when it has ended."""
+    async with rig.running():
+        rig.begin()
+        rig.say("one")
+        first = await rig.writer.page(RUN, 1, 10)
+        live = rig.writer.is_live(RUN)
+        rig.say("two")
+        second = await rig.writer.page(RUN, first.lines[-1].number, 10)
+        rig.end()
+        last = await rig.writer.page(RUN, second.lines[-1].number, 10)
+        over = not rig.writer.is_live(RUN)
+
+    assert [line.text for line in (*first.lines, *second.lines)] == ["one", "two"]
+    assert (live, over) == (True, True)
+    assert [page.ended for page in (first, second, last)] == [False, False, True]
+    with pytest.raises(FileNotFoundError):
+        await rig.writer.page(OTHER, 0, 10)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(st.lists(st.text("ab", max_size=5), min_size=1, max_size=5), max_size=8),
+    st.integers(1, 9),
+)
+def test_pages_put_together_are_the_transcript(said: list[list[str]], limit: int) -> None:
+    """However it was said, written and read, each line comes once, and in its order."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as root:
+        rig = Rig(Path(root))
+
+        async def main() -> None:
+            rig.begin()
+            for texts in said:
+                rig.say("\n".join(texts))
+                if len(texts) % 2:  # some together, some by themselves
+                    await rig.writer.page(RUN, 0, 1)
+            await rig.writer.page(RUN, 0, 1)
+
+        trio.run(main)
+        found, after = [], 0
+        while True:
+            page = read_page(str(rig.path), RUN, after, limit)
+            found += page.lines
+            if not page.more:
+                break
+            assert len(page.lines) == limit
+            after = page.lines[-1].number
+
+    assert [line.number for line in found] == [*range(1, len(found) + 1)]
+    assert [line.text for line in found[1:]] == [text for texts in said for text in texts]
+
+
+async def test_a_page_of_long_lines_is_short(at_once: MockClock, rig: Rig) -> None:
+    """A page holds so much text at most, and says that there is more."""
+    async with rig.running():
+        rig.begin()
+        for _ in range(10):
+            rig.say("\n".join(["x" * 10_000] * 50))
+            page = await rig.writer.page(RUN, 0, 10_000)
+
+    assert page.more
+    assert sum(len(line.text) for line in page.lines) <= PAGE_BYTES
+    assert len(rig.lines()) == 501
+
+
+async def test_the_next_daemon_says_that_a_run_was_cut_short(at_once: MockClock, rig: Rig) -> None:
+    """What a crash has torn is cut off, and the transcript ends with what became of the run."""
+    rig.begin()
+    rig.say("one")
+    await rig.writer.page(RUN, 0, 1)
+    rig.say("torn")
+    await rig.writer.page(RUN, 0, 1)
+    os.truncate(rig.file(), rig.file().stat().st_size - 5)
+    torn = read_page(str(rig.path), RUN, 0, 10)
+
+    life = Rig(rig.root)
+    async with life.running():
+        life.sink(facts.RunRecovered(run_id=RUN, issue=ISSUE))
+
+    lines = life.lines()
+    assert torn.damage is not None
+    assert [line.text for line in torn.lines] == [line.text for line in lines[:2]]
+    assert [line.number for line in lines] == [1, 2, 3]
+    assert lines[2].text.startswith("run interrupted: the daemon ended before it did")
+    assert read_page(str(rig.path), RUN, 3, 1).ended
+    assert gzip.decompress(rig.file().read_bytes())
+
+
+async def test_an_endless_run_keeps_its_beginning_and_its_end(at_once: MockClock, rig: Rig) -> None:
+    """A transcript never takes more than its share, and says which lines went; cursors go on."""
+    rig.use(TranscriptLimits(keep_days=0, max_bytes=64 * 100_000))
+    rig.begin()
+    cursor, sizes = 0, []
+    for _ in range(40):
+        rig.say("\n".join(os.urandom(60).hex() for _ in range(100)))
+        cursor = (await rig.writer.page(RUN, cursor, 10_000)).lines[-1].number
+        sizes.append(rig.file().stat().st_size)
+    rig.end()
+    last = await rig.writer.page(RUN, cursor, 10)
+    lines = rig.lines()
+    (gap,) = [index for index, line in enumerate(lines) if line.kind is Kind.GAP]
+
+    assert max(sizes) <= 100_000
+    assert cursor == 4001
+    assert [line.text[:13] for line in last.lines] == ["run succeeded"]
+    assert [line.number for line in lines[:gap]] == [*range(1, gap + 1)]
+    assert [line.number for line in lines[gap:]] == [*range(lines[gap].number, 4003)]
+    missing = f"lines {gap + 1} to {lines[gap].number} are left out"
+    assert lines[gap].text.startswith(missing)
+    assert min(gap, len(lines) - gap) > 100
+
+
+async def test_old_transcripts_are_forgotten(at_once: MockClock, rig: Rig) -> None:
+    """Those of runs that ended before the limit go; a live run's stays, silent or not."""
+    rig.begin()
+    rig.begin(OTHER)
+    rig.end(OTHER)
+    async with rig.running():
+        await trio.sleep(5)
+        for path in rig.path.iterdir():
+            os.utime(path, (rig.now - 31 * 86_400, rig.now - 31 * 86_400))
+        await trio.sleep(3601)
+
+    assert rig.file().exists()
+    assert not rig.file(OTHER).exists()
+    assert [fact for fact in rig.told if isinstance(fact, facts.TranscriptsForgotten)]
+
+
+async def test_all_together_are_bounded(at_once: MockClock, rig: Rig) -> None:
+    """The oldest of runs that are over go first, and as many as it takes, while others are live."""
+    ids = [RunId(f"{number:08d}-2222-3333-4444-555555555555") for number in range(8)]
+    rig.begin()
+    async with rig.running():
+        for age, run_id in enumerate(ids):
+            rig.begin(run_id)
+            rig.say("\n".join(os.urandom(60).hex() for _ in range(100)), run_id)
+            rig.end(run_id)
+            await rig.writer.page(run_id, 0, 1)
+            os.utime(rig.file(run_id), (rig.now + age, rig.now + age))
+        each = rig.file(ids[0]).stat().st_size
+        rig.use(TranscriptLimits(keep_days=0, max_bytes=3 * each + each // 2))
+        rig.say("go on")
+        await trio.sleep(5)
+
+    left = {path.name for path in rig.path.iterdir()}
+    assert left == {f"{run_id}.jsonl.gz" for run_id in (RUN, *ids[5:])}
+
+
+async def test_none_are_kept_where_none_are_wanted(at_once: MockClock, rig: Rig) -> None:
+    """With ``max_bytes`` 0 nothing is collected, and what there was is forgotten."""
+    async with rig.running():
+        rig.begin()
+        rig.end()
+        await rig.writer.page(RUN, 0, 1)
+        rig.use(TranscriptLimits(keep_days=0, max_bytes=0))
+        rig.begin(OTHER)
+        rig.say("anything", OTHER)
+        await trio.sleep(3601)
+
+    assert list(rig.path.iterdir()) == []
+
+
+def blocked(rig: Rig) -> Callable[[], object]:
+    """Have a file in place of the directory; return what mends that."""
+    rig.path.write_text("in the way")
+    return rig.path.unlink
+
+
+async def test_trouble_harms_nobody_and_leaves_a_gap(at_once: MockClock, rig: Rig) -> None:
+    """While nothing can be written what waits is bounded; it is told once, and when it is over."""
+    mend = blocked(rig)
+    async with rig.running():
+        rig.begin()
+        for number in range(60):
+            rig.say(f"{number} " + "x" * 100_000)
+            await trio.sleep(1)
+        error = rig.writer.error
+        mend()
+        await trio.sleep(20)
+        rig.end()
+
+    outputs = [text.split()[0] for text in rig.texts(Kind.OUTPUT)]
+    (gap,) = rig.texts(Kind.GAP)
+    kinds = [type(fact) for fact in rig.told]
+    assert error == "Not a directory"
+    assert (outputs[0], outputs[-1]) == ("0", "59")
+    assert gap.startswith(f"{60 - len(outputs)} lines are left out")
+    assert set(kinds) == {facts.TranscriptsFailed, facts.TranscriptsRecovered}
+    assert kinds.count(facts.TranscriptsRecovered) == 1
+    assert rig.lines()[-1].text.startswith("run succeeded")
+
+
+async def test_one_file_that_cannot_be_written_harms_no_other(at_once: MockClock, rig: Rig) -> None:
+    """A link in place of a run's file is refused; other runs are written meanwhile."""
+    rig.path.mkdir()
+    rig.file().symlink_to(rig.root / "elsewhere")
+    async with rig.running():
+        rig.begin()
+        rig.begin(OTHER)
+        rig.say("one", OTHER)
+        await trio.sleep(30)
+
+    assert rig.texts(Kind.OUTPUT, OTHER) == ["one"]
+    assert not (rig.root / "elsewhere").exists()
+    assert [fact for fact in rig.told if isinstance(fact, facts.TranscriptsFailed)]
+
+
+async def test_a_silent_run_holds_next_to_nothing(at_once: MockClock, rig: Rig) -> None:
+    """Once written, a run has neither buffer nor descriptor; one that is over is not known any
+    more."""
+    before = len(os.listdir("/proc/self/fd"))
+    rig.begin()
+    await rig.writer.page(RUN, 0, 1)
+    size = rig.file().stat().st_size
+    (run,) = rig.sink.take([RUN]) or [(None, None)]
+    silent = rig.sink._open[RUN]
+
+    assert run == (None, None)
+    assert (silent.pending, silent.place) == (None, Place(size, 2))
+    assert len(os.listdir("/proc/self/fd")) == before
+    rig.end()
+    await rig.writer.page(RUN, 0, 1)
+    assert not rig.sink.live()
+
+
+async def test_runs_that_end_are_told_by_their_status(at_once: MockClock, rig: Rig) -> None:
+    """The last line is that of the run's end, with its error, and nothing follows."""
+    async with rig.running():
+        rig.begin()
+        rig.sink(replace(RUN_FINISHED, status=RunStatus.FAILED, error="no\nway"))
+
+    assert rig.texts(Kind.RUN)[1:] == ["run failed after 5.5 s: no", "way"]
