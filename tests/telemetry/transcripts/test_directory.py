@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -71,16 +72,20 @@ def test_no_link_is_followed(place: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     place.mkdir()
-    for put in (
+    traps: list[Callable[[], None]] = [
         lambda: file_in(place).symlink_to(victim),
         lambda: file_in(place).hardlink_to(victim),
         lambda: os.mkfifo(file_in(place)),
         lambda: file_in(place).mkdir(),
-    ):
+    ]
+    for put in traps:
         put()
         with opened(str(place)) as directory, pytest.raises(OSError):
             directory.append(RUN, b"evil", 0)
-        (file_in(place).rmdir if file_in(place).is_dir() else file_in(place).unlink)()
+        if file_in(place).is_dir():
+            file_in(place).rmdir()
+        else:
+            file_in(place).unlink()
     elsewhere = tmp_path / "link"
     elsewhere.symlink_to(place)
     with pytest.raises(OSError), opened(str(elsewhere), make=True):
