@@ -39,7 +39,7 @@ from sortie.web.state import (
     WorkflowView,
 )
 from sortie.web.state_feed import StateFeed
-from tests.telemetry.transcripts.fake import FakeTranscripts
+from tests.telemetry.transcripts.fake import EXAMPLE, FakeTranscripts, some_lines
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -195,7 +195,9 @@ class World:
     runs: tuple[RunView, ...] = (RUN,)
     queries: list[HistoryQuery] = field(default_factory=list)
     issue: IssueView | str = ISSUE
-    transcripts: FakeTranscripts = field(default_factory=FakeTranscripts)
+    transcripts: FakeTranscripts = field(
+        default_factory=lambda: FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])})
+    )
     live: Live = field(init=False)
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from sortie.telemetry.transcripts.entries import Entry, Kind, encoded
 from sortie.telemetry.transcripts.members import Member, members, packed
@@ -35,7 +36,7 @@ def shortened(fd: int, limit: int, at: float) -> Iterator[bytes]:
 def _unbroken(found: Sequence[Member]) -> int:
     """Return how many members stand before an earlier mark: that one goes with the lines that it
     tells of, else marks would fill the beginning."""
-    following = zip(found[:-1], found[1:], strict=True)
+    following = pairwise(found)
     broken = (n for n, (one, next_) in enumerate(following, 1) if next_.first > one.last + 1)
     return next(broken, len(found))
 

@@ -11,6 +11,9 @@ from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage
 from sortie.web.transcript_view import TranscriptSource
 
 RUN = RunId("11111111-2222-3333-4444-555555555555")
+EXAMPLE = RunId("6f1f2b1e-6a0e-4f53-9f3e-0a7d2c9b8e11")
+"""The run that the OpenAPI document gives as an example."""
+
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 

@@ -32,6 +32,7 @@ from sortie.web.sessions import Sessions
 from sortie.web.sources import Sources
 from sortie.web.state import StateView
 from sortie.web.state_feed import StateFeed
+from tests.telemetry.transcripts.fake import FakeTranscripts
 from tests.web.dashboard import states
 
 SECRET = "sk-very-secret-0123<&>'\""
@@ -73,6 +74,7 @@ class World:
             explain=self._explain,
             days=self._days,
             records=Records(history=self._history, run=self._run, issue=self._issue),
+            transcripts=FakeTranscripts().source(),
         )
 
     async def _command(self, command: str) -> CommandAnswer:
