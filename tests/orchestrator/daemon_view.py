@@ -17,7 +17,7 @@ from sortie.web.controls import Controls
 from sortie.web.state import WorkflowView
 from tests.orchestrator.world import World
 from tests.store.inline import MemoryStore
-from tests.telemetry.transcripts.fake import FakeTranscripts
+from tests.telemetry.transcripts.fake import EXAMPLE, FakeTranscripts, some_lines
 from tests.trackers.fake import FakeTracker
 
 NOTHING = Totals(runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0)
@@ -55,4 +55,5 @@ def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Contr
     """Return the commands of a life."""
     view = view_of(orchestrator, world)
     store = MemoryStore() if world is None else world.store
-    return controls_of(view, store, FakeTranscripts().source())
+    transcripts = FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])})
+    return controls_of(view, store, transcripts.source())

@@ -107,4 +107,4 @@ def test_the_daemon_keeps_to_it_whatever_is_sent(
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "No issues found" in ran.stdout
+    assert "No issues found" in ran.stdout, ran.stdout
