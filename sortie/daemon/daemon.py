@@ -47,6 +47,7 @@ from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
+from sortie.resources.inspection import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
 from sortie.store import Store
@@ -71,6 +72,7 @@ def run_daemon(options: RunOptions) -> int:
 
     Raises WorkflowError for an invalid WORKFLOW.md and SortieError where it cannot start.
     """
+    forbid_inspection()  # before there is anything to be seen
     workflow = load_workflow(options)
     settings = workflow.settings
     given = settings.server.auth_token

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import sys
-from collections.abc import Callable
-from functools import cache
+
+from sortie.resources.prctl import prctl
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 
@@ -16,24 +15,14 @@ def become_subreaper() -> bool:
     Call it once, before anything is started. Only Linux has this; elsewhere what leaves its
     session can be found by its cookie alone.
     """
-    prctl = _prctl()
-    return prctl is not None and prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    call = prctl()
+    return call is not None and call(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 
 
 def is_subreaper() -> bool:
     """Tell whether this process adopts its orphans."""
-    prctl = _prctl()
-    if prctl is None:
+    call = prctl()
+    if call is None:
         return False
     answer = ctypes.c_int()
-    return prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0 and answer.value == 1
-
-
-@cache
-def _prctl() -> Callable[..., int] | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        return ctypes.CDLL(None, use_errno=True).prctl
-    except (OSError, AttributeError):
-        return None
+    return call(_PR_GET_CHILD_SUBREAPER, ctypes.byref(answer), 0, 0, 0) == 0 and answer.value == 1
