@@ -409,6 +409,27 @@ def test_a_conversation_of_another_engine_loses_nothing() -> None:
     assert essence(again.records) == essence(whole.records)
 
 
+def test_what_nobody_has_answered_is_not_lost() -> None:
+    """A prompt before a stopped tool of engine v3, two prompts in a row, and the last one."""
+    from sortie.kiro.conversations import records as r
+
+    said = (
+        r.Prompt(text="one"),
+        r.ToolUsesCancelled(tool_use_ids=("t-1",)),
+        r.ToolUse(id="t-1", name="fs_write", input={"path": "a.py"}),
+        r.Answer(text="stopped"),
+        r.Prompt(text="two"),
+        r.Prompt(text="three"),
+    )
+    summary = r.ConversationSummary(engine="v3", id="c-3", directory="", place="")
+
+    read = as_document(r.Conversation(summary=summary, records=said, entry_of=(0,) * len(said)))
+
+    transcript = Transcript(json.dumps(read).encode())
+    assert transcript.prompts() == ["one", "two", "three"]
+    assert (transcript.modified_files(), transcript.summary()) == ([], "stopped")
+
+
 def test_hooks_are_installed_once(repo: Repo) -> None:
     """Nine the first time, none when nothing has changed, all again with --force."""
     before = repo.told("are-hooks-installed")

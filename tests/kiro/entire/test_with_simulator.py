@@ -49,6 +49,12 @@ def turn(repo: Repo, prompt: str, *options: str) -> list[dict[str, Any] | None]:
     return [json.loads(line) for line in events.read_text().splitlines()]
 
 
+def recorded(ended: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the history that was recorded at the end of a turn."""
+    history: list[dict[str, Any]] = json.loads(Path(ended["session_ref"]).read_text())["history"]
+    return history
+
+
 @pytest.mark.parametrize("engine", ["v1", "v2", "v3"])
 def test_a_turn_is_recorded(repo: Repo, engine: str) -> None:
     """The session begins, its turn begins with the prompt and ends with the answer, its record has
@@ -74,5 +80,7 @@ def test_a_turn_is_recorded(repo: Repo, engine: str) -> None:
         "extract-prompts", "--session-ref", str(ended["session_ref"]), "--offset", "0"
     )
     assert [prompt[:6] for prompt in prompts["prompts"]] == ["Add it"]
+    kinds = [next(iter(entry["user"]["content"])) for entry in recorded(ended)]
+    assert kinds == ["Prompt", "ToolUseResults", "ToolUseResults"]
     assert again[0]
     assert again[0]["session_id"] != start["session_id"]

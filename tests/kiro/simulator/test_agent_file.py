@@ -28,6 +28,7 @@ def test_an_agent_is_found_in_both_places_and_by_both_names(simulator: Simulator
     write_agent({}, "mine", home)
     write_agent({"name": "called so"}, "file", home)
     write_agent("no JSON", "aaa", home)
+    Path(".kiro/ops.json").write_text("{}")
 
     statuses = {
         name: simulator.chat("Hi", "--agent", name).status

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from sortie.kiro.conversations import ConversationStores, KiroPlaces
+from sortie.kiro.conversations.records import prompts
 from sortie.kiro.simulator.exchange import new_id
 from sortie.kiro.simulator.keeping import Keeping
 from tests.kiro.simulator.conftest import Simulator
@@ -68,6 +70,25 @@ def test_resume_goes_on_with_the_newest_conversation(simulator: Simulator) -> No
         for row in rows(simulator)
     ]
     assert histories == [["one\ns"], ["two\ns", "three"]]
+
+
+@pytest.mark.parametrize("engine", ["v1", "v2", "v3"])
+def test_resume_is_about_one_directory(
+    simulator: Simulator, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was said elsewhere is not gone on with, though it is newer."""
+    simulator.environment["KIRO_SIM_STORE"] = engine
+    for folder, prompt in (("work", "one"), ("other", "two"), ("work", "three")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        simulator.chat(prompt, "--resume")
+
+    stores = ConversationStores(KiroPlaces.of(simulator.environment))
+    found = {s.directory: prompts(stores.load(s).records) for s in stores.summaries()}
+    assert found == {
+        str(tmp_path / "work"): ("one", "three"),
+        str(tmp_path / "other"): ("two",),
+    }
 
 
 def test_resume_without_a_conversation_begins_one(simulator: Simulator) -> None:

@@ -109,11 +109,12 @@ def test_a_turn_is_cancelled_while_it_waits(tmp_path: Path) -> None:
             turn = agent.prompt(session, prompt)
             if prompt == "a question":
                 agent.question()
-            agent.send(method="session/cancel", params={"sessionId": "another"})
             agent.send(method="session/cancel", params={"sessionId": session})
             stops.append(agent.answer(turn)["result"]["stopReason"])
         agent.send(method="session/cancel", params={"sessionId": session})
-        after = agent.turn(session, "sim: note=0 say=well")
+        turn = agent.prompt(session, "sim: note=0 say=well delay=0.2")
+        agent.send(method="session/cancel", params={"sessionId": "another"})
+        after = agent.answer(turn)["result"]
 
     assert stops == ["cancelled"] * 4
     assert after == {"stopReason": "end_turn"}
