@@ -78,7 +78,7 @@ def crowd(count: int, lines: float, scale: Scale) -> tuple[Crowded, Crowded]:
         pipes.mkdir()
         names = [f"{PREFIX}{number}" for number in range(count)]
         place.write_agent(f'exec cat "{pipes}/${{PWD##*/}}"')
-        with _speakers(pipes, names) as speakers:
+        with speakers_in(pipes, names) as speakers:
             base = _bare(place, count, speakers, lines, scale)
             place.marks.clear()
             return _ours(place, names, speakers, lines, scale), base
@@ -125,8 +125,8 @@ def _rate(count: int, first: float, last: float) -> float:
 def _share_of(spent: Callable[[], float], speakers: list[int], lines: float, scale: Scale) -> float:
     """Return the share of a core that somebody spends while the agents talk."""
     over = threading.Event()
-    talk = threading.Thread(target=_talk, args=(speakers, lines, over))
-    talk.start()
+    talker = threading.Thread(target=talk, args=(speakers, lines, over))
+    talker.start()
     try:
         time.sleep(scale.of(3.0, 0.3))
         before, began = spent(), time.perf_counter()
@@ -134,10 +134,10 @@ def _share_of(spent: Callable[[], float], speakers: list[int], lines: float, sca
         return (spent() - before) / (time.perf_counter() - began)
     finally:
         over.set()
-        talk.join()
+        talker.join()
 
 
-def _talk(speakers: list[int], lines: float, over: threading.Event) -> None:
+def talk(speakers: list[int], lines: float, over: threading.Event) -> None:
     """Have each agent say so many lines a second, one after the other, evenly."""
     if lines == 0.0:
         return
@@ -152,7 +152,7 @@ def _talk(speakers: list[int], lines: float, over: threading.Event) -> None:
 
 
 @contextmanager
-def _speakers(pipes: Path, names: list[str]) -> Iterator[list[int]]:
+def speakers_in(pipes: Path, names: list[str]) -> Iterator[list[int]]:
     """Make a FIFO for each agent, which passes on what is written into it."""
     for name in names:
         os.mkfifo(pipes / name)

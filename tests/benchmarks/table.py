@@ -15,6 +15,7 @@ from tests.benchmarks import (
     startup,
     transports,
     turn,
+    watching,
 )
 from tests.benchmarks.row import Row
 
@@ -218,6 +219,29 @@ ROWS = (
         more_is_better=True,
         baseline="trio, reading as many pipes",
         measure=sessions.thousand,
+    ),
+    Row(
+        name="watching.update",
+        what="the dashboard with 200 talking runs and 2,000 waits, one browser: CPU an update",
+        unit="ms",
+        bar=20,
+        baseline="none",
+        measure=watching.watching,
+    ),
+    Row(
+        name="watching.ten",
+        what="the same with ten browsers: CPU, over that with one",
+        unit="times",
+        bar=2,
+        baseline="none",
+        measure=watching.watching,
+    ),
+    Row(
+        name="watching.page",
+        what="the same, answering with the whole page: CPU",
+        unit="ms",
+        baseline="none",
+        measure=watching.watching,
     ),
     Row(
         name="remote.cpu",
