@@ -20,6 +20,7 @@ from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.controls import Controls
+from sortie.web.dashboard.board import WAITING
 from sortie.web.dashboard.last_said import last_said
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.dashboard.sources import DashboardSources, SaidLine
@@ -55,6 +56,7 @@ def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> 
 
     sources = DashboardSources(
         state=view.state,
+        overview=lambda: view.state(WAITING),
         health=view.health,
         activity=view.activity.view,
         said=said,

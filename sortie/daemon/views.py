@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 import trio
@@ -14,7 +15,7 @@ from sortie.daemon.spending_view import stops, today_view, usage_limit_view
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.daemon.wall_time import utc_now, wall_time
-from sortie.model import LOCAL, NOTHING, UNKNOWN, Spending, WaitKind
+from sortie.model import LOCAL, NOTHING, UNKNOWN, IssueId, Spending, WaitKind
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
@@ -60,14 +61,17 @@ class DaemonView:
     secrets: Callable[[], frozenset[str]] = frozenset
     transcripts_error: Callable[[], str | None] = lambda: None
 
-    def state(self) -> StateView:
-        """Return what ``/api/v1/state`` shows."""
+    def state(self, first_waiting: int | None = None) -> StateView:
+        """Return what ``/api/v1/state`` shows; ``first_waiting`` is how many of the waits, those
+        that are due first, are enough for whoever asks every second. All are counted."""
         snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
         backlog, failure = self.orchestrator.backlog(snapshot, SHOWN), self.failures.of
         running = tuple(
             _running(c, details.get(c.run_id), failure(c.issue)) for c in snapshot.worked
         )
-        waiting = tuple(_waiting(c, failure(c.issue)) for c in snapshot.waiting)
+        waits = snapshot.waiting
+        shown = waits if first_waiting is None else nsmallest(first_waiting, waits, _due_at)
+        waiting = tuple(_waiting(c, failure(c.issue)) for c in shown)
         held = tuple(_held(c, failure(c.issue)) for c in snapshot.held)
         return StateView(
             generated_at=utc_now(),
@@ -75,7 +79,7 @@ class DaemonView:
             workflow=self.workflow(),
             counts=Counts(
                 running=len(running),
-                waiting=len(waiting),
+                waiting=len(waits),
                 held=len(held),
                 queued=backlog.queued,
                 blocked=backlog.blocked,
@@ -213,6 +217,10 @@ def _running(claim: Worked, details: RunDetails | None, failure: FailureView | N
         context_share=details.context_share if details else None,
         last_failure=failure,
     )
+
+
+def _due_at(claim: Waiting | HandingOff) -> tuple[float, IssueId]:
+    return claim.due_at, claim.issue.id
 
 
 def _waiting(claim: Waiting | HandingOff, failure: FailureView | None) -> WaitingView:

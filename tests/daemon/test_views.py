@@ -124,7 +124,7 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
-        state = view.state()
+        state, first = view.state(), view.state(first_waiting=1)
         noticed_at = datetime.now(UTC)
 
     retry, continuation = sorted(state.waiting, key=lambda w: w.issue_id)
@@ -147,7 +147,8 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
         "the agent says it is blocked",
     )
     assert abs(held.since - noticed_at + timedelta(seconds=1)) < SLACK
-    assert state.counts == Counts(running=0, waiting=2, held=1)
+    assert state.counts == first.counts == Counts(running=0, waiting=2, held=1)
+    assert first.waiting == (min(state.waiting, key=lambda w: w.due_at),)
 
 
 async def test_a_tracker_that_takes_no_changes_is_shown(clock: MockClock) -> None:

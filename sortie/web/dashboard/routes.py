@@ -73,7 +73,7 @@ class Dashboard:
 
     def _look(self) -> tuple[Part, ...]:
         sources = self._sources
-        return board(sources.state(), sources.health(), sources.activity())
+        return board(sources.overview(), sources.health(), sources.activity())
 
     async def _board(self, request: Request) -> Response:
         operator = is_signed_in(request)

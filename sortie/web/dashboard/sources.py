@@ -25,12 +25,14 @@ class SaidLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardSources:
-    """Where pages come from; ``state``, ``health`` and ``activity`` return at once.
+    """Where pages come from; ``state``, ``overview``, ``health`` and ``activity`` return at once.
 
+    ``overview`` is the state, of which as many waits as the overview shows are enough.
     ``said`` reads the last lines of a run's transcript, and gives a sentence where there are none.
     """
 
     state: Callable[[], StateView]
+    overview: Callable[[], StateView]
     health: Callable[[], Health]
     activity: Callable[[], ActivityView]
     said: Callable[[str], Awaitable[Sequence[SaidLine] | str]]

@@ -120,6 +120,7 @@ class Served:
         self.dashboard = Dashboard(
             DashboardSources(
                 state=world.look,
+                overview=world.look,
                 health=lambda: world.health,
                 activity=lambda: world.activity,
                 said=world.lines,
