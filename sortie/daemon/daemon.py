@@ -234,7 +234,7 @@ class Daemon:
             workflow=reloader.view,
             shortages=self._shortages,
             activity=self._activity,
-            secrets=lambda: secrets_of(orchestrator.settings).values | {self._token},
+            secrets=lambda: self._transcripts.secrets,
             transcripts_error=lambda: self._transcripts.writer.error,
         )
         controls = controls_of(view, self._store, self._transcripts.source)

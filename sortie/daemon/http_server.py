@@ -65,10 +65,10 @@ def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> 
     return Dashboard(sources, controls, secrets.token_hex(4))
 
 
-def live_events(view: DaemonView, dashboard: Dashboard) -> Live:
+def live_events(view: DaemonView, dashboard: Dashboard, redaction: Redaction) -> Live:
     """Make the streams of a running daemon."""
     return Live(
-        events=Broadcaster(StateFeed(view.state), secrets.token_hex(4)),
+        events=Broadcaster(StateFeed(view.state, redaction), secrets.token_hex(4)),
         room=StreamRoom(connection_limit(open_files_limit())),
         pages=dashboard.broadcasters,
     )
@@ -82,6 +82,7 @@ class Shown:
     metrics: Metrics
     live: Live
     dashboard: Dashboard
+    redaction: Redaction
 
 
 def application(shown: Shown, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
@@ -92,5 +93,6 @@ def application(shown: Shown, controls: Controls, access: Access, publish: Publi
         metrics=shown.metrics.page,
         live=shown.live,
         pages=tuple(shown.dashboard.routes(shown.live.room)),
+        redaction=shown.redaction,
     )
     return create_app(sources, controls, access, publish)

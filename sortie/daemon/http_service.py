@@ -123,15 +123,22 @@ class HttpService:
                 for fact in self._kept:
                     metrics.count(fact)
                 self._kept.clear()
-                dashboard = dashboard_of(view, controls, Redaction(view.secrets))
-                live = live_events(view, dashboard)
+                redaction = Redaction(view.secrets)
+                dashboard = dashboard_of(view, controls, redaction)
+                live = live_events(view, dashboard, redaction)
 
                 def take(fact: Fact) -> None:
                     metrics.count(fact)
                     live.stir(fact)
 
                 self._take = take
-                shown = Shown(view=view, metrics=metrics, live=live, dashboard=dashboard)
+                shown = Shown(
+                    view=view,
+                    metrics=metrics,
+                    live=live,
+                    dashboard=dashboard,
+                    redaction=redaction,
+                )
                 app = application(shown, controls, access, self._publish)
                 nursery.start_soon(live.run, self._publish)
                 await serve(app, listener, self._publish)

@@ -17,12 +17,13 @@ from sortie.web.transcript_view import TranscriptSource
 
 class RunTranscripts:
     """The sink and the writer of a daemon; no secret of the daemon, or that agents are given in
-    its environment, is written."""
+    its environment, is written: these are ``secrets``."""
 
     def __init__(
         self, settings: Settings, token: str, environ: Mapping[str, str], publish: Publish
     ) -> None:
-        self._secrets: Set[str] = {token} | credentials_of(environ)
+        self._given: Set[str] = {token} | credentials_of(environ)
+        self.secrets: Set[str] = self._given
         self.sink = TranscriptSink(time.time)
         self.writer = TranscriptWriter(
             directory_of(settings.db_path), self.sink, publish, time.time
@@ -36,4 +37,5 @@ class RunTranscripts:
         """Go by these settings from now on."""
         history = settings.history
         limits = TranscriptLimits(keep_days=history.keep_days, max_bytes=history.max_bytes)
-        self.writer.use(limits, self._secrets | secrets_of(settings).values)
+        self.secrets = self._given | secrets_of(settings).values
+        self.writer.use(limits, self.secrets)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 import trio
 
+from sortie.daemon.capacity_view import host_views, slots_view
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.spending_view import stops, today_view, usage_limit_view
@@ -28,9 +29,7 @@ from sortie.web.state import (
     Counts,
     FailureView,
     HeldView,
-    HostView,
     RunningView,
-    SlotsView,
     StateView,
     WaitingView,
     WorkflowView,
@@ -58,7 +57,7 @@ class DaemonView:
     workflow: Callable[[], WorkflowView]
     shortages: Shortages = field(default_factory=Shortages)
     activity: RecentActivity = field(default_factory=lambda: RecentActivity(utc_now))
-    secrets: Callable[[], frozenset[str]] = frozenset
+    secrets: Callable[[], Set[str]] = frozenset
     transcripts_error: Callable[[], str | None] = lambda: None
 
     def state(self, first_waiting: int | None = None) -> StateView:
@@ -88,11 +87,11 @@ class DaemonView:
             running=running,
             waiting=waiting,
             held=held,
-            slots=_slots(snapshot),
+            slots=slots_view(snapshot),
             totals=self.totals.view(self._elapsed(snapshot)),
             queued=tuple(map(_candidate, backlog.first_queued)),
             blocked=tuple(map(_candidate, backlog.first_blocked)),
-            hosts=_hosts(snapshot),
+            hosts=host_views(snapshot),
             tracker=self.tracker.view(),
             usage_limit=usage_limit_view(snapshot),
             today=today_view(snapshot),
@@ -255,24 +254,6 @@ def _candidate(kept: Kept) -> CandidateView:
     )
 
 
-def _hosts(snapshot: Snapshot) -> tuple[HostView, ...]:
-    return tuple(_host(host, snapshot) for host in snapshot.policy.hosts if host != LOCAL)
-
-
-def _host(host: str, snapshot: Snapshot) -> HostView:
-    trouble, policy = snapshot.troubled.get(host), snapshot.policy
-    most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
-    return HostView(
-        host=host,
-        up=trouble is None,
-        used=snapshot.by_host.get(host, 0),
-        slots=most,
-        since=None if trouble is None else wall_time(trouble.since),
-        rests_until=None if trouble is None else wall_time(trouble.until),
-        reason=None if trouble is None else trouble.message,
-    )
-
-
 def _kind(claim: Waiting | HandingOff) -> Literal["retry", "continuation", "handoff"]:
     if isinstance(claim, HandingOff):
         return "handoff"
@@ -291,20 +272,3 @@ def _known(spent: Spending) -> dict[str, float]:
     """Return the amounts that are known, by their unit."""
     amounts = {"tokens": spent.tokens, "credits": spent.credits, "usd": spent.cost_usd}
     return {unit: amount for unit, amount in amounts.items() if amount is not None}
-
-
-def _slots(snapshot: Snapshot) -> SlotsView:
-    policy = snapshot.policy
-    by_state = {
-        state: max(0, limit - snapshot.by_state.get(state, 0))
-        for state, limit in policy.max_by_state.items()
-    }
-    by_host: dict[str, int] = {}
-    if policy.max_per_host is not None:
-        by_host = {host: snapshot.free_on(host) for host in policy.hosts}
-    return SlotsView(
-        total=policy.max_concurrent_agents,
-        free=snapshot.free,
-        by_state=by_state,
-        by_host=by_host,
-    )

@@ -20,6 +20,7 @@ from sortie.web.json_bytes import json_bytes
 from sortie.web.middleware import AccessMiddleware
 from sortie.web.operations import JSON, Answer, Endpoint, Operation
 from sortie.web.record_operations import issue_endpoint, issue_operation, record_operations
+from sortie.web.redacted_json import RedactedJson
 from sortie.web.responses import error_response
 from sortie.web.sign_in import sign_in_operation, sign_in_pages
 from sortie.web.sources import Sources
@@ -35,7 +36,8 @@ def create_app(sources: Sources, controls: Controls, access: Access, publish: Pu
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
-    return AccessMiddleware(app, app.routes, access, publish)
+    clean = RedactedJson(app, sources.redaction)
+    return AccessMiddleware(clean, app.routes, access, publish)
 
 
 def routes_of(sources: Sources, controls: Controls, access: Access) -> list[Route]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Set
 from typing import Any
 
 from sortie.model.secrets import SHORTEST_SECRET, redactor, spellings
@@ -18,9 +18,9 @@ from sortie.web.json_bytes import json_bytes
 class Redaction:
     """Replaces by ``***`` what ``secrets`` returns at that moment, however it is spelled."""
 
-    def __init__(self, secrets: Callable[[], Collection[str]]) -> None:
+    def __init__(self, secrets: Callable[[], Set[str]]) -> None:
         self._secrets = secrets
-        self._known: Collection[str] = ()
+        self._known: Set[str] = frozenset()
         self._found: tuple[str, ...] = ()
         self._encoded: tuple[bytes, ...] = ()
         self._redacted: Callable[[str], str] = str

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from sortie.web.health import Health
 from sortie.web.live import Live
+from sortie.web.redaction import NOTHING_SECRET, Redaction
 from sortie.web.state import StateView
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Sources:
     """Where answers come from; each returns at once, from what is known already.
 
     ``metrics`` takes the value of the Accept header; ``live`` tells what changes; ``pages``
-    are the routes of what is there for people.
+    are the routes of what is there for people. ``redaction`` keeps secrets out of answers.
     """
 
     state: Callable[[], StateView]
@@ -29,3 +30,4 @@ class Sources:
     metrics: Callable[[str], Exposition]
     live: Live
     pages: tuple[Route, ...] = ()
+    redaction: Redaction = NOTHING_SECRET

@@ -14,6 +14,7 @@ from typing import Any
 
 from sortie.web.broadcaster import Message
 from sortie.web.json_bytes import json_bytes
+from sortie.web.redaction import NOTHING_SECRET, Redaction
 from sortie.web.state import StateView, to_json
 
 BY_ISSUE = ("running", "waiting", "held")
@@ -25,10 +26,13 @@ _WHOLE = tuple(
 
 
 class StateFeed:
-    """A feed of what ``look`` returns."""
+    """A feed of what ``look`` returns, without secrets."""
 
-    def __init__(self, look: Callable[[], StateView]) -> None:
+    def __init__(
+        self, look: Callable[[], StateView], redaction: Redaction = NOTHING_SECRET
+    ) -> None:
         self._look = look
+        self._redaction = redaction
         self._seen: StateView | None = None
 
     def changes(self) -> Sequence[Message]:
@@ -36,12 +40,15 @@ class StateFeed:
         before, self._seen = self._seen, self._look()
         if before is None:
             return ()
-        return _differences(before, self._seen)
+        return self._clean(_differences(before, self._seen))
 
     def whole(self) -> Sequence[Message]:
         """See Feed."""
         seen = self._seen if self._seen is not None else self._look()
-        return (Message(event="state", data=to_json(seen)),)
+        return self._clean((Message(event="state", data=to_json(seen)),))
+
+    def _clean(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return tuple(replace(each, data=self._redaction.json(each.data)) for each in messages)
 
 
 def _differences(before: StateView, now: StateView) -> Sequence[Message]:

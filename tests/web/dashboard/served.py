@@ -117,6 +117,7 @@ class Served:
         self._ready = threading.Event()
         self._token: trio.lowlevel.TrioToken
         self._scope = trio.CancelScope()
+        redaction = self._redaction = Redaction(lambda: frozenset({SECRET}))
         self.dashboard = Dashboard(
             DashboardSources(
                 state=world.look,
@@ -124,13 +125,13 @@ class Served:
                 health=lambda: world.health,
                 activity=lambda: world.activity,
                 said=world.lines,
-                redaction=Redaction(lambda: frozenset({SECRET})),
+                redaction=redaction,
             ),
             world.controls(),
             secrets.token_hex(4),
         )
         self.live = Live(
-            events=Broadcaster(StateFeed(world.look), "life"),
+            events=Broadcaster(StateFeed(world.look, redaction), "life"),
             room=StreamRoom(100),
             pages=self.dashboard.broadcasters,
         )
@@ -179,6 +180,7 @@ class Served:
             metrics=lambda _accept: Exposition(body=b"", content_type="text/plain"),
             live=self.live,
             pages=tuple(self.dashboard.routes(self.live.room)),
+            redaction=self._redaction,
         )
         access = Access(host="127.0.0.1", loopback=True, token="right", sessions=self._sessions)
         app = create_app(sources, self.world.controls(), access, lambda _fact: None)

@@ -256,6 +256,28 @@ def test_no_page_holds_a_secret(
     assert "SHOP-1</a>" in seen[0]
 
 
+def test_no_answer_of_the_api_holds_a_secret(visitor: httpx.Client, world: World) -> None:
+    """Titles, lines and reasons are starred there too, and the document stays whole."""
+    text = f"before {SECRET} after"
+    run = replace(states.running(1), title=text, last_message=text)
+    world.state = replace(world.state, running=(run,))
+    world.title = text
+    world.past = [replace(states.ended(2), error=text)]
+
+    state = visitor.get("/api/v1/state")
+    others = [
+        visitor.get(path).text
+        for path in ("/api/v1/issues/A/explain", "/api/v1/history", "/readyz")
+    ]
+    with visitor.stream("GET", "/api/v1/events") as stream:
+        others.append(next(line for line in stream.iter_lines() if line.startswith("data:")))
+
+    assert state.json()["running"][0]["title"] == "before *** after"
+    assert len(state.json()["held"]) == len(states.HELD)
+    for answer in (state.text, *others):
+        assert "sk-very-secret" not in answer
+
+
 def test_long_lists_come_by_the_page(visitor: httpx.Client, world: World) -> None:
     """The overview shows the issues that are due first and how many there are; lists have all."""
     world.state = states.state(runs=200, waits=2000)
