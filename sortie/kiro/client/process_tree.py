@@ -106,14 +106,15 @@ class ProcessTree:
         pid = process.pid
         if pid in self._known and self._known[pid] == process:
             return True
-        try:
+        with suppress(*_GONE):
             if self._root is not None and self._root in (os.getpgid(pid), os.getsid(pid)):
                 return True
+        with suppress(*_GONE):
             if self._mark is not None and _limit_of(pid) // self._mark_unit == self._mark:
                 return True
+        with suppress(*_GONE):
             return self._cookie in process.environ().get(COOKIE, "").split(_SEPARATOR)
-        except _GONE:
-            return False
+        return False
 
     def end(self, grace: float) -> Waits[bool]:
         """End who is there: SIGTERM, ``grace`` seconds, SIGKILL; return whether nobody is left."""

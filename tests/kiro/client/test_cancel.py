@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import time
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from sortie.kiro import KiroSDKClient, ResultMessage, query
+from sortie.kiro.client.process_tree import COOKIE
 from tests.kiro.client.rig import BACKENDS, WAYS, Rig, run
 
 KINDS = ("plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten")
@@ -35,7 +38,11 @@ def hanging(kind: str, **more: Any) -> dict[str, Any]:
 
 
 async def until_it_has_a_child(rig: Rig) -> None:
+    """Wait until there is one, and it has become what it was to become."""
     while not rig.events("child"):
+        await anyio.sleep(0.01)
+    (child,) = rig.events("child")
+    while child["kind"] == "cleared" and COOKIE in psutil.Process(child["child_pid"]).environ():
         await anyio.sleep(0.01)
 
 
@@ -73,6 +80,23 @@ def test_cancelling_ends_the_whole_tree(rig: Rig, backend: str, kind: str) -> No
     assert rig.alive() == []
 
 
+@pytest.mark.parametrize("kind", ["setsid", "double_fork"])
+def test_without_a_mark_the_environment_tells(
+    rig: Rig, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the mark cannot be set, a child that has lost its parent is known all the same."""
+
+    def forbidden(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(resource, "prlimit", forbidden)
+
+    cancel_when_it_has_a_child(rig, "trio", **hanging(kind))
+
+    assert len(rig.events("child")) == 1
+    assert rig.alive() == []
+
+
 @pytest.mark.parametrize(("backend", "kind"), [("trio", "cleared"), ("asyncio", "hold_stdout")])
 def test_what_ignores_the_polite_signal_is_killed(rig: Rig, backend: str, kind: str) -> None:
     """SIGKILL follows after the grace time, for the program and its child."""
@@ -96,6 +120,31 @@ def test_a_turn_that_ends_well_leaves_nothing_either(rig: Rig, way: str, kind: s
     assert isinstance(messages[-1], ResultMessage)
     assert len(rig.events("child")) == 1
     assert rig.alive() == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_cancelled_turn_may_clean_up(rig: Rig, backend: str) -> None:
+    """SIGTERM comes first, and the time between it and SIGKILL can be used."""
+    begun, cleaned = rig.workspace / "begun", rig.workspace / "cleaned"
+    rig.script(
+        f"#!/bin/sh\ntrap 'sleep 0.3; touch {cleaned}; exit' TERM\ntouch {begun}\n"
+        "while :; do sleep 0.05; done\n"
+    )
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(consume)
+            while not begun.exists():
+                await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+
+    async def consume() -> None:
+        async for _ in query(prompt="x", options=rig.options(stop_grace=20.0)):
+            pass
+
+    run(backend, main)
+
+    assert cleaned.exists()
 
 
 def test_a_second_cancellation_kills_at_once(rig: Rig) -> None:

@@ -13,6 +13,7 @@ from sortie.kiro import (
     AssistantMessage,
     CLIConnectionError,
     CLIJSONDecodeError,
+    CLINotFoundError,
     KiroSDKClient,
     Message,
     OptionError,
@@ -273,6 +274,20 @@ def test_wrong_options_are_refused_on_entering(rig: Rig) -> None:
         with_client(rig, act, resume_session="nope")
 
     assert rig.events("start") == []
+
+
+def test_a_launch_that_failed_can_be_tried_again(rig: Rig) -> None:
+    """The client is as it was before."""
+
+    async def act(client: KiroSDKClient) -> list[Message]:
+        hidden = rig.program.rename(rig.program.with_name("hidden"))
+        with pytest.raises(CLINotFoundError):
+            await client.query("one")
+        hidden.rename(rig.program)
+        return await ask(client, "two")
+
+    assert isinstance(with_client(rig, act, cli_path=rig.program)[-1], ResultMessage)
+    assert rig.agent_files() == []
 
 
 def test_two_clients_in_one_directory_keep_their_conversations(rig: Rig) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
+import pytest
+
 from sortie.kiro import (
     AssistantMessage,
     ErrorBlock,
+    ResultMessage,
     TextBlock,
     ToolResultMessage,
     ToolUseBlock,
     UserMessage,
 )
-from sortie.kiro.client.evidence import messages_of
-from sortie.kiro.client.kept import session_info
+from sortie.kiro.client.evidence import Bookmark, messages_of
+from sortie.kiro.client.kept import KeptConversations, session_info
+from sortie.kiro.client.waits import Wait
 from sortie.kiro.conversations import (
     Answer,
+    Conversation,
     ConversationSummary,
     HistoryCompacted,
     Record,
@@ -66,6 +74,54 @@ def test_times_that_no_calendar_has_are_not_told() -> None:
     info = session_info(summary, None)
 
     assert (info.created_at, info.last_active, info.message_count) == ("", "", 0)
+
+
+def test_an_old_answer_to_the_same_prompt_is_not_taken_for_a_new_one(rig: Rig) -> None:
+    """Where this turn was not kept, the conversation before it tells nothing of it."""
+    first = rig.ask("sync", "again")[-1]
+    second = rig.ask("sync", "again", KIRO_SIM_STORE="none")[-1]
+
+    assert isinstance(first, ResultMessage)
+    assert isinstance(second, ResultMessage)
+    assert first.session_id is not None
+    assert second.session_id is None
+
+
+@pytest.mark.parametrize(
+    ("updated", "entries", "changed"), [(1, 2, False), (1, 3, True), (2, 2, True)]
+)
+def test_a_change_shows_by_the_time_or_the_length(
+    updated: int, entries: int, changed: bool
+) -> None:
+    """Two turns in one second differ by their length, where a store counts in seconds."""
+    before = summary_at(1)
+
+    mark = Bookmark([before], 2)
+
+    after = Conversation(summary=summary_at(updated), entries=entries)
+    assert mark.has_changed(after) is changed
+    assert mark.may_have_changed(after.summary)
+
+
+def test_a_locked_database_is_read_when_it_is_free(rig: Rig) -> None:
+    """The event loop is not blocked meanwhile: there is a pause between two looks."""
+    rig.ask("sync", "one")
+    kept = KeptConversations(str(rig.workspace), rig.env)
+    with closing(sqlite3.connect(rig.database)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+
+        waits = kept.summaries()
+        first, second = next(waits), next(waits)
+
+        writer.rollback()
+    with pytest.raises(StopIteration) as end:
+        next(waits)
+    assert first == second == Wait(0.02)
+    assert len(end.value.value) == 1
+
+
+def summary_at(updated: int) -> ConversationSummary:
+    return ConversationSummary(engine="v2", id="x", directory="/", place="p", updated=updated)
 
 
 def test_a_turn_of_somebody_else_is_not_taken_for_ours(rig: Rig) -> None:

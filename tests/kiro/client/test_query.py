@@ -244,6 +244,31 @@ def test_a_turn_that_takes_too_long_is_ended(rig: Rig, way: str) -> None:
     assert rig.alive() == []
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_output_that_is_left_when_it_ends_is_read(
+    rig: Rig, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What still stands in the pipe counts."""
+    monkeypatch.setattr(process, "_CHUNK", 1000)
+    printing(rig, stdout="> " + "x" * 50_000)
+
+    (answer, _) = rig.ask(way, "x")
+
+    assert isinstance(answer, AssistantMessage)
+    assert len(answer.text) == 50_000
+
+
+def test_it_is_out_of_reach_of_the_terminal(rig: Rig) -> None:
+    """Ctrl-C is the business of the program that asked; kiro-cli has a session of its own."""
+    rig.script(f"#!/bin/sh\nps -o sid= -o pid= -p $$\nprintf '{TRAILER}' >&2\n")
+
+    (answer, _) = rig.ask("sync", "x")
+
+    assert isinstance(answer, AssistantMessage)
+    session, pid = answer.text.split()
+    assert session == pid
+
+
 def test_mcp_that_is_off_is_refused_at_once(rig: Rig) -> None:
     """Kiro says so on stderr when it starts; no turn runs without the servers asked for."""
     servers = {"git": {"command": "sh"}}
