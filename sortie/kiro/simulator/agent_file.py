@@ -28,6 +28,8 @@ _TEXTS = frozenset(
 _OBJECTS = frozenset(["mcpServers", "toolAliases", "toolsSettings", "hooks"])
 _SWITCHES = frozenset(["includeMcpJson", "useLegacyMcpJson"])
 _LISTS = frozenset(["tools", "allowedTools", "resources"])
+FIELDS = _TEXTS | _OBJECTS | _SWITCHES | _LISTS
+"""What may stand in an agent's file."""
 
 
 class AgentFileError(Exception):
@@ -138,7 +140,7 @@ def _prompt(told: str | None, path: str) -> str | None:
 
 def _fault(key: str, value: object) -> str | None:
     """Return what is wrong with a field, None where nothing is; null is as not given."""
-    if key not in _TEXTS | _OBJECTS | _SWITCHES | _LISTS:
+    if key not in FIELDS:
         return "there is no such field"
     if value is None:
         return None
