@@ -63,7 +63,7 @@ def answers(shell: str, body: Any) -> Answer:
 
 
 @pytest.mark.parametrize("check", TRIED)
-@pytest.mark.parametrize("agent", ["claude-code", "gemini"])
+@pytest.mark.parametrize("agent", ["claude-code", "gemini", "opencode", "copilot"])
 def test_a_real_agent_keeps_it(agent: str, check: str, server: ModelServer, tmp_path: Path) -> None:
     """On this machine."""
     kind = "claude-code" if agent == "claude-code" else "acp"
