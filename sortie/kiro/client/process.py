@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+import psutil
+
 from sortie.kiro.client.errors import CLIConnectionError, CLINotFoundError, TurnTimeoutError
 from sortie.kiro.client.process_tree import ProcessTree
 from sortie.kiro.client.waits import Wait, Waits
@@ -169,11 +171,7 @@ class KiroProcess:
         self._selector.unregister(self._end)
 
     def _look_at_root(self) -> None:
-        try:
-            ended = os.waitid(os.P_PID, self._root.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            self._exited = self._exited or ended is not None
-        except ChildProcessError:  # another part of this program has reaped it
-            self._exited = True
+        self._exited = self._exited or _has_ended(self._root.pid)
 
     def _take_stdout(self) -> None:
         chunk = self._read(self._root.stdout)
@@ -230,11 +228,24 @@ def _start(launch: Launch, tree: ProcessTree) -> subprocess.Popen[bytes]:
         raise CLIConnectionError(f"{program!r} could not be started: {exc}") from exc
 
 
+def _has_ended(pid: int) -> bool:
+    """Tell whether a child has ended, without reaping it."""
+    try:
+        if hasattr(os, "waitid"):  # macOS has it since Python 3.13 only
+            ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            return ended is not None
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except (ChildProcessError, psutil.Error):  # another part of this program has reaped it
+        return True
+
+
 def _reap(root: subprocess.Popen[bytes]) -> int | None:
     """Return the exit status; None where another has taken it, or where it does not die."""
     try:
-        os.waitid(os.P_PID, root.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        pid, status = os.waitpid(root.pid, os.WNOHANG)
     except ChildProcessError:
-        root.poll()
+        root.returncode = 0  # so that nobody waits for it
         return None
-    return root.poll()
+    if pid == root.pid:
+        root.returncode = os.waitstatus_to_exitcode(status)
+    return root.returncode

@@ -289,18 +289,24 @@ def test_an_exit_status_that_another_took_is_no_failure(
         raise ChildProcessError
 
     monkeypatch.setattr(os, "waitid", gone)
+    monkeypatch.setattr(os, "waitpid", gone)
 
     assert isinstance(rig.ask("sync", "x")[-1], ResultMessage)
 
 
+@pytest.mark.parametrize("missing", [["pidfd_open"], ["pidfd_open", "waitid"]])
 @pytest.mark.parametrize("way", WAYS)
 def test_without_a_descriptor_that_tells_the_end_it_is_looked_at(
-    rig: Rig, way: str, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, way: str, missing: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Systems without pidfd work as well."""
-    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    """Systems without pidfd, and without a way to wait that reaps nothing, work as well."""
+    for name in missing:
+        monkeypatch.delattr(os, name, raising=False)
 
     assert isinstance(rig.ask(way, "x")[-1], ResultMessage)
+    with pytest.raises(ProcessError) as caught:
+        rig.ask(way, "x", KIRO_SIM_SIGNAL="SEGV")
+    assert caught.value.exit_code == -11
 
 
 @pytest.mark.parametrize("wrong", [{"temperature": 0.1}, {"max_turns": 1}, {"verbose": 4}])
