@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import trio
@@ -392,3 +393,16 @@ async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> Non
     assert abs(west.rests_until - noticed_at - timedelta(seconds=10)) < SLACK
     (kept,) = state.queued
     assert kept.reason == "no host is free (east has 1 of 1 runs, west rests after trouble)"
+
+
+async def test_transcripts_that_cannot_be_written_make_nobody_unready(clock: MockClock) -> None:
+    """Work goes on without them, and whoever asks is told."""
+    world = World()
+
+    async with world.life() as orchestrator:
+        view = replace(view_of(orchestrator, world), transcripts_error=lambda: "the disk is full")
+        await world.until(facts.PollCompleted)
+        health = view.health()
+
+    assert health.ready
+    assert "transcripts cannot be written: the disk is full" in health.details

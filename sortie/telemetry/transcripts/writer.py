@@ -1,6 +1,7 @@
 """The task that keeps transcripts: it writes what was collected, and forgets what is old.
 
-Rule 1: one pass at a time, so that the lines of a run stand in their order.
+Rule 1: one thread at a time, so that the lines of a run stand in their order, and nobody deletes
+what another one writes.
 Rule 2: it rests many times as long as a pass took: with a thousand runs that talk it writes less
 often, not more. Rule 3: whatever fails here harms no run; it is told, and tried again.
 """
@@ -147,12 +148,14 @@ class TranscriptWriter:
             await trio.sleep(PERIOD)
 
     async def _forget(self) -> None:
-        days, live = self._limits.keep_days, frozenset(self._sink.live())
+        days = self._limits.keep_days
         before = self._wall() - days * _DAY if days else -math.inf
         try:
-            done: Forgotten = await run_in_thread(
-                forget, self._path, live, before, self._limits.max_bytes
-            )
+            async with self._one_pass:
+                live = frozenset(self._sink.live())
+                done: Forgotten = await run_in_thread(
+                    forget, self._path, live, before, self._limits.max_bytes
+                )
         except (OSError, Shortage) as exc:
             self._publish(facts.TranscriptsFailed(path=self._path, error=str(exc)))
             return

@@ -97,7 +97,7 @@ def _require_room(directory: TranscriptDirectory) -> None:
     """Leave the last of a disk to others: the database beside must be written."""
     free, size = directory.free()
     if free < min(_RESERVE, size // _RESERVED_SHARE):
-        raise OSError(errno.ENOSPC, f"only {free >> 20} MiB are left on the disk")
+        raise OSError(errno.ENOSPC, f"only {free >> 10} KiB are left on its disk")
 
 
 def _look(directory: TranscriptDirectory, run_id: RunId) -> Place:
