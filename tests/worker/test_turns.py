@@ -26,6 +26,7 @@ from sortie.model import (
 )
 from sortie.model.turns import (
     AgentEvent,
+    ErrorsWritten,
     ModelAnswered,
     Notification,
     PermissionAsked,
@@ -237,6 +238,25 @@ async def test_lines_that_come_together_are_told_together(clock: MockClock) -> N
     assert [(fact.lines, fact.message) for fact in rig.of(facts.AgentSpoke)] == [
         (4, "four"),
         (0, None),
+    ]
+
+
+async def test_whole_lines_and_stderr_are_told(clock: MockClock) -> None:
+    """What events say in short is told whole where they have it, of any length."""
+    rig, long = Rig(), "x" * 100_000
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        said = Notification(message="two", lines=2, text=f"{long}\ntwo")
+        on_events([said, Notification(message="three")])
+        on_events([ErrorsWritten(text="oh\nno")])
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    await rig.work()
+
+    assert [fact.text for fact in rig.of(facts.AgentSpoke)] == [f"{long}\ntwo\nthree", None]
+    assert rig.of(facts.AgentWroteErrors) == [
+        facts.AgentWroteErrors(run_id=RUN, message="no", text="oh\nno")
     ]
 
 

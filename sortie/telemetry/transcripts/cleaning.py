@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sortie.model.secrets import SHORTEST_SECRET, pattern_of, spellings
 from sortie.model.texts import CONTROL, cut
@@ -23,6 +23,11 @@ class Cleaner:
         known = {part for secret in secrets for part in _parts(secret)}
         self._found = tuple({spelling for secret in known for spelling in spellings(secret)})
         self._pattern = pattern_of(known)
+
+    def all(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return texts clean; one look at all of them tells whether there is anything to do."""
+        whole = "\n".join(texts)
+        return texts if self(whole) == whole else [self(text) for text in texts]
 
     def __call__(self, text: str) -> str:
         """Return a text of several lines clean, and each line bounded."""

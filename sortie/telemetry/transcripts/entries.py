@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 
 class Kind(StrEnum):
     """What a line of a transcript tells."""
@@ -54,14 +56,10 @@ class TranscriptLine:
 
 def encoded(entry: Entry, number: int) -> bytes:
     """Return an entry as a line of JSON; ``number`` is that of its first line."""
-    document = {
-        "line": number,
-        "at": round(entry.at, 3),
-        "turn": entry.turn,
-        "kind": entry.kind.value,
-        "text": entry.text,
-    }
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    # Put together by hand, since to encode the text alone costs a quarter of encoding it all.
+    turn = "null" if entry.turn is None else entry.turn
+    head = f'{{"line":{number},"at":{entry.at:.3f},"turn":{turn},"kind":"{entry.kind.value}"'
+    return f'{head},"text":{_encode(entry.text)}}}\n'.encode()
 
 
 def decoded(payload: bytes) -> Iterator[TranscriptLine]:

@@ -16,9 +16,11 @@ import trio
 from sortie.model import RunId
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact, RunFact
-from sortie.telemetry.transcripts.entries import Entry
+from sortie.telemetry.transcripts.entries import Entry, Kind
 from sortie.telemetry.transcripts.pending import Pending, bounded
 from sortie.telemetry.transcripts.words import said
+
+_ABOUT_RUNS = (RunFact, facts.HookCompleted)
 
 WAITING_LIMIT = 16 << 20
 """Characters of all runs that wait at the most, in hundreds of runs that all shout at once."""
@@ -67,8 +69,15 @@ class TranscriptSink:
 
     def __call__(self, fact: Fact) -> None:
         """Take what a fact says of a run."""
-        if not isinstance(fact, RunFact | facts.HookCompleted) or not self._is_kept:
-            return
+        if isinstance(fact, facts.AgentSpoke):  # a thousand times as many as of all others
+            run = self._open.get(fact.run_id)
+            if fact.text is not None and run is not None and not run.over:
+                text = bounded(fact.text)
+                self._add(run, Entry(self._wall(), Kind.OUTPUT, run.turn, text))
+        elif self._is_kept and isinstance(fact, _ABOUT_RUNS):
+            self._take(fact)
+
+    def _take(self, fact: RunFact | facts.HookCompleted) -> None:
         if isinstance(fact, facts.RunStarted | facts.RunRecovered):
             self._open[fact.run_id] = OpenTranscript(fact.run_id)
         run = None if fact.run_id is None else self._open.get(fact.run_id)

@@ -8,10 +8,11 @@ from sortie.telemetry.transcripts.entries import Kind
 
 
 def said(fact: Fact) -> tuple[Kind, str] | None:
-    """Return what a fact is in a transcript, None where it says nothing there."""
+    """Return what a fact is in a transcript, None where it says nothing there.
+
+    What the agent itself says is told of by its text alone.
+    """
     match fact:
-        case facts.AgentSpoke(text=str(text)):
-            return Kind.OUTPUT, text
         case facts.AgentWroteErrors(text=text):
             return Kind.STDERR, text
         case facts.ToolCallStarted() | facts.ToolCallEnded():

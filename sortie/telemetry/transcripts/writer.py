@@ -22,8 +22,8 @@ from sortie.telemetry.transcripts.reader import TranscriptPage, read_last, read_
 from sortie.telemetry.transcripts.sink import TranscriptSink
 from sortie.telemetry.transcripts.writing import Forgotten, Unwritten, forget, write
 
-REST, LONGEST_REST = 1.0, 10.0
-"""Seconds from one pass to the next: fifty times as long as it took, within these."""
+REST, LONGEST_REST = 2.0, 10.0
+"""Seconds from one pass to the next: a hundred times as long as it took, within these."""
 
 LAST_PASS = 5.0
 """Seconds that a daemon that ends gives the last pass."""
@@ -31,7 +31,7 @@ LAST_PASS = 5.0
 PERIOD = 3600.0
 """Seconds from one look for old transcripts to the next; a changed setting is obeyed by then."""
 
-_RATIO = 50
+_RATIO = 100
 _DAY = 86_400.0
 
 

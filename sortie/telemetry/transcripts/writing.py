@@ -128,8 +128,9 @@ def _blocks(
 ) -> Iterator[tuple[bytes, int, bool]]:
     """Return encoded entries by the block: their bytes, how many lines, whether they end it."""
     block, lines = bytearray(), 0
-    for entry in entries:
-        for text in pieces(clean(entry.text)):
+    texts = clean.all([entry.text for entry in entries])
+    for entry, whole in zip(entries, texts, strict=True):
+        for text in pieces(whole):
             piece = Entry(entry.at, entry.kind, entry.turn, text)
             block += encoded(piece, line + lines)
             lines += piece.lines
