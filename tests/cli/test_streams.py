@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
 
 from sortie.cli.app import COMMANDS
 from sortie.model import Spending
@@ -17,6 +18,8 @@ from tests.cli.test_explain import DOCUMENT
 from tests.cli.test_history import T, record
 from tests.cli.world import FIVE_MISTAKES, SOURCE, is_ours, write_issue
 from tests.store.records import an_issue, begin, end, spending
+from tests.telemetry.samples import RUN
+from tests.telemetry.transcripts.rig import Rig
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 
@@ -40,6 +43,9 @@ render A
 render A --format json
 history
 history --format json
+logs A
+logs A --format json
+logs A --follow
 status
 status --format json
 status --watch
@@ -65,8 +71,12 @@ CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2
 def _world(here: Path, daemon: FakeDaemon) -> None:
     write_issue(here, "A")
     (here / "broken.md").write_text(FIVE_MISTAKES)
-    used = spending("r-1", Spending(credits=0.5))
-    record(here, (T, [begin("r-1", an_issue("A")), used, end("r-1")]))
+    used = spending(RUN, Spending(credits=0.5))
+    record(here, (T, [begin(RUN, an_issue("A")), used, end(RUN)]))
+    rig = Rig(here)
+    rig.begin()
+    rig.end()
+    trio.run(rig.writer.page, RUN, 0, 1)
     daemon.show(STATE)
     daemon.answers["GET /api/v1/issues/A/explain"] = (200, DOCUMENT)
     link = {"path": "/sign-in?code=x", "expires_in": 120}
