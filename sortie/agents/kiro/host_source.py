@@ -50,8 +50,8 @@ class HostSource:
         return await self._ask("read", before)
 
     async def _ask(self, mode: str, before: Sight) -> Reading:
-        if self._script is not None and not self._script.over.is_set():
-            raise ConversationError("an earlier reading has not ended")
+        if self._script is not None:
+            await self._script.over.wait()
         nonce = f"sortie-{secrets.token_hex(16)}"
         directory = self._params.workspace
         self._script = script = _Script(self._params, arguments(nonce, directory, mode, before))
