@@ -1,3 +1,3 @@
 """Sortie turns the issues of a tracker into runs of a coding agent."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

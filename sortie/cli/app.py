@@ -126,6 +126,13 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sudo sortie service install /srv/sortie/WORKFLOW.md --system --run-as sortie",
         "sortie service uninstall",
     ),
+    "help": (
+        "sortie.cli.help",
+        "sortie help",
+        "sortie help operating | less",
+        "sortie help trackers/github",
+        "sortie help run",
+    ),
     "version": (
         "sortie.cli.version",
         "sortie version",

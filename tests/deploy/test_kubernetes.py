@@ -1,0 +1,110 @@
+"""The manifests for Kubernetes: by its published schemas, and by what they say of each other."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sortie.daemon import shutdown
+from tests.docs.pages import ROOT, code_blocks, page
+
+FOLDER = ROOT / "deploy/kubernetes"
+IMAGE = (ROOT / "deploy/Containerfile").read_text(encoding="utf-8")
+CUSTOM = {"ServiceMonitor"}
+"""Kinds of which Kubernetes itself publishes no schema."""
+
+OLDEST = "1.29"
+"""The first version in which a volume may be one pod's alone."""
+
+Manifest = Any
+
+
+def manifests(folder: Path = FOLDER) -> dict[str, Manifest]:
+    """Return every object by its kind; there is one of each."""
+    documents = [
+        document
+        for path in sorted(folder.glob("*.yaml"))
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    ]
+    found = {document["kind"]: document for document in documents}
+    assert len(found) == len(documents)
+    return found
+
+
+@pytest.mark.parametrize("kind", sorted(manifests().keys() - CUSTOM))
+def test_the_schemas_of_kubernetes_hold(kind: str) -> None:
+    """Each object is one that an old version and the newest one know, to the letter."""
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs kubernetes-validate, of the extra dev"
+    )
+
+    for version in (OLDEST, validate.latest_version()):
+        validate.validate(manifests()[kind], version, strict=True)
+
+
+def test_a_misspelt_key_is_seen() -> None:
+    """The schemas are strict: a key that there is not would be told."""
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="needs kubernetes-validate, of the extra dev"
+    )
+    deployment = manifests()["Deployment"]
+    deployment["spec"]["template"]["spec"]["terminationGracePeriod"] = 45
+
+    with pytest.raises(validate.ValidationError):
+        validate.validate(deployment, OLDEST, strict=True)
+
+
+def test_one_daemon_at_a_time_that_may_end_in_good_order() -> None:
+    """Never two pods, and more time than the daemon takes."""
+    spec = manifests()["Deployment"]["spec"]
+    pod = spec["template"]["spec"]
+
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert pod["terminationGracePeriodSeconds"] > (
+        shutdown.POLITE_SECONDS + shutdown.LAST_SECONDS + 2 * shutdown.CUT_SECONDS
+    )
+
+
+def test_the_objects_fit_each_other_and_the_image() -> None:
+    """Names, labels, ports, users and paths are the same on both ends."""
+    every = manifests()
+    pod = every["Deployment"]["spec"]["template"]
+    container = pod["spec"]["containers"][0]
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    port = container["ports"][0]
+
+    assert {each["metadata"].get("namespace") for each in every.values()} == {None, "sortie"}
+    assert every["Service"]["spec"]["selector"] == pod["metadata"]["labels"]
+    assert every["Service"]["spec"]["ports"][0]["targetPort"] == port["name"]
+    monitor = every["ServiceMonitor"]["spec"]
+    assert monitor["selector"]["matchLabels"] == every["Service"]["metadata"]["labels"]
+    assert monitor["endpoints"][0]["port"] == every["Service"]["spec"]["ports"][0]["name"]
+    assert monitor["endpoints"][0]["authorization"]["credentials"] == {
+        "name": container["envFrom"][0]["secretRef"]["name"],
+        "key": "SORTIE_SERVER_AUTH_TOKEN",
+    }
+    assert (
+        volumes["data"]["persistentVolumeClaim"]["claimName"]
+        == (every["PersistentVolumeClaim"]["metadata"]["name"])
+    )
+    assert volumes["workflow"]["configMap"]["name"] == every["ConfigMap"]["metadata"]["name"]
+    assert {mount["name"] for mount in container["volumeMounts"]} == volumes.keys()
+    assert f"EXPOSE {port['containerPort']}\n" in IMAGE
+    assert f"USER {pod['spec']['securityContext']['runAsUser']}:" in IMAGE
+    assert "VOLUME /data\n" in IMAGE
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["exec"]["command"][1] == "/opt/sortie/probe.py"
+
+
+def test_no_secret_stands_in_a_manifest() -> None:
+    """They are named, and made by the line of the page."""
+    texts = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.yaml")]
+    shell = "\n".join(code for language, code in code_blocks(page("deploy.md")) if language == "sh")
+
+    assert "Secret" not in manifests()
+    assert not any(re.search(r"(?i)(token|key): *[A-Za-z0-9]{16}", text) for text in texts)
+    assert "kubectl -n sortie create secret generic sortie" in shell
