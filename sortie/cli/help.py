@@ -42,10 +42,10 @@ def help(  # noqa: A001  (the command is called so)
                 emit_line(f"{name.ljust(24)}{_title(page)}")
         emit_line(f"{'0001, 0002, ...'.ljust(24)}the decision records")
         return 0
-    page = _page_of(topic.removesuffix(".md"), known)
-    if page is None:
+    found = _page_of(topic.removesuffix(".md"), known)
+    if found is None:
         return _help_of_command(topic, known)
-    _show(page)
+    _show(found)
     return 0
 
 
