@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sortie.kiro.client.agent_file import AgentFile, agent_content
 from sortie.kiro.client.credential import KEY_NAME, LoginCheck, has_key
@@ -93,14 +93,8 @@ class Turn:
         invocation = chat(
             chat_options(options, self._write_agent_file()), self._prompt, resume=resume
         )
-        launch = Launch(
-            argv=(program, *invocation.arguments),
-            cwd=base.cwd,
-            environment=base.environment,
-            stdin=invocation.stdin,
-            limit=base.limit,
-            grace=base.grace,
-        )
+        argv = (program, *invocation.arguments)
+        launch = replace(base, argv=argv, stdin=invocation.stdin)
         self._process = KiroProcess(launch, self._watch_stderr)
 
     def finish(self) -> Waits[list[Message]]:
@@ -119,7 +113,8 @@ class Turn:
         if evidence is not None and self._wanted not in (None, evidence.session_id):
             raise SessionNotFoundError(
                 f"kiro-cli did not go on with session {self._wanted}, but with"
-                f" {evidence.session_id}: this version ignores --resume-id for its store"
+                f" {evidence.session_id}: another program has begun that one meanwhile, or this"
+                " version ignores --resume-id for its store"
             )
         return [*_said(finished, evidence), _result(trailer, evidence)]
 
@@ -142,7 +137,7 @@ class Turn:
         """
         if self._continuation is None:
             return False
-        wanted = self._continuation.session_id
+        wanted = self._wanted = self._continuation.session_id
         if wanted is None:
             return True
         try:
@@ -153,10 +148,7 @@ class Turn:
             if self._continuation.named:
                 raise
             newest = True  # a store that cannot be read is no reason to give up
-        if newest:
-            return True
-        self._wanted = wanted
-        return wanted
+        return newest or wanted
 
     def _write_agent_file(self) -> str | None:
         options = self._options

@@ -100,6 +100,24 @@ def test_a_version_that_ignores_which_is_meant_is_found_out(rig: Rig) -> None:
         with_client(rig, act)
 
 
+def test_a_conversation_that_was_not_gone_on_with_is_missed(rig: Rig) -> None:
+    """Where Kiro begins another one instead, the turn has failed."""
+    simulator = rig.program.with_name("simulator")
+    simulator.write_text(rig.program.read_text())
+    simulator.chmod(0o755)
+    rig.script(
+        '#!/bin/bash\nargs=()\nfor each; do [ "$each" = --resume ] || args+=("$each"); done\n'
+        f'exec {simulator} "${{args[@]}}"\n'
+    )
+
+    async def act(client: KiroSDKClient) -> None:
+        await ask(client, "one")
+        await ask(client, "two")
+
+    with pytest.raises(SessionNotFoundError, match="did not go on with session"):
+        with_client(rig, act)
+
+
 def test_without_a_store_the_newest_conversation_is_resumed(rig: Rig) -> None:
     """The documented way works where nothing can be read."""
 
