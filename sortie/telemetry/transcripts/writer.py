@@ -9,18 +9,19 @@ often, not more. Rule 3: whatever fails here harms no run; it is told, and tried
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+import traceback
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import trio
 
 from sortie.model import RunId
-from sortie.resources import Shortage, run_in_thread
+from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.transcripts.cleaning import Cleaner
 from sortie.telemetry.transcripts.reader import TranscriptPage, read_last, read_page
 from sortie.telemetry.transcripts.sink import TranscriptSink
-from sortie.telemetry.transcripts.writing import Forgotten, Unwritten, forget, write
+from sortie.telemetry.transcripts.writing import Forgotten, Unwritten, Written, forget, write
 
 REST, LONGEST_REST = 2.0, 10.0
 """Seconds from one pass to the next: a hundred times as long as it took, within these."""
@@ -109,30 +110,37 @@ class TranscriptWriter:
             if not taken:
                 return
             jobs = [Unwritten(run.run_id, run.place, each.entries()) for run, each in taken]
-            written = None
+            written = Written([None] * len(jobs), None, 0)
             try:
-                written = await run_in_thread(
-                    write,
-                    self._path,
-                    jobs,
-                    self._clean,
-                    self._limits.max_bytes,
-                    abandon_on_cancel=self._is_last_pass,
-                )
-            except Shortage as exc:
-                self._told(str(exc))
+                written = await self._in_thread(jobs)
             finally:
-                places = written.places if written else [None] * len(taken)
-                for (run, each), place in zip(taken, places, strict=True):
+                for (run, each), place in zip(taken, written.places, strict=True):
                     if place is None:
                         self._sink.give_back(run, each)
                     else:
                         self._sink.wrote(run, place)
-        if written is not None:
-            self._told(written.error)
-            self._stored += written.grown
+        self._told(written.error)
+        self._stored += written.grown
         if self._stored > self._limits.max_bytes > 0:
             await self._forget()
+
+    async def _in_thread(self, jobs: Sequence[Unwritten]) -> Written:
+        try:
+            return await run_in_thread(
+                write,
+                self._path,
+                jobs,
+                self._clean,
+                self._limits.max_bytes,
+                abandon_on_cancel=self._is_last_pass,
+            )
+        except Exception as exc:  # the edge: no run ends because of what is told of it
+            shortage = shortage_behind(exc)
+            if shortage is None and self.error is None:
+                told = traceback.format_exc()
+                self._publish(facts.AdapterCrashed(where="transcripts", traceback=told))
+            error = str(shortage or f"{type(exc).__name__}; the log has the traceback")
+            return Written([None] * len(jobs), error, 0)
 
     def _told(self, error: str | None) -> None:
         """Tell of a pass that failed, and of the first one after it that did not."""
@@ -156,8 +164,9 @@ class TranscriptWriter:
                 done: Forgotten = await run_in_thread(
                     forget, self._path, live, before, self._limits.max_bytes
                 )
-        except (OSError, Shortage) as exc:
-            self._publish(facts.TranscriptsFailed(path=self._path, error=str(exc)))
+        except (OSError, Shortage, MemoryError) as exc:
+            error = getattr(exc, "strerror", None) or str(exc)
+            self._publish(facts.TranscriptsFailed(path=self._path, error=error))
             return
         self._stored = done.left
         if done.count:

@@ -16,10 +16,11 @@ from trio.testing import MockClock
 
 from sortie.model import RunId, RunStatus
 from sortie.telemetry import facts
-from sortie.telemetry.transcripts import Kind, TranscriptLine, read_page
+from sortie.telemetry.transcripts import Kind, TranscriptLine, read_page, writer
 from sortie.telemetry.transcripts.reader import PAGE_BYTES
 from sortie.telemetry.transcripts.sink import Place
 from sortie.telemetry.transcripts.writer import TranscriptLimits
+from sortie.telemetry.transcripts.writing import Written
 from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, TURN_FAILED
 from tests.telemetry.transcripts.rig import Rig
 
@@ -100,8 +101,9 @@ async def test_facts_of_no_live_run_leave_nothing(at_once: MockClock, rig: Rig) 
         rig.begin()
         rig.end()
         rig.say("behind")
+        rig.sink(facts.PermissionAnswered(run_id=RUN, question="behind", answer="no"))
 
-    assert rig.texts(Kind.OUTPUT) == []
+    assert rig.texts(Kind.OUTPUT) == rig.texts(Kind.PERMISSION) == []
     assert [path.name for path in rig.path.iterdir()] == [f"{RUN}.jsonl.gz"]
 
 
@@ -298,6 +300,41 @@ async def test_trouble_harms_nobody_and_leaves_a_gap(at_once: MockClock, rig: Ri
     assert set(kinds) == {facts.TranscriptsFailed, facts.TranscriptsRecovered}
     assert kinds.count(facts.TranscriptsRecovered) == 1
     assert rig.lines()[-1].text.startswith("run succeeded")
+
+
+@pytest.mark.parametrize(
+    ("flaw", "kinds"),
+    [
+        (ZeroDivisionError("a bug"), ["AdapterCrashed", "TranscriptsFailed"]),
+        (MemoryError(), ["TranscriptsFailed"]),
+    ],
+)
+async def test_a_bug_or_a_shortage_ends_nothing(
+    at_once: MockClock,
+    rig: Rig,
+    monkeypatch: pytest.MonkeyPatch,
+    flaw: Exception,
+    kinds: list[str],
+) -> None:
+    """It is told, a traceback once, and what was said is written when that works again."""
+
+    def broken(*_: object) -> Written:
+        raise flaw
+
+    async with rig.running():
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "write", broken)
+            rig.begin()
+            rig.say("one")
+            await trio.sleep(60)
+        told = list(rig.told)
+        await trio.sleep(20)
+
+    seen = [type(fact).__name__ for fact in told]
+    assert list(dict.fromkeys(seen)) == kinds
+    assert seen.count("AdapterCrashed") <= 1
+    assert rig.texts(Kind.OUTPUT) == ["one"]
+    assert isinstance(rig.told[-1], facts.TranscriptsRecovered)
 
 
 async def test_one_file_that_cannot_be_written_harms_no_other(at_once: MockClock, rig: Rig) -> None:
