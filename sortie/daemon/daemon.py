@@ -26,7 +26,13 @@ from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader
-from sortie.daemon.run_contexts import RunContexts, has_program, preflight, secrets_of, simulator_of
+from sortie.daemon.run_contexts import (
+    RunContexts,
+    has_program,
+    known_secrets,
+    preflight,
+    simulator_of,
+)
 from sortie.daemon.service_manager import ServiceManager, Standing
 from sortie.daemon.service_status import standing_of
 from sortie.daemon.shutdown import Shutdown
@@ -39,6 +45,7 @@ from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import utc_now
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import LOCAL, SortieError, WorkspaceError
+from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
@@ -81,7 +88,7 @@ def run_daemon(options: RunOptions) -> int:
         settings.logging.level,
         settings.logging.format,
         colours=options.colours,
-        secrets=secrets_of(settings).values | {token},
+        secrets=known_secrets(settings, options.environ, token),
     )
     with suppress(OSError, ValueError):
         faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
@@ -168,12 +175,13 @@ class Daemon:
         async with (
             open_transports(self._publish, environ, mark, groups) as transports,
             open_tracker(
-                self._workflow, StoredSightings(self._store), self._publish
+                self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,
         ):
             contexts = RunContexts(
                 self._workflow, self._tracker, transports, environ, self._root_lock
             )
+            self._hide_secrets(contexts)
             shutdown = Shutdown(None, transports, self._publish)
             async with trio.open_nursery() as services:
                 guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
@@ -247,6 +255,12 @@ class Daemon:
         finally:
             endpoint_file.remove()
 
+    def _hide_secrets(self, contexts: RunContexts) -> None:
+        """Have no secret pass that somebody has written into an issue, or an agent has found."""
+        redact = redactor(self._transcripts.secrets)
+        contexts.redact = redact
+        self._tracker.hide(redact)
+
     def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
         self._tracker.configure(states_of(workflow.settings.tracker))
@@ -257,6 +271,7 @@ class Daemon:
             raise
         orchestrator.apply(workflow.settings, policy_of(workflow.settings))
         self._transcripts.use(workflow.settings)
+        self._hide_secrets(contexts)
 
     async def _work_on(
         self,

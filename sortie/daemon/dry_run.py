@@ -56,7 +56,7 @@ def dry_run(options: RunOptions) -> list[CandidateVerdict]:
     workflow = _load(options)
     settings = workflow.settings
     states = settings.tracker.active_states
-    issues = _ask(workflow, lambda tracker: tracker.fetch_candidates(states))
+    issues = _ask(options, workflow, lambda tracker: tracker.fetch_candidates(states))
     policy = policy_of(settings)
     faults = [
         f"{key}: {flaw}" for key, flaw in unusable_settings(settings) if key != "agent.command"
@@ -151,7 +151,7 @@ async def missing_program(options: RunOptions, settings: Settings) -> str | None
 
 def read_issue(options: RunOptions, identifier: str) -> Issue:
     """Return the issue of that identifier or id. Raises SortieError where there is none."""
-    issue = _ask(_load(options), lambda tracker: tracker.find(identifier))
+    issue = _ask(options, _load(options), lambda tracker: tracker.find(identifier))
     if issue is None:
         raise SortieError(f"the tracker has no issue {identifier}; look at its spelling")
     return issue
@@ -170,7 +170,9 @@ def _load(options: RunOptions) -> Workflow:
     return workflow
 
 
-def _ask(workflow: Workflow, request: Callable[[Tracker], Awaitable[_T]]) -> _T:
+def _ask(
+    options: RunOptions, workflow: Workflow, request: Callable[[Tracker], Awaitable[_T]]
+) -> _T:
     """Make one request to the tracker, as the daemon would. Raises SortieError."""
     sink = LogSink()
 
@@ -179,7 +181,7 @@ def _ask(workflow: Workflow, request: Callable[[Tracker], Awaitable[_T]]) -> _T:
             sink(fact)
 
     async def ask() -> _T:
-        async with open_tracker(workflow, FreshSightings(), publish) as tracker:
+        async with open_tracker(workflow, FreshSightings(), publish, options.environ) as tracker:
             return await request(tracker)
 
     with expected_failures():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import trio
@@ -19,6 +19,7 @@ from sortie.model import (
     StoreError,
     WorkspaceError,
 )
+from sortie.model.secrets import credentials_of
 from sortie.orchestrator.preflight import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
@@ -35,8 +36,19 @@ def secrets_of(settings: Settings) -> Secrets:
     return Secrets(names=frozenset(settings.secret_variables), values=values)
 
 
+def known_secrets(
+    settings: Settings, environ: Mapping[str, str], token: str = ""
+) -> frozenset[str]:
+    """Return what no text that a daemon writes or shows may hold, whoever brought it in: its own
+    secrets, and those that agents are given in its environment."""
+    return secrets_of(settings).values.union(credentials_of(environ), {token})
+
+
 class RunContexts:
-    """The context of a run on each host, under the settings in force."""
+    """The context of a run on each host, under the settings in force.
+
+    ``redact`` takes secrets out of what comes from runs.
+    """
 
     def __init__(
         self,
@@ -50,6 +62,7 @@ class RunContexts:
         self._transports = transports
         self._environ = environ
         self._root_lock = root_lock
+        self.redact: Callable[[str], str] = str
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:
@@ -78,6 +91,7 @@ class RunContexts:
             workflow=str(workflow.path),
             resumes=adapter.resumes,
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
+            redact=lambda text: self.redact(text),
         )
 
     async def _is_same_root(self) -> bool:

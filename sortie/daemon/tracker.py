@@ -12,7 +12,9 @@ import trio
 
 from sortie import trackers
 from sortie.config import TrackerSettings
+from sortie.daemon.run_contexts import known_secrets
 from sortie.model import Sighting, SortieError, StoreError, TrackerError, TrackerErrorKind
+from sortie.model.secrets import redactor
 from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
@@ -58,9 +60,13 @@ def states_of(settings: TrackerSettings) -> TrackerStates:
 
 @asynccontextmanager
 async def open_tracker(
-    workflow: Workflow, sightings: trackers.Sightings, publish: Publish
+    workflow: Workflow,
+    sightings: trackers.Sightings,
+    publish: Publish,
+    environ: Mapping[str, str],
 ) -> AsyncIterator[GuardedTracker]:
-    """Hold the tracker open that the settings name. Raises TrackerError where it cannot be used."""
+    """Hold the tracker open that the settings name, and let no secret of them or of ``environ``
+    pass in its issues. Raises TrackerError where it cannot be used."""
     adapter = trackers.ADAPTERS.load(workflow.settings.tracker.kind)
     context = _context(workflow, adapter, sightings)
     async with AsyncExitStack() as stack:
@@ -69,7 +75,9 @@ async def open_tracker(
         opening.deadline = trio.current_time() + OPEN_LIMIT
         tracker = await _entered(stack, adapter, context, publish)
         opening.deadline = float("inf")
-        yield GuardedTracker(tracker, publish)
+        guarded = GuardedTracker(tracker, publish)
+        guarded.hide(redactor(known_secrets(workflow.settings, environ)))
+        yield guarded
         return
     message = f"the {adapter.kind} tracker was not ready within {OPEN_LIMIT:g} s"
     raise TrackerError(TrackerErrorKind.UNAVAILABLE, message)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 from sortie.config import Settings
-from sortie.daemon.run_contexts import secrets_of
-from sortie.model.secrets import credentials_of
+from sortie.daemon.run_contexts import known_secrets
 from sortie.telemetry import Publish
 from sortie.telemetry.transcripts.directory import directory_of
 from sortie.telemetry.transcripts.sink import TranscriptSink
@@ -22,8 +21,9 @@ class RunTranscripts:
     def __init__(
         self, settings: Settings, token: str, environ: Mapping[str, str], publish: Publish
     ) -> None:
-        self._given: Set[str] = {token} | credentials_of(environ)
-        self.secrets: Set[str] = self._given
+        self._token = token
+        self._environ = environ
+        self.secrets: frozenset[str] = frozenset()
         self.sink = TranscriptSink(time.time)
         self.writer = TranscriptWriter(
             directory_of(settings.db_path), self.sink, publish, time.time
@@ -37,5 +37,5 @@ class RunTranscripts:
         """Go by these settings from now on."""
         history = settings.history
         limits = TranscriptLimits(keep_days=history.keep_days, max_bytes=history.max_bytes)
-        self.secrets = self._given | secrets_of(settings).values
+        self.secrets = known_secrets(settings, self._environ, self._token)
         self.writer.use(limits, self.secrets)

@@ -58,7 +58,14 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
 
     What is too short to be one is left alone: it would be found in every other word.
     """
-    pattern = pattern_of(secret for secret in secrets if len(secret) >= SHORTEST_SECRET)
+    known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    pattern = pattern_of(known)
     if pattern is None:
         return str
-    return lambda text: pattern.sub("***", text)
+    found = tuple({spelling for secret in known for spelling in spellings(secret)})
+
+    def redacted(text: str) -> str:
+        # To look for each is many times quicker than to match all, and mostly there is none.
+        return pattern.sub("***", text) if any(secret in text for secret in found) else text
+
+    return redacted

@@ -19,6 +19,7 @@ from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check
 from sortie.orchestrator.tracker_answers import (
     Complain,
+    Redact,
     SoundAnswers,
     sound_issue,
     sound_move,
@@ -77,6 +78,10 @@ class GuardedTracker:
         self._list_rest = self._rest
         self._lists_under_way = 0
 
+    def hide(self, redact: Redact) -> None:
+        """Pass on no issue with a secret in its texts from now on that ``redact`` knows."""
+        self._answers.hide(redact)
+
     @property
     def rest(self) -> Rest | None:
         """Until when the tracker is left alone, None where it may be asked."""
@@ -117,7 +122,7 @@ class GuardedTracker:
 
         async def request() -> Issue | None:
             answer = await self._tracker.find(name)
-            return None if answer is None else sound_issue(answer)
+            return None if answer is None else self._answers.clean(sound_issue(answer))
 
         return await self._ask("find", request)
 
@@ -125,7 +130,8 @@ class GuardedTracker:
         """See Tracker."""
 
         async def request() -> Issue:
-            return sound_move(await self._tracker.transition(issue, state), issue)
+            moved = sound_move(await self._tracker.transition(issue, state), issue)
+            return self._answers.clean(moved)
 
         return await self._ask("transition", request)
 

@@ -1,12 +1,16 @@
 """What a tracker's answer has to be before anything else sees it.
 
-Rule: an adapter's bug costs the issues that it concerns, and neither the others nor the scheduler.
+Rule 1: an adapter's bug costs the issues that it concerns, and neither the others nor the
+scheduler.
+Rule 2: a secret that somebody wrote into an issue goes no further: to no agent, log or disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
+from operator import is_
 from typing import cast
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
@@ -14,6 +18,10 @@ from sortie.trackers import IssuesRead
 
 Complain = Callable[[str], object]
 """Is told, in a sentence, of each thing that an adapter got wrong."""
+
+
+Redact = Callable[[str], str]
+"""Returns a text without secrets; the text itself where it has none."""
 
 
 class SoundAnswers:
@@ -25,7 +33,18 @@ class SoundAnswers:
     def __init__(self) -> None:
         self._answer: object = None
         self._issues: tuple[Issue, ...] = ()
-        self._known: dict[int, Issue] = {}  # by ``id``, which is theirs while they are held here
+        # By the ``id`` of what came, which is its own while that is held here.
+        self._known: dict[int, tuple[object, Issue]] = {}
+        self._redact: Redact = str
+
+    def hide(self, redact: Redact) -> None:
+        """Pass on no secret from now on that ``redact`` knows."""
+        self._redact = redact
+        self._answer, self._known = None, {}
+
+    def clean(self, issue: Issue) -> Issue:
+        """Return an issue without secrets in the texts that people write; itself if it has none."""
+        return without_secrets(issue, self._redact)
 
     def listed(self, answer: Iterable[object], complain: Complain) -> tuple[Issue, ...]:
         """Return the issues of a list that are what they are declared to be, each once.
@@ -36,12 +55,13 @@ class SoundAnswers:
         if isinstance(answer, tuple) and answer is self._answer:
             return self._issues
         items = tuple(answer)
-        issues = _without_namesakes(self._sound(items, complain), complain)
+        came: dict[IssueId, object] = {}
+        issues = _without_namesakes(self._sound(items, complain, came), complain)
         self._answer = items
         self._issues = tuple(issues.values())
-        if len(issues) == len(items):  # then it is the answer itself, for others to know again
-            self._issues = cast("tuple[Issue, ...]", items)
-        self._known = {id(issue): issue for issue in self._issues}
+        if len(issues) == len(items) and all(map(is_, self._issues, items)):
+            self._issues = cast("tuple[Issue, ...]", items)  # for others to know again
+        self._known = {id(came[i]): (came[i], issue) for i, issue in issues.items()}
         return self._issues
 
     def reread(
@@ -65,19 +85,50 @@ class SoundAnswers:
             failed |= {i: error for i in ids if i not in found and i not in failed}
         return IssuesRead(issues=tuple(found.values()), failed=failed)
 
-    def _sound(self, answer: Iterable[object], complain: Complain) -> dict[IssueId, Issue]:
+    def _sound(
+        self,
+        answer: Iterable[object],
+        complain: Complain,
+        came: dict[IssueId, object] | None = None,
+    ) -> dict[IssueId, Issue]:
+        """Return the sound issues by id; ``came`` is told what each was when it came."""
         known = self._known
         issues: dict[IssueId, Issue] = {}
         for item in answer:
-            issue = known.get(id(item))
-            if issue is None:
+            if (found := known.get(id(item))) is not None:
+                issue = found[1]
+            else:
                 if (flaw := flaw_of(item)) is not None:
                     complain(flaw)
                     continue
                 assert isinstance(item, Issue)
-                issue = item
-            issues.setdefault(issue.id, issue)
+                issue = self.clean(item)
+            if issue.id not in issues:
+                issues[issue.id] = issue
+                if came is not None:
+                    came[issue.id] = item
         return issues
+
+
+def without_secrets(issue: Issue, redact: Redact) -> Issue:
+    """Return an issue without secrets in its title, description and comments; itself if it has
+    none there. What it is known by stays: its identifiers, states, labels and addresses."""
+    title, description = redact(issue.title), redact(issue.description)
+    comments = issue.comments
+    if comments:
+        comments = tuple(_clean_comment(comment, redact) for comment in comments)
+        if all(map(is_, comments, issue.comments)):
+            comments = issue.comments
+    if title is issue.title and description is issue.description and comments is issue.comments:
+        return issue
+    return replace(issue, title=title, description=description, comments=comments)
+
+
+def _clean_comment(comment: Comment, redact: Redact) -> Comment:
+    author, body = redact(comment.author), redact(comment.body)
+    if author is comment.author and body is comment.body:
+        return comment
+    return replace(comment, author=author, body=body)
 
 
 def sound_issue(answer: object) -> Issue:

@@ -38,7 +38,8 @@ class RunContext:
     ``environ`` is the daemon's environment and ``secrets`` what of it is not passed on.
     ``transport`` is the run's host, ``local`` this machine; ``workflow`` is WORKFLOW.md's path.
     ``handed_over`` names what of ``environ`` an agent on a remote host gets; ``resumes`` tells
-    whether the agent can go on with a session by its id.
+    whether the agent can go on with a session by its id. ``redact`` returns a text without the
+    secrets that the daemon knows; whatever comes from a run is passed through it.
     """
 
     settings: Settings
@@ -53,6 +54,7 @@ class RunContext:
     workflow: str
     handed_over: tuple[str, ...] = ()
     resumes: bool = False
+    redact: Callable[[str], str] = field(default=str, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import trio
 
@@ -71,11 +72,16 @@ async def work(
     except Exception as exc:  # the edge: one run's bug is one failed run
         end = _crashed(exc, reporter)
     return RunReport(
-        end=end or Stopped(completed=run.completed),
+        end=_clean(end, context.redact) or Stopped(completed=run.completed),
         turns=run.turns,
         spent=run.usage.spent,
         seconds=trio.current_time() - began,
     )
+
+
+def _clean(end: RunEnd | None, redact: Callable[[str], str]) -> RunEnd | None:
+    """Return an end without secrets in its message, which is recorded and told to people."""
+    return replace(end, message=redact(end.message)) if isinstance(end, Failed) else end
 
 
 def _crashed(error: Exception, reporter: RunReporter) -> Failed:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import trio
 
@@ -58,6 +59,7 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
                 end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
             except Exception as exc:  # known ones are the turn's end, others the run's
                 end = _failed(sole_error(exc))
+            end = _clean(end, turn.context.redact)
     if end is not None:
         return end
     if deadline.deadline <= heard.stall.deadline:  # the earlier one ended the turn
@@ -73,6 +75,13 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
         f"the agent was silent longer than agent.stall_timeout_ms ({patience:g} s)",
         "stall",
     )
+
+
+def _clean(end: TurnEnd, redact: Callable[[str], str]) -> TurnEnd:
+    message = end.result.message
+    if message is None or (known := redact(message)) == message:
+        return end
+    return replace(end, result=replace(end.result, message=known))
 
 
 def _checked(answer: object) -> TurnResult:

@@ -58,13 +58,14 @@ class TurnRequest:
 class TurnEvents:
     """Hears what the agent says; every sign of life pushes the stall deadline on.
 
-    Rule: whatever text comes from an agent is cut here, and what is no event is an error of its
-    adapter.
+    Rule: whatever text comes from an agent is freed of secrets and cut here, and what is no event
+    is an error of its adapter.
     """
 
     def __init__(self, turn: TurnRequest) -> None:
         self._turn = turn
         self._agent = turn.context.settings.agent.kind
+        self._redact = turn.context.redact
         self.stall = trio.CancelScope()
         self._patience = turn.context.settings.agent.stall_timeout
         self._launched_at: float | None = None
@@ -80,7 +81,7 @@ class TurnEvents:
         for event in batch:
             match event:
                 case Notification(message=last, lines=count, text=whole):
-                    lines, message = lines + _lines(count), _text(last, NOTIFICATION_LIMIT)
+                    lines, message = lines + _lines(count), self._text(last, NOTIFICATION_LIMIT)
                     texts.append(message if whole is None else _checked(whole, str))
                 case _:
                     launched = launched or isinstance(event, Launched)
@@ -104,7 +105,7 @@ class TurnEvents:
     def end(self) -> None:
         """Count the tools whose end was not told, and tell what was not told of the run yet."""
         for _, tool in self._tools.values():
-            self._turn.activity.used(_text(tool.name, WORD_LIMIT))
+            self._turn.activity.used(self._text(tool.name, WORD_LIMIT))
         self._tools.clear()
         if (rest := self._turn.activity.rest(trio.current_time())) is not None:
             self._tell_of(rest)
@@ -119,7 +120,7 @@ class TurnEvents:
                 self._launched(_checked(process, ProcessIdentity))
             case ErrorsWritten(text=text):
                 known = _checked(text, str)
-                message = known.rpartition("\n")[2][:NOTIFICATION_LIMIT]
+                message = self._text(known.rpartition("\n")[2], NOTIFICATION_LIMIT)
                 self._publish(facts.AgentWroteErrors, message=message, text=known)
             case ToolStarted():
                 self._tool_started(event)
@@ -137,12 +138,12 @@ class TurnEvents:
             case TurnTraced():
                 self._traced(event)
             case TurnUntraced(reason=reason):
-                self._publish(facts.TurnUntraced, reason=_text(reason, NOTIFICATION_LIMIT))
+                self._publish(facts.TurnUntraced, reason=self._text(reason, NOTIFICATION_LIMIT))
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
                     facts.PermissionAnswered,
-                    question=_text(question, NOTIFICATION_LIMIT),
-                    answer=_text(answer, WORD_LIMIT),
+                    question=self._text(question, NOTIFICATION_LIMIT),
+                    answer=self._text(answer, WORD_LIMIT),
                 )
             case _:
                 raise TypeError(f"an agent's event was expected, not {type(event).__name__}")
@@ -166,34 +167,36 @@ class TurnEvents:
 
     def _tool_started(self, event: ToolStarted) -> None:
         if len(self._tools) < _TOOLS_AT_ONCE:
-            self._tools[_text(event.id, WORD_LIMIT)] = (trio.current_time(), event)
-        self._publish(facts.ToolCallStarted, **_about(event), locations=_places(event.locations))
+            self._tools[self._text(event.id, WORD_LIMIT)] = (trio.current_time(), event)
+        self._publish(
+            facts.ToolCallStarted, **self._about(event), locations=self._places(event.locations)
+        )
 
     def _tool_ended(self, event: ToolEnded) -> None:
         now, activity = trio.current_time(), self._turn.activity
         began, tool = self._tools.pop(
-            _text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
+            self._text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
         )
         self._publish(
             facts.ToolCallEnded,
-            **_about(tool),
-            locations=_places((*tool.locations, *event.locations)),
+            **self._about(tool),
+            locations=self._places((*tool.locations, *event.locations)),
             seconds=now - began if event.duration is None else float(event.duration),
             failed=bool(event.failed),
-            error=None if event.error is None else _text(event.error, TEXT_LIMIT),
+            error=None if event.error is None else self._text(event.error, TEXT_LIMIT),
         )
-        activity.used(_text(tool.name, WORD_LIMIT))
+        activity.used(self._text(tool.name, WORD_LIMIT))
         if not event.failed:
-            activity.modified(tool.kind, (*tool.locations, *event.locations))
+            activity.modified(tool.kind, map(self._redact, (*tool.locations, *event.locations)))
 
     def _traced(self, event: TurnTraced) -> None:
-        model = None if event.model is None else _text(event.model, WORD_LIMIT)
-        answer = None if event.answer is None else cut(_checked(event.answer, str))
+        model = None if event.model is None else self._text(event.model, WORD_LIMIT)
+        answer = None if event.answer is None else cut(self._redact(_checked(event.answer, str)))
         self._turn.activity.traced(model)
         self._publish(facts.TurnTraced, model=model, answer=answer)
 
     def _model_answered(self, event: ModelAnswered) -> None:
-        model = None if event.model is None else _text(event.model, WORD_LIMIT)
+        model = None if event.model is None else self._text(event.model, WORD_LIMIT)
         seconds = float(event.seconds)
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"{event.seconds!r:.100} is no time that an answer can take")
@@ -213,11 +216,23 @@ class TurnEvents:
             cached_tokens=more.cached_tokens,
             credits=more.credits,
             cost=more.cost,
-            currency=None if more.currency is None else _text(more.currency, WORD_LIMIT),
-            model=None if more.model is None else _text(more.model, WORD_LIMIT),
+            currency=None if more.currency is None else self._text(more.currency, WORD_LIMIT),
+            model=None if more.model is None else self._text(more.model, WORD_LIMIT),
             context_share=more.context_share,
             spent=spent,
         )
+
+    def _text(self, value: object, limit: int) -> str:
+        # Before it is cut: half a secret would not be found.
+        return self._redact(_checked(value, str))[:limit]
+
+    def _about(self, tool: ToolStarted) -> dict[str, str | None]:
+        kind = None if tool.kind is None else self._text(tool.kind, WORD_LIMIT)
+        return {"tool": self._text(tool.name, WORD_LIMIT), "kind": kind}
+
+    def _places(self, locations: Sequence[str]) -> tuple[str, ...]:
+        distinct = dict.fromkeys(self._text(place, NOTIFICATION_LIMIT) for place in locations)
+        return tuple(distinct)[:LOCATION_COUNT]
 
 
 def checked_session_id(session_id: object) -> str:
@@ -229,24 +244,10 @@ def checked_session_id(session_id: object) -> str:
     return known
 
 
-def _about(tool: ToolStarted) -> dict[str, str | None]:
-    kind = None if tool.kind is None else _text(tool.kind, WORD_LIMIT)
-    return {"tool": _text(tool.name, WORD_LIMIT), "kind": kind}
-
-
-def _places(locations: Sequence[str]) -> tuple[str, ...]:
-    distinct = dict.fromkeys(_text(place, NOTIFICATION_LIMIT) for place in locations)
-    return tuple(distinct)[:LOCATION_COUNT]
-
-
 def _lines(count: object) -> int:
     if isinstance(count, int) and 0 < count < _LINES_LIMIT:
         return count
     raise ValueError(f"{count!r:.100} cannot be a number of lines")
-
-
-def _text(value: object, limit: int) -> str:
-    return _checked(value, str)[:limit]
 
 
 def _checked(value: object, kind: type[_Value]) -> _Value:

@@ -109,6 +109,7 @@ class Rig:
         self._worked = False
         self.attempt = 0
         self.environ: dict[str, str] = {"PATH": "/bin", "TRACKER_KEY": "hush"}
+        self.redact: Callable[[str], str] = str
         self.on_commit: Callable[[Event], Awaitable[object]] | None = None
         names = {name: name for name in hooks or {} if name in _HOOKS}
         sections["hooks"] = {**names, **sections.pop("hooking", {})}
@@ -152,6 +153,7 @@ class Rig:
             secrets=Secrets(names=frozenset({"TRACKER_KEY"}), values=frozenset({"hush"})),
             local=self.transport,
             workflow=f"{HOME}/WORKFLOW.md",
+            redact=self.redact,
         )
 
     def of(self, kind: type[_F]) -> list[_F]:

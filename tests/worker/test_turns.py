@@ -345,6 +345,29 @@ async def test_what_the_agent_has_done_is_told_at_the_end_of_each_turn(clock: Mo
     assert rig.of(facts.TurnUntraced)[0] == facts.TurnUntraced(run_id=RUN, reason="for a test")
 
 
+async def test_no_secret_that_an_agent_tells_goes_further(clock: MockClock) -> None:
+    """Not in a line, a tool, a file, a model or a failure, also where it would be cut in two."""
+    rig = Rig()
+    long = "x" * 195 + "s3cr3t"
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events([Notification(message="I found s3cr3t")])
+        on_events([ToolStarted(id="1", name=long, kind="edit", locations=("s3cr3t.py",))])
+        on_events([ToolEnded(id="1"), ModelAnswered(seconds=1, model="s3cr3t")])
+        on_events([PermissionAsked(question="s3cr3t?", answer="yes")])
+        on_events([TurnTraced(model="large", answer="it is s3cr3t")])
+        return Failure(ErrorKind.TURN_FAILED, "refused: s3cr3t").result()
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    rig.redact = lambda text: text.replace("s3cr3t", "***")
+    report = await rig.work()
+
+    assert report.end == Failed(kind=ErrorKind.TURN_FAILED, message="refused: ***")
+    told = f"{rig.facts} {rig.told} {report}"
+    assert "s3c" not in told
+    assert "***.py" in told
+
+
 @pytest.mark.parametrize("raises", [True, False])
 async def test_a_usage_limit_is_passed_on_with_its_reset(clock: MockClock, raises: bool) -> None:
     """A turn that meets a usage limit says until when, whichever way its adapter tells it."""

@@ -122,4 +122,4 @@ async def _look(options: RunOptions, workflow: Workflow, tell: Tell) -> None:
     finally:
         await transport.close()
     await look_at_hosts(settings, options.environ, helpers, tell, settings.worker.ssh_hosts)
-    await look_at_tracker(workflow, tell)
+    await look_at_tracker(workflow, options.environ, tell)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sortie.config import TrackerSettings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
@@ -14,7 +16,7 @@ from sortie.telemetry.log import LogSink
 from sortie.workflow import Workflow
 
 
-async def look_at_tracker(workflow: Workflow, tell: Tell) -> None:
+async def look_at_tracker(workflow: Workflow, environ: Mapping[str, str], tell: Tell) -> None:
     """Ask the tracker, and change nothing there."""
     sink, kind = LogSink(), workflow.settings.tracker.kind
 
@@ -23,7 +25,7 @@ async def look_at_tracker(workflow: Workflow, tell: Tell) -> None:
             sink(fact)
 
     try:
-        async with open_tracker(workflow, FreshSightings(), publish) as tracker:
+        async with open_tracker(workflow, FreshSightings(), publish, environ) as tracker:
             settings = workflow.settings.tracker
             general = (_candidates(settings, tracker), _other_states(settings, tracker))
             await run_checks("tracker", (*tracker.checks(), *general), tell)
