@@ -19,7 +19,7 @@ from sortie.model import (
     StoreError,
     WorkspaceError,
 )
-from sortie.model.secrets import credentials_of
+from sortie.model.secrets import credentials_of, unchanged
 from sortie.orchestrator.preflight import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
@@ -62,7 +62,7 @@ class RunContexts:
         self._transports = transports
         self._environ = environ
         self._root_lock = root_lock
-        self.redact: Callable[[str], str] = str
+        self.redact: Callable[[str], str] = unchanged
         self.use(workflow)
 
     def use(self, workflow: Workflow) -> None:

@@ -53,6 +53,11 @@ def pattern_of(secrets: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, longest_first))) if found else None
 
 
+def unchanged(text: str) -> str:
+    """Return a text as it is: the redaction where there are no secrets."""
+    return text
+
+
 def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     """Return a function that puts ``***`` in the place of every secret, however spelled.
 
@@ -61,7 +66,7 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
     pattern = pattern_of(known)
     if pattern is None:
-        return str
+        return unchanged
     found = tuple({spelling for secret in known for spelling in spellings(secret)})
 
     def redacted(text: str) -> str:

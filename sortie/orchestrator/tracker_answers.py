@@ -14,6 +14,7 @@ from operator import is_
 from typing import cast
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
+from sortie.model.secrets import unchanged
 from sortie.trackers import IssuesRead
 
 Complain = Callable[[str], object]
@@ -35,7 +36,7 @@ class SoundAnswers:
         self._issues: tuple[Issue, ...] = ()
         # By the ``id`` of what came, which is its own while that is held here.
         self._known: dict[int, tuple[object, Issue]] = {}
-        self._redact: Redact = str
+        self._redact: Redact = unchanged
 
     def hide(self, redact: Redact) -> None:
         """Pass on no secret from now on that ``redact`` knows."""

@@ -11,6 +11,7 @@ import trio
 from sortie.agents import Agent
 from sortie.config import Settings
 from sortie.model import AgentSession, Issue, RunId
+from sortie.model.secrets import unchanged
 from sortie.scheduler import Event
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
@@ -54,7 +55,7 @@ class RunContext:
     workflow: str
     handed_over: tuple[str, ...] = ()
     resumes: bool = False
-    redact: Callable[[str], str] = field(default=str, repr=False)
+    redact: Callable[[str], str] = field(default=unchanged, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

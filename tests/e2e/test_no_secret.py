@@ -13,7 +13,7 @@ import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
-from tests.e2e.place import Place
+from tests.e2e.place import PATIENCE, Place
 
 TELL_ALL = Path(__file__).parent / "programs" / "tell_all.py"
 
@@ -103,7 +103,7 @@ async def said(place: Place) -> dict[str, str]:
     found = {}
 
     async def run(*arguments: str) -> None:
-        ran = await place.sortie(*arguments, **SECRETS)
+        ran = await place.sortie(*arguments, within=PATIENCE, **SECRETS)
         found[" ".join(arguments)] = f"{ran.out}\n{ran.err}"
 
     async with trio.open_nursery() as nursery:
