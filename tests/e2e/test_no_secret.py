@@ -36,6 +36,7 @@ COMMANDS = (
     ("doctor", "--format", "json"),
     ("run", "--dry-run"),
     ("render", "A"),
+    ("logs", "FAIL"),
 )
 ROUTES = (
     "/livez",
@@ -159,4 +160,10 @@ async def test_no_secret_stays_in_what_the_daemon_writes_and_answers(
     # What people wrote stays, and what Sortie commented on the failure has added nothing to it.
     assert [commented.count(needle) for needle in NEEDLES] == [4, 4, 4]
     assert "I have said all" in everything["log"]
+    packed = [content_of(path) for path in written(place) if path.name.endswith(".gz")]
+    assert any(b"I have said all" in content for content in packed)
+    assert "I have said all" in told["logs FAIL"]
+    transcripts = [text for route, text in pages.items() if route.endswith("/transcript")]
+    assert all("I have said all" in text for text in transcripts)
+    assert len(transcripts) >= 3
     assert "***" in everything["log"]
