@@ -25,6 +25,7 @@ async def test_issues_are_shown_as_they_stand(clock: MockClock) -> None:
     async with world.life() as orchestrator:
         controls = controls_on(orchestrator, world)
         await world.until(facts.RetryScheduled)
+        await world.until(facts.IssueHeld)
         shown = [await controls.records.issue(name) for name in ("A", "b", "C")]
         state = view_of(orchestrator, world).state()
 
