@@ -81,7 +81,7 @@ class ServiceManager:
         """Tell what a fact means to the manager."""
         if isinstance(fact, DaemonStarted):
             self._started = True
-            self._tell("READY=1")
+            self._tell("READY=1", self._news("started"))
         elif isinstance(fact, WorkflowReloaded) and self._reloading:
             self._reloading = False
             self._tell("READY=1")

@@ -54,7 +54,8 @@ def test_a_life_is_told(listener: ServiceSocket) -> None:
     one(facts.WorkflowReloaded())  # nobody has asked for this one
     one(facts.DaemonStopping(running=2))
 
-    ready, reloading, at, again, stopping, status = listener.lines()
+    ready, started, reloading, at, again, stopping, status = listener.lines()
+    assert started == "STATUS=started"
     assert (ready, reloading, again, stopping) == (
         "READY=1",
         "RELOADING=1",
@@ -71,7 +72,7 @@ def test_an_abstract_socket_serves_as_well() -> None:
 
     manager(listener.address)(STARTED)
 
-    assert listener.lines() == ["READY=1"]
+    assert listener.lines() == ["READY=1", "STATUS=started"]
     listener.close()
 
 
@@ -143,7 +144,8 @@ async def test_what_cannot_be_taken_is_told_later(
 
     await pulses(one, standings[-1])
 
-    assert listener.lines() == ["READY=1", "WATCHDOG=1", "STATUS=running 1999"]
+    told = ["READY=1", "STATUS=started", "WATCHDOG=1", "STATUS=running 1999"]
+    assert listener.lines() == told
 
 
 def test_a_manager_that_is_gone_is_told_of_once(listener: ServiceSocket) -> None:

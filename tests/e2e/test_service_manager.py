@@ -29,7 +29,7 @@ async def test_a_manager_follows_the_daemon(place: Place, start: Start) -> None:
 
     async with start(NOTIFY_SOCKET=manager.address, WATCHDOG_USEC="900000") as daemon:
         await told(manager, "STATUS=starting", "READY=1", "WATCHDOG=1", "WATCHDOG=1")
-        assert daemon.lines("http.listening")
+        await daemon.line("http.listening")
         await told(manager, "READY=1", "STATUS=running 1, waiting 0")
         environs = [process.environ() for process in place.processes()]
         daemon.signal(signal.SIGHUP)
