@@ -91,7 +91,7 @@ class KiroProcess:
         while not self._exited:
             yield Wait(self._pause(), self._selector)
             self._advance()
-            if self._deadline is not None and time.monotonic() >= self._deadline:
+            if not self._exited and self._is_late():
                 raise TurnTimeoutError(
                     f"kiro-cli was not done after {self._launch.limit:g} s (timeout)"
                 )
@@ -120,6 +120,9 @@ class KiroProcess:
         if self._deadline is not None:
             pauses.append(max(0.0, self._deadline - time.monotonic()))
         return min(pauses, default=None)
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _advance(self) -> None:
         """Take what has come, and give what is wanted, without waiting."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import pytest
 
 from sortie.kiro import (
@@ -292,6 +293,23 @@ def test_wrong_options_are_refused_on_entering(rig: Rig) -> None:
         with_client(rig, act, resume_session="nope")
 
     assert rig.events("start") == []
+
+
+def test_a_turn_that_ended_in_time_may_be_received_late(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has other things to do meanwhile gets the messages all the same."""
+
+    async def act(client: KiroSDKClient) -> list[Message]:
+        await client.query("one")
+        while rig.alive() or not rig.events("stop"):
+            await anyio.sleep(0.01)
+        turn = client._turn
+        assert turn is not None
+        monkeypatch.setattr(turn._process, "_deadline", 0.0)
+        return [message async for message in client.receive_response()]
+
+    assert isinstance(with_client(rig, act, timeout=60.0)[-1], ResultMessage)
 
 
 def test_a_launch_that_failed_can_be_tried_again(rig: Rig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sortie.kiro.client.options import check_options
 from tests.kiro.client.rig import Rig
 
 # Tells its arguments, and the agent's file with its mode, and takes part in no conversation.
-_TELLING = """#!/usr/bin/env python3
+_TELLING = """#!{python}
 import json, os, pathlib, sys
 args = sys.argv[1:]
 told = {{"args": args}}
@@ -33,7 +34,11 @@ FIRST = ["chat", "--no-interactive", "--wrap", "never"]
 def told(rig: Rig, tmp_path: Path) -> Path:
     """Return where kiro-cli tells how it was called."""
     path = tmp_path / "told.json"
-    rig.script(_TELLING.format(agents=str(rig.home / ".kiro" / "agents"), told=str(path)))
+    rig.script(
+        _TELLING.format(
+            python=sys.executable, agents=str(rig.home / ".kiro" / "agents"), told=str(path)
+        )
+    )
     return path
 
 

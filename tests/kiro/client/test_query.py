@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from typing import Any
 
 import pytest
@@ -260,7 +261,10 @@ def test_output_that_is_left_when_it_ends_is_read(
 
 def test_it_is_out_of_reach_of_the_terminal(rig: Rig) -> None:
     """Ctrl-C is the business of the program that asked; kiro-cli has a session of its own."""
-    rig.script(f"#!/bin/sh\nps -o sid= -o pid= -p $$\nprintf '{TRAILER}' >&2\n")
+    rig.script(
+        f"#!{sys.executable}\nimport os, sys\nprint(os.getsid(0), os.getpid())\n"
+        f"sys.stderr.write('{TRAILER}')\n"
+    )
 
     (answer, _) = rig.ask("sync", "x")
 
