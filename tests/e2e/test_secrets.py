@@ -12,6 +12,7 @@ import trio
 
 from tests.e2e.conftest import Start
 from tests.e2e.place import Place
+from tests.telemetry.transcripts.rig import every_byte
 
 KEEPER = Path(__file__).parent / "programs" / "keeper.py"
 
@@ -35,11 +36,11 @@ async def watch_command_lines(seen: set[str], until: trio.Event) -> None:
 
 
 def telltales(root: Path, needle: str = NEEDLE) -> list[str]:
-    """Return the files below a directory that hold a secret, or part of one."""
+    """Return the files below a directory that hold a secret, or part of one, packed ones too."""
     return [
         str(path.relative_to(root))
         for path in sorted(root.rglob("*"))
-        if path.is_file() and needle.encode() in path.read_bytes()
+        if path.is_file() and needle.encode() in every_byte(path)
     ]
 
 

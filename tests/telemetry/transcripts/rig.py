@@ -76,9 +76,9 @@ class Rig:
 
 
 def every_byte(root: Path) -> bytes:
-    """Return all that stands in files below a directory, packed and unpacked."""
+    """Return all that stands in a file or in those below a directory, packed and unpacked."""
     found = b""
-    for path in sorted(root.rglob("*")):
+    for path in (root, *sorted(root.rglob("*"))):
         if path.is_file():
             content = path.read_bytes()
             found += path.name.encode() + content
