@@ -117,9 +117,12 @@ class Heard:
 
     @property
     def used(self) -> list[Usage]:
+        return [event for event in self.events if isinstance(event, Usage)]
+
+    @property
+    def spent(self) -> list[Usage]:
         """What was used up; how full the model's context is is not."""
-        used = (event for event in self.events if isinstance(event, Usage))
-        return [event for event in used if event.context_share is None]
+        return [event for event in self.used if event.context_share is None]
 
     @property
     def pid(self) -> int:

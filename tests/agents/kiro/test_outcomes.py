@@ -35,7 +35,7 @@ async def test_success(rig: Rig) -> None:
         result, heard = await rig.turn("Hello\nsim: credits=0.25")
 
     assert result == TurnResult(outcome=TurnOutcome.COMPLETED)
-    assert heard.used == [Usage(credits=0.25)]
+    assert heard.spent == [Usage(credits=0.25)]
     assert heard.lines == 2
     assert heard.messages[-1] == "I added a note to `SORTIE_DEMO.md`."
     assert "Hello" in (rig.workspace / "SORTIE_DEMO.md").read_text()
@@ -49,7 +49,7 @@ async def test_success_in_every_style(rig: Rig, style: str, tools: str) -> None:
         result, heard = await rig.turn(f"Go\nsim: trailer_style={style} tools={tools} delay=0.3")
 
     assert result == TurnResult(outcome=TurnOutcome.COMPLETED)
-    assert heard.used == [Usage(credits=0.05)]
+    assert heard.spent == [Usage(credits=0.05)]
 
 
 @pytest.mark.parametrize(
