@@ -54,7 +54,7 @@ def added_since(conversation: Conversation, before: Position | None) -> Addition
     """
     if before is None or before.id != conversation.summary.id:
         alone = sum(isinstance(record, Prompt) for record in conversation.records) <= 1
-        usages = conversation.usages if alone else conversation.usages[-1:]
+        usages = conversation.usages if alone else ()  # whose they are nobody knows
         return Addition(records=_last_turn(conversation), usages=usages)
     goes_on = before.entries < conversation.entries and (
         _mark(conversation, before.entries) == before.last
@@ -70,9 +70,13 @@ def _last_turn(conversation: Conversation) -> tuple[Record, ...]:
 
 
 def _more(usages: tuple[Usage, ...], before: tuple[Usage, ...]) -> tuple[Usage, ...]:
-    """Return what is new; a list that was begun anew holds what was used last."""
-    goes_on = len(before) < len(usages) and usages[: len(before)] == before
-    return usages[len(before) :] if goes_on else usages[-1:]
+    """Return what is new behind what was there; a list that was begun anew is new as a whole.
+
+    Where the same is told as before, it may be that nothing was told yet.
+    """
+    overlaps = (len(before) - gone for gone in range(len(before)))
+    known = next((n for n in overlaps if usages[:n] == before[len(before) - n :]), 0)
+    return usages[known:]
 
 
 def _mark(conversation: Conversation, entries: int) -> _Mark:

@@ -59,16 +59,16 @@ def test_without_a_position_it_is_the_last_turn() -> None:
 
 @pytest.mark.parametrize(
     ("usages", "more"),
-    [([A, B, C], (C,)), ([A, B], (B,)), ([C], (C,)), ([], ()), ([C, A, B], (B,))],
+    [([A, B, C], (C,)), ([A, B], ()), ([C], (C,)), ([], ()), ([B, C], (C,)), ([C, C], (C, C))],
 )
 def test_what_was_used_is_what_was_told_since(
     usages: Sequence[Usage], more: tuple[Usage, ...]
 ) -> None:
-    """A list that was begun anew holds what was used last."""
+    """A list that was begun anew counts as a whole; one whose turn nobody knows does not."""
     now = conversation("a?", "b", "c?", "d", "e?", "f", usages=usages)
 
     assert added_since(now, Position.after(BEFORE)).usages == more
-    assert added_since(now, None).usages == tuple(usages[-1:])
+    assert added_since(now, None).usages == ()
 
 
 def test_all_of_a_new_conversation_counts() -> None:
