@@ -93,6 +93,25 @@ async def test_nothing_is_made_while_nobody_listens(autojump_clock: MockClock) -
     assert during > 0
 
 
+async def test_nobody_is_woken_for_nobody(mock_clock: MockClock) -> None:
+    """Before anybody came and after all have gone, there is no time at which anything is due."""
+    due = []
+    async with running(CountingFeed()) as broadcaster:
+        for _ in range(2):
+            broadcaster.stir()
+            await wait_all_tasks_blocked()
+            due.append(trio.lowlevel.current_statistics().seconds_to_next_deadline)
+            with broadcaster.listening(None):
+                await wait_all_tasks_blocked()
+                mock_clock.jump(1)
+                await wait_all_tasks_blocked()
+            for _ in range(3):
+                mock_clock.jump(10)
+                await wait_all_tasks_blocked()
+
+    assert all(seconds > 1000 for seconds in due)
+
+
 async def test_an_update_is_made_once_for_all(autojump_clock: MockClock) -> None:
     """Ten listeners get the very same bytes, of one look."""
     feed = CountingFeed()
@@ -270,8 +289,9 @@ async def test_a_costly_feed_is_asked_less_often(
             await wait_all_tasks_blocked()
             looks = feed.looks
             broadcaster.stir()
-            mock_clock.jump(11)
-            await wait_all_tasks_blocked()
+            for seconds in (11.0, 0.1):
+                mock_clock.jump(seconds)
+                await wait_all_tasks_blocked()
             early = feed.looks
             mock_clock.jump(2)
             await wait_all_tasks_blocked()
