@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
-from sortie.web.access import Access, RequestHead, caller_of, refusal
+from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
 from sortie.web.bodies import ambiguous_length, discard
 from sortie.web.responses import error_response
 
@@ -69,7 +69,11 @@ class AccessMiddleware:
 
         head = _head(scope)
         scope[CALLER] = caller_of(self._access, head)
-        refused = ambiguous_length(scope["headers"]) or refusal(self._access, head)
+        refused = (
+            _other_version(scope)
+            or ambiguous_length(scope["headers"])
+            or refusal(self._access, head)
+        )
         body_refused = await discard(receive)
         if (reason := refused or body_refused) is None:
             await self._app(scope, receive, send_counted)
@@ -86,6 +90,17 @@ class AccessMiddleware:
             if match is not Match.NONE and isinstance(route, Route):
                 return route.path
         return "other"
+
+
+def _other_version(scope: Scope) -> Refusal | None:
+    """Return why a request of HTTP/2 is refused, None for any other.
+
+    No browser speaks it without TLS. And what its client does not read, the server library keeps
+    in memory without a bound: a stream of events would fill it, and ten large answers at once.
+    """
+    if scope.get("http_version", "1.1") in ("1.0", "1.1"):
+        return None
+    return Refusal(status=505, message="only HTTP/1.1 is spoken here")
 
 
 def _head(scope: Scope) -> RequestHead:

@@ -18,6 +18,7 @@ _CODES = {
     413: "too_large",
     500: "internal_error",
     503: "unavailable",
+    505: "http_version_not_supported",
 }
 
 

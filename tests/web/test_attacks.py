@@ -8,6 +8,9 @@ from dataclasses import replace
 import httpx
 import pytest
 import trio
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.settings import SettingCodes
 from starlette.routing import Route
 
 from sortie.telemetry.facts import HttpAnswered
@@ -275,3 +278,34 @@ async def test_a_hundred_slow_clients_keep_nobody_out(sockets: Sockets, world: W
     assert world.commands == []
     for stream in slow:
         await stream.aclose()
+
+
+async def test_nothing_is_kept_for_a_client_of_http_2(sockets: Sockets, world: World) -> None:
+    """Which opens many requests and lets no answer through: each is refused in a sentence, none
+    becomes a stream or a command."""
+    client = H2Connection(H2Configuration(client_side=True))
+    client.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = 0
+    client.initiate_connection()
+    asked = (("GET", "/api/v1/events"), ("GET", "/api/v1/state"), ("POST", "/api/v1/pause"))
+    for method, path in asked:
+        client.send_headers(
+            client.get_next_available_stream_id(),
+            [
+                (":method", method),
+                (":path", path),
+                (":scheme", "http"),
+                (":authority", "localhost"),
+                ("authorization", f"Bearer {TOKEN}"),
+            ],
+            end_stream=True,
+        )
+    stream = await sockets.connect()
+    await stream.send_all(client.data_to_send())
+
+    with trio.fail_after(10):
+        while len(world.facts) < 1 + len(asked):
+            await trio.sleep(0.01)
+    await stream.aclose()
+
+    assert [fact.status for fact in world.facts if isinstance(fact, HttpAnswered)] == [505] * 3
+    assert (world.live.events.listeners, world.live.room.taken, world.commands) == (0, 0, [])
