@@ -34,10 +34,12 @@ class Watcher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What a daemon spent a second, and the updates a second and bytes of each that one saw."""
+    """What a daemon spent a second, and the updates a second and bytes of each that one saw;
+    ``fewest`` are the updates of whoever was sent least."""
 
     share: float
     updates: float = 0.0
+    fewest: int = 0
     size: float = 0.0
 
 
@@ -65,6 +67,7 @@ def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
     after = _share(daemon, 0, scale)
     alone = (before.share + after.share) / 2
     pages = [_page(daemon) for _ in range(scale.of(20, 2))]
+    assert min(one.fewest, ten.fewest) > 0, "somebody was sent nothing"
     # In the short form the difference may drown in what else the daemon does.
     for_one = max(one.share - alone, _NOTHING)
     for_ten = max(ten.share - alone, _NOTHING)
@@ -73,6 +76,7 @@ def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
             ours=for_one / max(one.updates, _NOTHING) * 1e3,
             also={
                 "updates a second [/s]": one.updates,
+                "updates, whoever of ten had fewest [1]": float(ten.fewest),
                 "an update [KiB]": one.size / 1024,
                 "share of a core, nobody watching [%]": alone * 100,
                 "share of a core, one watching [%]": one.share * 100,
@@ -94,8 +98,11 @@ def _share(daemon: Daemon, browsers: int, scale: Scale) -> Watched:
         spent, seconds = daemon.spent().own - spent, time.perf_counter() - began
         if not watchers:
             return Watched(share=spent / seconds)
+        fewest = min(each.updates for each in watchers)
         updates, size = watchers[0].updates - seen[0][0], watchers[0].size - seen[0][1]
-    return Watched(share=spent / seconds, updates=updates / seconds, size=size / max(updates, 1))
+    return Watched(
+        share=spent / seconds, updates=updates / seconds, size=size / max(updates, 1), fewest=fewest
+    )
 
 
 def _page(daemon: Daemon) -> float:

@@ -32,6 +32,14 @@ class IssueControls:
 
 
 @dataclass(frozen=True, slots=True)
+class TranscriptHead:
+    """What stands above the lines; ``run`` is None where there are none."""
+
+    words: str
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class IssuePage:
     """An issue's page; ``known`` tells whether anything is known of it."""
 
@@ -60,6 +68,7 @@ async def issue_page(
     said: Sequence[SaidLine] | str = "" if chosen is None else await sources.said(chosen)
     head = said if isinstance(said, str) else f"run {chosen}, its last {len(said)} lines"
     lines = () if isinstance(said, str) else tuple(said)
+    told_of = chosen if lines else None
     runs = tuple(
         Piece(f"run:{r.run_id}", "issue_run", IssueRun(r, r.run_id == chosen)) for r in rows
     )
@@ -79,7 +88,7 @@ async def issue_page(
                 IssueControls(identifier, None if view is None else view.standing),
             ),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
-            Piece("transcript-head", "words", head or trouble),
+            Piece("transcript-head", "transcript_head", TranscriptHead(head or trouble, told_of)),
             PieceList(
                 "transcript-lines",
                 tuple(Piece(f"line:{chosen}:{line.number}", "said", line) for line in lines),

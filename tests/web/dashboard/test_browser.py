@@ -132,7 +132,7 @@ def test_an_issue_is_stopped_by_keyboard(look: Any, server: Served, world: World
         before = list(world.commands)
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        page.wait_for_url("**/?done=stop")
+        page.wait_for_selector("[role=status]")
 
         assert asked == "End the run of SHOP-1 and hold the issue?"
         assert again.endswith("/issues/SHOP-1/stop?from=board")

@@ -158,7 +158,8 @@ def test_a_button_asks_and_a_post_obeys(
     """The page before it changes nothing; the POST does, and leads back to a word about it."""
     question = operator.get(path)
     before = list(world.commands)
-    action = re.search(r'<form method="post" action="([^"]+)">', question.text)
+    main = question.text.partition("<main")[2]
+    action = re.search(r'<form method="post" action="([^"]+)">', main)
     assert action is not None
     answer = operator.post(action[1])
     after = operator.get(answer.headers["location"])
@@ -329,6 +330,27 @@ def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> No
     assert re.search(r'id="run:past-0" aria-current="true"', page)
     assert re.search(r'id="run:past-2" aria-current="true"', other)
     assert re.search(r'id="run:past-0" aria-current="true"', strange)
+
+
+def test_a_transcript_tells_what_is_no_output(visitor: httpx.Client, world: World) -> None:
+    """Lines outside of turns have no turn, others than output say what they are."""
+    began = replace(states.said(1, "run began"), turn=None, kind="run")
+    world.said = [began, states.said(2, "Hello")]
+
+    page = visitor.get("/issues/SHOP-77").text
+
+    assert '<span class="kind">run</span><span class="text">run began</span>' in page
+    assert '<span class="kind"></span><span class="text">Hello</span>' in page
+    assert "None" not in page
+    assert 'href="/api/v1/runs/past-0/transcript?format=text"' in page
+
+
+def test_a_browser_is_signed_out(operator: httpx.Client) -> None:
+    """After that it may only look."""
+    answer = operator.post("/sign-out")
+
+    assert answer.status_code == 303
+    assert "<form" not in operator.get("/").text
 
 
 @pytest.mark.parametrize(

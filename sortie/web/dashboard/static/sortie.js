@@ -136,6 +136,13 @@
     link.click();
   });
 
+  // What was done is said once, not again when the page is loaded again.
+  const address = new URL(location.href);
+  if (address.searchParams.has("done")) {
+    address.searchParams.delete("done");
+    history.replaceState(null, "", address);
+  }
+
   const lines = document.getElementById("transcript-lines");
   if (lines) lines.scrollTop = lines.scrollHeight;
   tick(document);
