@@ -238,7 +238,7 @@ ROWS = (
     ),
     Row(
         name="watching.ten",
-        what="the same with ten browsers: CPU, over that with one",
+        what="the same with ten browsers: CPU an update, over that with one",
         unit="times",
         bar=2,
         baseline="none",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import http.client
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from statistics import fmean
 
 import trio
 
@@ -62,23 +63,24 @@ def watching(scale: Scale) -> Mapping[str, Value]:
 
 def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
     time.sleep(scale.of(3.0, 0.3))
-    before = _share(daemon, 0, scale)
-    one, ten = _share(daemon, 1, scale), _share(daemon, BROWSERS, scale)
-    after = _share(daemon, 0, scale)
-    alone = (before.share + after.share) / 2
-    pages = [_page(daemon) for _ in range(scale.of(20, 2))]
+    rounds = [
+        tuple(_share(daemon, browsers, scale) for browsers in (0, 1, BROWSERS))
+        for _ in range(scale.of(3, 1))
+    ]
+    alone, one, ten = (_together(seen) for seen in zip(*rounds, strict=True))
     assert min(one.fewest, ten.fewest) > 0, "somebody was sent nothing"
+    pages = [_page(daemon) for _ in range(scale.of(20, 2))]
     # In the short form the difference may drown in what else the daemon does.
-    for_one = max(one.share - alone, _NOTHING)
-    for_ten = max(ten.share - alone, _NOTHING)
+    for_one = max(one.share - alone.share, _NOTHING) / one.updates
+    for_ten = max(ten.share - alone.share, _NOTHING) / ten.updates
     return {
         "watching.update": Value(
-            ours=for_one / max(one.updates, _NOTHING) * 1e3,
+            ours=for_one * 1e3,
             also={
+                "with ten": for_ten * 1e3,
                 "updates a second [/s]": one.updates,
-                "updates, whoever of ten had fewest [1]": float(ten.fewest),
                 "an update [KiB]": one.size / 1024,
-                "share of a core, nobody watching [%]": alone * 100,
+                "share of a core, nobody watching [%]": alone.share * 100,
                 "share of a core, one watching [%]": one.share * 100,
                 "share of a core, ten watching [%]": ten.share * 100,
             },
@@ -88,13 +90,24 @@ def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
     }
 
 
+def _together(seen: Iterable[Watched]) -> Watched:
+    """Return the means of windows that are as long as each other."""
+    each = list(seen)
+    return Watched(
+        share=fmean(one.share for one in each),
+        updates=fmean(one.updates for one in each),
+        size=fmean(one.size for one in each),
+        fewest=min(one.fewest for one in each),
+    )
+
+
 def _share(daemon: Daemon, browsers: int, scale: Scale) -> Watched:
     """Return what the daemon spends while so many browsers watch."""
     with _watching(daemon, browsers) as watchers:
         time.sleep(scale.of(2.0, 0.2))
         seen = [(each.updates, each.size) for each in watchers[:1]]
         spent, began = daemon.spent().own, time.perf_counter()
-        time.sleep(scale.of(20.0, 1.5))
+        time.sleep(scale.of(10.0, 1.5))
         spent, seconds = daemon.spent().own - spent, time.perf_counter() - began
         if not watchers:
             return Watched(share=spent / seconds)
