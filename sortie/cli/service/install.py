@@ -40,7 +40,9 @@ class Installation:
         told = [self._write(content), *self._prepare_secrets(plan)]
         left = [*plan.notes, *self._missing(plan)]
         if not self._systemd.runs():
-            left.append(f"systemd does not run here; where it does: {self._systemctl('enable')}")
+            left.append(
+                f"systemd cannot be reached from here; where it can: {self._systemctl('enable')}"
+            )
         else:
             self._systemd.do("daemon-reload")
             if left:
