@@ -1,6 +1,7 @@
 """The last hours of the daemon, kept for the dashboard: runs that ended, turns, credits, polls.
 
-Rule 1: what history tells of the time before this life is counted once, and by whole runs.
+Rule 1: what history tells of earlier lives is counted once, and by whole runs; ``_ended`` are the
+runs of this one that history may tell of again.
 Rule 2: what is not known is None, never 0.
 """
 
@@ -39,7 +40,7 @@ class RecentActivity:
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._began_at = clock()
+        self._ended: set[RunId] | None = set()
         self._buckets: dict[int, Bucket] = {}
         self._runs: deque[PastRun] = deque(maxlen=SHOWN)
         self._hosts: dict[RunId, str] = {}
@@ -69,16 +70,16 @@ class RecentActivity:
         return ActivityView(runs=tuple(self._runs), buckets=tuple(buckets), poll=self._poll)
 
     async def recall(self, store: Store) -> None:
-        """Take over what history tells of the hours before this life."""
+        """Take over what history tells; once, when recovery is over."""
         try:
             rows = await store.history(limit=_ROWS)
         except StoreError:
-            return  # the charts begin empty; whoever writes to the store tells what is wrong
-        recent = self._began_at - timedelta(seconds=BUCKET * BUCKETS)
-        known = {run.run_id for run in self._runs}
+            rows = ()  # the charts begin empty; whoever writes to the store tells what is wrong
+        known, self._ended = self._ended or set(), None
+        recent = self._clock() - timedelta(seconds=BUCKET * BUCKETS)
         for row in rows:
             at = row.finished_at
-            if at is None or at > self._began_at or row.run_id in known:
+            if at is None or row.run_id in known:
                 continue
             if len(self._runs) < SHOWN:
                 self._runs.append(past_run(run_view(row)))
@@ -89,6 +90,8 @@ class RecentActivity:
 
     def _finished(self, fact: facts.RunFinished) -> None:
         now = self._clock()
+        if self._ended is not None:
+            self._ended.add(fact.run_id)
         self._count_end(now, fact.status)
         self._runs.appendleft(
             PastRun(

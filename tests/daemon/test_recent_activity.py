@@ -104,7 +104,7 @@ def test_the_last_poll_is_known() -> None:
 
 
 async def test_history_fills_the_hours_before() -> None:
-    """A run that ended before this life is counted once, and shown behind those of this life."""
+    """Runs of earlier lives count, also one that a crash cut short, and none counts twice."""
     store = MemoryStore()
     early = (NOON - timedelta(hours=1)).timestamp()
     await store.commit([begin("old", issue("a"))], early)
@@ -112,13 +112,19 @@ async def test_history_fills_the_hours_before() -> None:
         [RecordExit(run_id=RunId("old"), status=RunStatus.SUCCEEDED, turns=3)], early + 30
     )
     await store.commit([begin("live", issue("b"))], early)
+    await store.commit([begin("cut", issue("c")), begin("new", issue("d"))], early)
+    cut = RecordExit(run_id=RunId("cut"), status=RunStatus.INTERRUPTED)
+    again = RecordExit(run_id=RunId("new"), status=RunStatus.FAILED)
+    await store.commit([cut, again], NOON.timestamp())
     activity = RecentActivity(Clock())
     activity(finished("new", RunStatus.FAILED))
 
     await activity.recall(store)
     view = activity.view()
 
-    assert [run.run_id for run in view.runs] == ["new", "old"]
+    assert {run.run_id for run in view.runs} == {"new", "cut", "old"}
+    assert len(view.runs) == 3
+    assert [(b.failed, b.stopped) for b in view.buckets if b.failed or b.stopped] == [(1, 1)]
     (bucket,) = [bucket for bucket in view.buckets if bucket.succeeded]
     assert bucket == Bucket(begins_at=int(early), succeeded=1, turns=3, turn_seconds=30.0)
 

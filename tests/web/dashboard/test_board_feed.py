@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import trio
+import trio.testing
+
+from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import board
 from sortie.web.dashboard.board_feed import BoardFeed
 from sortie.web.dashboard.painter import Painter
+from sortie.web.dashboard.pieces import Piece
 from sortie.web.redaction import NOTHING_SECRET
 from sortie.web.state import StateView
 from tests.web.dashboard import states
@@ -121,3 +127,31 @@ def test_only_operators_are_told_of_buttons() -> None:
 
     assert b"data-confirm" not in visitor.data
     assert b"data-confirm" in operator.data
+
+
+async def test_ten_who_watch_are_painted_for_once(autojump_clock: trio.testing.MockClock) -> None:
+    """However many follow, a change is found and painted once, and all get the same bytes."""
+    world, painted = World(), []
+
+    class Counting(Painter):
+        def paint(self, piece: Piece, now: float, operator: bool) -> str:
+            painted.append(piece.id)
+            return super().paint(piece, now, operator)
+
+    feed = replace(feed_of(world), painter=Counting(NOTHING_SECRET))
+    broadcaster = Broadcaster(feed, "life")
+    first = broadcaster.look_now()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(broadcaster.run)
+        with ExitStack() as stack:
+            everybody = [stack.enter_context(broadcaster.listening(first)) for _ in range(10)]
+            run, *rest = world.state.running
+            world.state = replace(world.state, running=(replace(run, turn=8), *rest))
+            looks = world.looks
+            broadcaster.stir()
+            blocks = [await each.next_block() for each in everybody]
+        nursery.cancel_scope.cancel()
+
+    assert len({id(block) for block in blocks}) == 1
+    assert painted == ["r:run-1"]
+    assert world.looks == looks + 1

@@ -20,7 +20,7 @@ def test_what_failed_hangs_below_the_axis() -> None:
     }
     assert tops["good"] < axis == tops["bad"]
     assert "▲ 3 succeeded · ▼ 1 failed" in picture
-    assert "00:00Z: 3 succeeded, 1 failed, 0 stopped" in picture
+    assert "<title>00:00Z: 3 succeeded, 1 failed, 0 stopped" in picture
 
 
 def test_what_is_not_known_is_not_drawn() -> None:
