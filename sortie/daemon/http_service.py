@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
+from typing import TypeVar
 
 import trio
 
@@ -37,6 +39,8 @@ FIRST_LOOK = 1.0
 
 _SERVER = "sortie.daemon.http_server"
 _NO_DESCRIPTOR = os.strerror(errno.EMFILE)
+
+T = TypeVar("T")
 
 
 class HttpService:
@@ -105,7 +109,7 @@ class HttpService:
         try:
             with trio.move_on_after(FIRST_POLL):
                 await self._polled.wait()
-            await _load()
+            await _once_there_are_descriptors(partial(import_module, _SERVER))
             from sortie.daemon.http_server import (
                 Metrics,
                 Shown,
@@ -124,7 +128,9 @@ class HttpService:
                     metrics.count(fact)
                 self._kept.clear()
                 redaction = Redaction(view.secrets)
-                dashboard = dashboard_of(view, controls, redaction)
+                dashboard = await _once_there_are_descriptors(
+                    partial(dashboard_of, view, controls, redaction)
+                )
                 live = live_events(view, dashboard, redaction)
 
                 def take(fact: Fact) -> None:
@@ -146,18 +152,17 @@ class HttpService:
             listener.close()
 
 
-async def _load() -> None:
-    """Import what answers, once there are descriptors to read it by."""
+async def _once_there_are_descriptors(make: Callable[[], T]) -> T:
+    """Do in a thread what reads files, libraries above all, and again until nothing is short."""
     pause = FIRST_PAUSE
     while True:
         try:
-            await run_in_thread(import_module, _SERVER)
-        except (OSError, ImportError, Shortage) as exc:
-            # A library that cannot be opened for want of a descriptor is an ImportError.
+            return await run_in_thread(make)
+        except Exception as exc:
+            # A library that cannot be opened for want of a descriptor is an ImportError, and a
+            # codec that cannot an error of the template that needs it.
             if shortage_behind(exc) is None and _NO_DESCRIPTOR not in str(exc):
                 raise
-        else:
-            return
         await trio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 

@@ -63,6 +63,9 @@ doctor
 doctor --format json
 stats
 stats --format json
+help
+help security
+service install --user --dry-run WORKFLOW.md
 """
 CODES = {"rnu": 2, "render": 2, "validate missing.md": 1, "history --limit 0": 2, "validate": 0}
 

@@ -7,12 +7,14 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
+from typing import Any
 
 import httpx
 import pytest
 import trio
+from jinja2 import TemplateSyntaxError
 
-from sortie.daemon import http_service
+from sortie.daemon import http_server, http_service
 from sortie.daemon.http_service import HttpService
 from sortie.telemetry import facts
 from tests.orchestrator.daemon_view import controls_on, view_of
@@ -137,6 +139,33 @@ async def test_a_server_that_cannot_be_read_for_want_of_descriptors_comes_later(
 
     async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:
         answer = await client.get(f"{url}livez", timeout=20)
+
+    assert answer.status_code == 200
+    assert len(refused) == 2
+
+
+async def test_pages_that_cannot_be_made_for_want_of_descriptors_come_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A template engine reads codecs and modules of its own when it first needs them."""
+    world = World()
+    service = HttpService(world.publish)
+    refused: list[str] = []
+    make = http_server.dashboard_of
+
+    def make_later(*parts: Any) -> Any:
+        if len(refused) < 2:
+            refused.append("pages")
+            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            raise TemplateSyntaxError("unicode_escape.py", 12) from error
+        return make(*parts)
+
+    monkeypatch.setattr(http_server, "dashboard_of", make_later)
+    service(POLLED)
+
+    async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:
+        assert url is not None
+        answer = await client.get(url, timeout=20)
 
     assert answer.status_code == 200
     assert len(refused) == 2

@@ -3,6 +3,7 @@
 Rule 1: no text reaches a page but through ``Painter``, so nothing has to be escaped elsewhere.
 Rule 2: what holds a secret once it is painted is painted again, with each text redacted before it
 is escaped; so secrets cost nothing where there are none, and one that looks like a tag breaks none.
+Rule 3: all files are read when this module is loaded, so that no page needs a descriptor.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from sortie import __version__
@@ -22,8 +23,9 @@ from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
 from sortie.web.redaction import Redaction
 
-STATIC = Path(__file__).parent / "static"
-_TEMPLATES = Path(__file__).parent / "templates"
+_HERE = Path(__file__).parent
+_TEMPLATES = {path.name: path.read_text("utf-8") for path in (_HERE / "templates").iterdir()}
+STATIC = {path.name: path.read_bytes() for path in sorted((_HERE / "static").iterdir())}
 _MACROS = "macros.html"
 _START = 8
 
@@ -32,10 +34,10 @@ _START = 8
 def static_files() -> Mapping[str, bytes]:
     """Return the files of pages by their names, which change with what is in them."""
     found = {}
-    for path in sorted(STATIC.iterdir()):
-        content = path.read_bytes()
+    for name, content in STATIC.items():
+        stem, _, suffix = name.rpartition(".")
         digest = hashlib.sha256(content).hexdigest()[:12]
-        found[f"{path.stem}.{digest}{path.suffix}"] = content
+        found[f"{stem}.{digest}.{suffix}"] = content
     return found
 
 
@@ -59,7 +61,7 @@ class _Templates:
             return clean(value) if type(value) is str else value
 
         environment = Environment(
-            loader=FileSystemLoader(_TEMPLATES),
+            loader=DictLoader(_TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
             finalize=None if redacted is None else shown,

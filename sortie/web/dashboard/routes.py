@@ -111,8 +111,9 @@ async def _static(request: Request) -> Response:
 
 async def _icon(_request: Request) -> Response:
     # Asked for by browsers on pages that name no icon, such as that of an error.
-    content = (STATIC / "icon.svg").read_bytes()
-    return Response(content, media_type=_TYPES["svg"], headers={"cache-control": _FOREVER})
+    return Response(
+        STATIC["icon.svg"], media_type=_TYPES["svg"], headers={"cache-control": _FOREVER}
+    )
 
 
 def _get(path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> Route:

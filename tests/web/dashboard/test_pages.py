@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import errno
+import io
+import os
 import re
 from dataclasses import replace
 
@@ -11,7 +15,9 @@ import pytest
 from sortie.web.controls import CommandAnswer
 from sortie.web.dashboard.activity import PollView
 from sortie.web.dashboard.formats import issue_path
+from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
+from sortie.web.redaction import NOTHING_SECRET
 from tests.web.dashboard import states
 from tests.web.dashboard.served import SECRET, Served, World
 
@@ -32,6 +38,21 @@ PAGES = (
     "/refresh",
 )
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'"
+
+
+def test_no_page_needs_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shortage of them keeps nobody from looking, nor the daemon from making its pages."""
+    values = {"now": 0.0, "operator": False, "heading": "Nothing", "text": "", "command": ""}
+
+    def no_more(*_args: object, **_options: object) -> object:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as shortage:
+        shortage.setattr(builtins, "open", no_more)
+        shortage.setattr(io, "open", no_more)
+        page = Painter(NOTHING_SECRET).page("message.html", [], values | {"back": "/"})
+
+    assert page.startswith(b"<!doctype html>")
 
 
 def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, world: World) -> None:
