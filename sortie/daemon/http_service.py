@@ -123,20 +123,21 @@ class HttpService:
                 disks = DiskSpace(nursery, places)
                 with trio.move_on_after(FIRST_LOOK):
                     await disks.look()
-                metrics = Metrics(view.gauges, disks.known)
-                for fact in self._kept:
-                    metrics.count(fact)
-                self._kept.clear()
                 redaction = Redaction(view.secrets)
                 dashboard = await _once_there_are_descriptors(
                     partial(dashboard_of, view, controls, redaction)
                 )
                 live = live_events(view, dashboard, redaction)
+                metrics = Metrics(view.gauges, disks.known)
 
                 def take(fact: Fact) -> None:
                     metrics.count(fact)
                     live.stir(fact)
 
+                # Nothing is awaited here: what is published meanwhile would be counted by nobody.
+                for fact in self._kept:
+                    metrics.count(fact)
+                self._kept.clear()
                 self._take = take
                 shown = Shown(
                     view=view,

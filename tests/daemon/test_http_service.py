@@ -147,7 +147,8 @@ async def test_a_server_that_cannot_be_read_for_want_of_descriptors_comes_later(
 async def test_pages_that_cannot_be_made_for_want_of_descriptors_come_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A template engine reads codecs and modules of its own when it first needs them."""
+    """A template engine reads codecs and modules of its own when it first needs them; what is
+    published meanwhile is counted."""
     world = World()
     service = HttpService(world.publish)
     refused: list[str] = []
@@ -156,6 +157,7 @@ async def test_pages_that_cannot_be_made_for_want_of_descriptors_come_later(
     def make_later(*parts: Any) -> Any:
         if len(refused) < 2:
             refused.append("pages")
+            service(RELOADED)
             error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             raise TemplateSyntaxError("unicode_escape.py", 12) from error
         return make(*parts)
@@ -166,6 +168,8 @@ async def test_pages_that_cannot_be_made_for_want_of_descriptors_come_later(
     async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:
         assert url is not None
         answer = await client.get(url, timeout=20)
+        metrics = await client.get(f"{url}metrics", timeout=20)
 
     assert answer.status_code == 200
     assert len(refused) == 2
+    assert f"{RELOADS} 2.0" in metrics.text

@@ -142,7 +142,8 @@ async def test_no_secret_stays_in_what_the_daemon_writes_and_answers(
         await first.line("issue.moved", issue="A", lifecycle="handoff")
         await first.line("retry.scheduled", issue="FAIL")
         await first.line("agent.spoke", issue="HANG")
-        told, pages = await said(place), await answers(first)
+        pages = await answers(first)  # which writes what waits of transcripts
+        told = await said(place)
         first.signal(signal.SIGKILL)
         await first.exit_code()
     crashed = leaks(place)

@@ -26,7 +26,7 @@ class Case:
 RETRIED = (
     Case(
         name="NO-TRAILER",
-        directives="no_trailer=1 store=none",  # what is kept would tell the credits
+        directives="no_trailer=1",
         status="failed",
         error_kind="turn_failed",
         says="kiro exited without a credits trailer",

@@ -62,10 +62,12 @@ class Line:
     breaks: str
     in_table: bool = False
     _out: str = field(default="", init=False)
+    _is_mixed: bool = field(default=False, init=False)
 
     def of(self, nodes: Sequence[object]) -> str:
         """Return the nodes as Markdown."""
         runs = _merged(map(self._run, nodes))
+        self._is_mixed = len(runs) > 1
         for n, run in enumerate(runs):
             following = runs[n + 1].text[:1] if n + 1 < len(runs) else ""
             rendered = self._rendered(run, following)  # which adds to what is there
@@ -102,7 +104,8 @@ class Line:
         text = run.text
         core = text.strip()
         if not core or not (run.marks or run.target):
-            return self._in_cell(escaped(text, at_line_start=self._starts_line()))
+            starts_line = self._starts_line()
+            return self._in_cell(escaped(text, at_line_start=starts_line, marked=self._is_mixed))
         before, _, after = text.partition(core)
         self._out += before
         content = self._in_cell(escaped(core, at_line_start=False, marked=True))

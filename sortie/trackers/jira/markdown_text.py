@@ -39,26 +39,28 @@ def clean(text: str) -> str:
 
 
 def escaped(text: str, *, at_line_start: bool, marked: bool = False) -> str:
-    """Return plain text as Markdown that means it, line by line; ``marked``: between stars.
+    """Return plain text as Markdown that means it, line by line.
+
+    ``marked``: there may be stars around it, in which its own would find their counterpart.
 
     Blanks at the start of a line are dropped, as Markdown has no use for them.
     """
+    lone = not marked and text.count("*") == 1
     first, *rest = text.split("\n")
-    lines = [_escaped_line(first, at_line_start, marked)]
-    return "\n".join(lines + [_escaped_line(line, True, marked) for line in rest])
+    lines = [_escaped_line(first, at_line_start, lone)]
+    return "\n".join(lines + [_escaped_line(line, True, lone) for line in rest])
 
 
-def _escaped_line(line: str, starts_line: bool, marked: bool) -> str:
+def _escaped_line(line: str, starts_line: bool, lone: bool) -> str:
     first = ""
     if starts_line:
         line = line.lstrip(" \t")
         if (found := _LINE_START.match(line)) is not None:
             first = (found["before"] or "") + "\\" + (found["after"] or found["mark"])
             line = line[found.end() :]
-    lone = not marked and not first and line.count("*") == 1
 
     def escape(found: re.Match[str]) -> str:
-        return found[0] if lone and found[0] == "*" else "\\" + found[0]
+        return found[0] if lone and not first and found[0] == "*" else "\\" + found[0]
 
     return first + _INLINE.sub(escape, line)
 

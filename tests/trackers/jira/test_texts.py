@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from md_adf import validate_adf
 
@@ -261,6 +261,8 @@ def _joined(found: Node) -> Node:
 
 
 @settings(deadline=None, max_examples=150)
+@example(doc(paragraph("*0 ", text("a", "strong"), " 0*")))
+@example(doc(paragraph("*0", node("hardBreak"), "0*")))
 @given(st.lists(BLOCK, min_size=1, max_size=4).map(_separated))
 def test_a_document_comes_back_as_it_was(document: Node) -> None:
     """ADF to Markdown to ADF: the same document, whatever its words look like in Markdown."""

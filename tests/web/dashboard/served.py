@@ -54,6 +54,7 @@ class World:
 
     def begin_anew(self) -> None:
         """Make up everything as it was at first."""
+        states.begin_now()
         fresh = World()
         for each in fields(self):
             setattr(self, each.name, getattr(fresh, each.name))

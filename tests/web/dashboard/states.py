@@ -60,6 +60,12 @@ FAILED = FailureView(
 )
 
 
+def begin_now() -> None:
+    """Have what is made up from here on stand as it does now, and not when this was loaded."""
+    global NOW
+    NOW = datetime.now(UTC).replace(microsecond=0)
+
+
 def ago(seconds: float) -> datetime:
     """Return a time before NOW."""
     return NOW - timedelta(seconds=seconds)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sortie.web.dashboard import formats
-from tests.web.dashboard.states import NOW, ago
+from tests.web.dashboard import states
+from tests.web.dashboard.states import ago
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ def test_spans_have_two_units(seconds: float, text: str) -> None:
 
 def test_countdowns_end() -> None:
     """What is in the past is due."""
-    now = NOW.timestamp()
+    now = states.NOW.timestamp()
 
     assert formats.countdown(ago(-61), now) == "in 1m01s"
     assert formats.countdown(ago(1), now) == "due"
