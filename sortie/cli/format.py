@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from sortie.model.times import span
+
 
 def utc(time: datetime) -> str:
     """Write an aware time in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def span(seconds: float) -> str:
-    """Write a duration with two units at most; a negative one counts as none."""
-    whole = int(max(0.0, seconds))
-    if whole < 60:
-        return f"{whole}s"
-    minutes, left = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes}m{left:02}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours}h{minutes:02}m"
-    days, hours = divmod(hours, 24)
-    return f"{days}d{hours:02}h"
 
 
 def took(begin: datetime, end: datetime) -> str:

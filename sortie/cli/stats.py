@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.format import span
 from sortie.cli.output import Format, columns, emit, emit_json, note
 from sortie.model import NOTHING, SortieError, Spending, StoreError
 from sortie.model.spending import cost_text
+from sortie.model.times import span
 
 if TYPE_CHECKING:
     from sortie.store import DayRow

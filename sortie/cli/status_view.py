@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from sortie.cli.format import between, span, utc
+from sortie.cli.format import between, utc
 from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
 from sortie.model import Spending
 from sortie.model.spending import cost_text, credits_text, dollars_text, tokens_text
+from sortie.model.times import span
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint

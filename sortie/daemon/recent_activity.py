@@ -64,8 +64,6 @@ class RecentActivity:
         """Return the last hours as they stand now."""
         now = _bucket(self._clock())
         first = now - BUCKET * (BUCKETS - 1)
-        for old in [begins_at for begins_at in self._buckets if begins_at < first]:
-            del self._buckets[old]
         buckets = (self._at(begins_at) for begins_at in range(first, now + 1, BUCKET))
         return ActivityView(runs=tuple(self._runs), buckets=tuple(buckets), poll=self._poll)
 
@@ -111,11 +109,13 @@ class RecentActivity:
 
     def _count_end(self, at: datetime, status: RunStatus) -> None:
         bucket = self._at(_bucket(at))
-        self._buckets[bucket.begins_at] = replace(
-            bucket,
-            succeeded=bucket.succeeded + (status in _GOOD),
-            failed=bucket.failed + (status in _BAD),
-            stopped=bucket.stopped + (status not in _GOOD | _BAD),
+        self._keep(
+            replace(
+                bucket,
+                succeeded=bucket.succeeded + (status in _GOOD),
+                failed=bucket.failed + (status in _BAD),
+                stopped=bucket.stopped + (status not in _GOOD | _BAD),
+            )
         )
 
     def _count_turns(self, at: datetime, turns: int, seconds: float, spent: Spending) -> None:
@@ -123,12 +123,22 @@ class RecentActivity:
         used = bucket.credits
         if spent.credits is not None:
             used = (used or 0.0) + spent.credits
-        self._buckets[bucket.begins_at] = replace(
-            bucket,
-            turns=bucket.turns + turns,
-            turn_seconds=bucket.turn_seconds + seconds,
-            credits=used,
+        self._keep(
+            replace(
+                bucket,
+                turns=bucket.turns + turns,
+                turn_seconds=bucket.turn_seconds + seconds,
+                credits=used,
+            )
         )
+
+    def _keep(self, bucket: Bucket) -> None:
+        """Keep a bucket, and none that is too old to be shown, also while nobody looks."""
+        if bucket.begins_at not in self._buckets:
+            first = _bucket(self._clock()) - BUCKET * (BUCKETS - 1)
+            for old in [begins_at for begins_at in self._buckets if begins_at < first]:
+                del self._buckets[old]
+        self._buckets[bucket.begins_at] = bucket
 
     def _at(self, begins_at: int) -> Bucket:
         return self._buckets.get(begins_at) or Bucket(begins_at=begins_at)

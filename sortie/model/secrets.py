@@ -10,9 +10,10 @@ from urllib.parse import quote
 SHORTEST_SECRET = 4
 """Characters of a secret; a shorter one would be found in words that have nothing to do with it."""
 
+SHORTEST_CREDENTIAL = 8
+"""Characters of a value that only the name of its variable makes a secret."""
 
 _CREDENTIAL = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
-_SHORTEST_CREDENTIAL = 8
 
 
 def credentials_of(env: Mapping[str, str]) -> Set[str]:
@@ -20,7 +21,7 @@ def credentials_of(env: Mapping[str, str]) -> Set[str]:
     return {
         value
         for name, value in env.items()
-        if _CREDENTIAL.search(name) and len(value) >= _SHORTEST_CREDENTIAL
+        if _CREDENTIAL.search(name) and len(value) >= SHORTEST_CREDENTIAL
     }
 
 

@@ -93,6 +93,18 @@ def test_what_is_long_ago_is_forgotten() -> None:
     assert view.runs[0].run_id == str(SHOWN + 4)
 
 
+def test_what_nobody_looks_at_is_forgotten_too() -> None:
+    """A daemon that runs for weeks without a view keeps no more than one with many."""
+    activity = RecentActivity(clock := Clock())
+    for number in range(3 * BUCKETS):
+        clock.now += timedelta(seconds=BUCKET)
+        activity(turn(1.0, None))
+        activity(finished(str(number), RunStatus.SUCCEEDED))
+
+    assert len(activity._buckets) == BUCKETS
+    assert [bucket.succeeded for bucket in activity.view().buckets] == [1] * BUCKETS
+
+
 def test_the_last_poll_is_known() -> None:
     """With its error, until the next one."""
     activity = RecentActivity(Clock())

@@ -7,6 +7,8 @@ is told against what was there before it; where that is not known, nothing is to
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -134,4 +136,8 @@ class _Heard:
 
 
 def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, ConversationError) else repr(error)
+    """Say what went wrong; of what nobody expected, where, too."""
+    if isinstance(error, ConversationError | TransportError | OSError):
+        return str(error)
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    return f"{error!r} in {frame.name} ({os.path.basename(frame.filename)}:{frame.lineno})"

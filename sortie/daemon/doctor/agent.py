@@ -12,6 +12,7 @@ from sortie.agents.launch import resolve_command
 from sortie.config import Settings
 from sortie.model import AgentError, RunId
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.model.secrets import SHORTEST_CREDENTIAL
 from sortie.transports import Transport
 
 _INSTALL = (
@@ -19,13 +20,12 @@ _INSTALL = (
     " sortie-kiro-sim"
 )
 _LOOK = RunId("doctor")
-_SHORTEST_KEY = 8
 
 
 def key_values(environ: Mapping[str, str], names: Sequence[str]) -> frozenset[str]:
     """Return the values of variables that may hold a key."""
     values = (environ.get(name, "").strip() for name in names)
-    return frozenset(value for value in values if len(value) >= _SHORTEST_KEY)
+    return frozenset(value for value in values if len(value) >= SHORTEST_CREDENTIAL)
 
 
 def agent_checks(

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from sortie.model.times import span
 from sortie.web.dashboard.activity import Bucket
-from sortie.web.dashboard.formats import number, span
+from sortie.web.dashboard.formats import number
 
 WIDTH, HEIGHT = 288, 56
 _GAP = 1.5

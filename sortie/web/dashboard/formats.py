@@ -7,25 +7,12 @@ from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
+from sortie.model.times import span
+
 SHORT = 200
 """Characters of a message in a table."""
 
 _BAR = 60
-
-
-def span(seconds: float) -> str:
-    """Write a duration with two units at most; a negative one counts as none."""
-    whole = int(max(0.0, seconds))
-    if whole < 60:
-        return f"{whole}s"
-    minutes, left = divmod(whole, 60)
-    if minutes < 60:
-        return f"{minutes}m{left:02}s"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours}h{minutes:02}m"
-    days, hours = divmod(hours, 24)
-    return f"{days}d{hours:02}h"
 
 
 def age(at: datetime, now: float) -> str:

@@ -18,6 +18,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from sortie import __version__
+from sortie.model.times import span
 from sortie.web.dashboard import formats
 from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
@@ -80,7 +81,7 @@ class _Templates:
             # Cut before it is redacted, half a secret could be left.
             "short": lambda text: formats.short(clean(text)),
             "quoted": formats.quoted,
-            "span": formats.span,
+            "span": span,
             "start": lambda text: clean(text)[:_START],
             "static": static_path,
             "svg": svg,

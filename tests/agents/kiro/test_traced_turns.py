@@ -299,6 +299,24 @@ async def test_files_that_are_none_are_passed_over(rig: Rig) -> None:
     assert traces(heard.events) == [TurnTraced(model="auto", answer="PONG")]
 
 
+async def test_a_fault_of_the_reading_itself_says_where(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody expected is told with its place; the turn stands."""
+
+    async def read(self: object, before: Sight) -> object:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(LocalSource, "read", read)
+    monkeypatch.setattr(HostSource, "read", read)
+    with trio.fail_after(LIMIT):
+        result, heard = await rig.turn("Go")
+
+    assert result.outcome is TurnOutcome.COMPLETED
+    said = reason(heard)
+    assert said.startswith("KeyError('unforeseen') in read (test_traced_turns.py:")
+
+
 class Hanging:
     """A source whose readings do not end."""
 

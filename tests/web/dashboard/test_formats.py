@@ -1,4 +1,4 @@
-"""How values look: spans, amounts, and which addresses become links."""
+"""How values look: countdowns, amounts, and which addresses become links."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ import pytest
 from sortie.web.dashboard import formats
 from tests.web.dashboard import states
 from tests.web.dashboard.states import ago
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(-3, "0s"), (59.9, "59s"), (60, "1m00s"), (3599, "59m59s"), (3660, "1h01m"), (90000, "1d01h")],
-)
-def test_spans_have_two_units(seconds: float, text: str) -> None:
-    """Two at most, and never less than nothing."""
-    assert formats.span(seconds) == text
 
 
 def test_countdowns_end() -> None:
