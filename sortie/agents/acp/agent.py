@@ -10,8 +10,9 @@ import trio
 
 from sortie.agents import SessionParams
 from sortie.agents.acp.conversations import Conversations
+from sortie.agents.acp.launch import Launch
 from sortie.agents.acp.opening import Opening
-from sortie.agents.acp.process import AgentProcess, Launch
+from sortie.agents.acp.process import AgentProcess
 from sortie.agents.acp.session import AcpSession
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
 from sortie.agents.launch import check_workspace, resolve_command

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import trio
 
@@ -19,13 +18,15 @@ from sortie.acp.events import (
 )
 from sortie.acp.wire import Junk, Oversize
 from sortie.agents import OnEvents
+from sortie.agents.acp.launch import Launch
 from sortie.agents.acp.reader import UpdateReader
+from sortie.agents.acp.stderr import StderrLines
 from sortie.agents.exits import Failure, exit_failure
 from sortie.agents.output import AgentOutput
 from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
-from sortie.transports import Command, Process, Transport
+from sortie.transports import Process
 
 POLITE_END = 2.5
 """Seconds that an idle agent is given to end by itself when its stdin ends."""
@@ -39,35 +40,8 @@ _END_PATIENCE = 5.0
 Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """How a process is started; ``agent`` is how messages call it."""
-
-    agent: str
-    command: Command
-    transport: Transport
-    secrets: Collection[str] = field(repr=False)
-    redacted: Callable[[str], str] = field(repr=False)
-
-
 class NotPrompted(Exception):
     """A process had ended, unseen, when a turn began in it."""
-
-
-class _Stderr:
-    """Shows all that the agent writes to its stderr, where a turn fails."""
-
-    def stdout(self, _line: str) -> Sequence[AgentEvent]:
-        """Take nothing: stdout is read elsewhere."""
-        return []
-
-    def stderr(self, _line: str) -> bool:
-        """Show it."""
-        return True
-
-    def close(self, _stderr: str) -> Sequence[AgentEvent]:
-        """Tell nothing."""
-        return []
 
 
 class AgentProcess:
@@ -84,7 +58,7 @@ class AgentProcess:
         self.client = ClientConnection()
         self.leaving_error: TransportError | None = None
         self._launch = launch
-        self._stderr = AgentOutput(_Stderr(), launch.secrets)
+        self._stderr = AgentOutput(StderrLines(), launch.secrets)
         # Without a bound: who reads answers questions, and must not wait for the agent to read.
         self._send, self._outgoing = trio.open_memory_channel[bytes](math.inf)
         self._identity: ProcessIdentity | None = None
@@ -179,7 +153,7 @@ class AgentProcess:
         self._on_events, self._has_answered = on_events, False
         try:
             on_events([Launched(process=self._identity)])
-            if early := [*before, *_told(reader.usage.credits())]:
+            if early := [*before, *reader.usage.credits()]:
                 on_events(early)
             if not self.is_usable:
                 raise NotPrompted
@@ -189,7 +163,7 @@ class AgentProcess:
         finally:
             if reader.over is None and self._end is None:
                 await self._cancel(reader)
-            if rest := [*reader.end(), *_told(reader.usage.credits())]:
+            if rest := [*reader.end(), *reader.usage.credits()]:
                 on_events(rest)
             self._on_events = None
         if reader.over is None and self._unsent > 0 and not self._has_answered:
@@ -321,7 +295,3 @@ class AgentProcess:
     def _tell(self, events: Sequence[AgentEvent]) -> None:
         if self._on_events is not None:
             self._on_events(events)
-
-
-def _told(event: AgentEvent | None) -> list[AgentEvent]:
-    return [] if event is None else [event]

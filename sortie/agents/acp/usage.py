@@ -91,10 +91,10 @@ class UsageReader:
         """Whether the turn's credits were told."""
         return self._credits is not None
 
-    def credits(self) -> Usage | None:
-        """Return the turn's credits, once."""
+    def credits(self) -> list[Usage]:
+        """Return the turn's credits where they are known, once."""
         spent, self._credits = self._credits, None
-        return None if spent is None else Usage(credits=spent)
+        return [] if spent is None else [Usage(credits=spent)]
 
     def turn(self, result: Mapping[str, Any]) -> list[Usage]:
         """Take the answer to a prompt and return the turn's tokens, of each model that is told."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerContext
-from sortie.trackers.github.api import PROVIDER
 from sortie.trackers.github.app_credential import AppCredential
 from sortie.trackers.github.items import Repository
+from sortie.trackers.github.provider import PROVIDER
 from sortie.trackers.github.settings import GitHubSettings
 from sortie.trackers.github.tracker import GitHubOptions, GitHubTracker
 from sortie.trackers.http.client import open_client

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers import RateBudget
-from sortie.trackers.gitlab.issues import IssueKey, Item, NoIssue, key_of
+from sortie.trackers.gitlab.issues import IssueKey, Item, by_key
 from sortie.trackers.gitlab.provider import PAGE, Scope
 from sortie.trackers.gitlab.query_filter import Params
 from sortie.trackers.http.answers import Answer
@@ -275,17 +275,6 @@ class GitLabApi:
 
         await walk(self._client, first, take)
         return found
-
-
-def by_key(items: Iterable[Item]) -> dict[IssueKey, Item]:
-    """Return issues by where they are; what does not say that is left out."""
-    found: dict[IssueKey, Item] = {}
-    for item in items:
-        try:
-            found[key_of(item)] = item
-        except NoIssue:
-            continue
-    return found
 
 
 def _mapping(answer: Answer) -> Item:

@@ -7,7 +7,7 @@ Rule 2: a time that cannot be read is a fault of that issue, never another time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -61,6 +61,17 @@ def key_of(item: object) -> IssueKey:
     if not isinstance(project, int) or not isinstance(iid, int):
         raise NoIssue("GitLab gave an issue without project_id and iid")
     return IssueKey(project, iid)
+
+
+def by_key(items: Iterable[Item]) -> dict[IssueKey, Item]:
+    """Return issues by where they are; what does not say that is left out."""
+    found: dict[IssueKey, Item] = {}
+    for item in items:
+        try:
+            found[key_of(item)] = item
+        except NoIssue:
+            continue
+    return found
 
 
 def _is_number(text: str) -> bool:

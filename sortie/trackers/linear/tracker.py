@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 import structlog
@@ -30,16 +29,14 @@ from sortie.trackers import (
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.errors import LostAnswer
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi, TooComplex
+from sortie.trackers.linear.api import LinearApi
 from sortie.trackers.linear.candidates import Candidates, Wanted
 from sortie.trackers.linear.checks import linear_checks
-from sortie.trackers.linear.issues import Node, comments_of, is_gone, issue_of
+from sortie.trackers.linear.issues import Node, comments_of, issue_of
+from sortie.trackers.linear.rereads import Rereads
 from sortie.trackers.linear.rest import Rest
 from sortie.trackers.linear.settings_check import filter_of
-from sortie.trackers.linear.team import Team, TeamState, find_team, state_named, states_of
-
-REREAD_AT_ONCE = 50
-"""Issues of one request that brings comments along; fewer once that was too complex."""
+from sortie.trackers.linear.team import Team, TeamState, find_team, state_named
 
 TEAM_LIFE = 600.0
 """Seconds after which the team's states are asked for again."""
@@ -61,7 +58,7 @@ class LinearTracker(Tracker):
         self._team: tuple[Team, float] | None = None
         self._rest = Rest(api)
         self._candidates = Candidates(api, self._rest.complete)
-        self._at_once = REREAD_AT_ONCE
+        self._rereads = Rereads(api, self._rest, self._key)
         self._moving: dict[IssueId, trio.Lock] = defaultdict(trio.Lock)
         self._told_missing: list[str] = []
 
@@ -101,7 +98,7 @@ class LinearTracker(Tracker):
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
         """Read these issues again, with their comments."""
         wanted = list(dict.fromkeys(ids))
-        nodes = await self._reread(wanted)
+        nodes = await self._rereads.of_ids(wanted)
         if wanted and not nodes:
             # All at once: rather the key lost sight of the team, which is told then.
             await self._found_team()
@@ -109,7 +106,7 @@ class LinearTracker(Tracker):
         failed: dict[IssueId, TrackerError] = {}
         for issue_id in wanted:
             node = nodes.get(issue_id)
-            if node is None or not self._is_there(node):
+            if node is None or not self._rereads.is_ours(node):
                 self._candidates.drop(issue_id)
                 continue
             self._candidates.learn(node, self._states.terminal)
@@ -125,14 +122,14 @@ class LinearTracker(Tracker):
         if (parts := _IDENTIFIER.fullmatch(name)) and same_state(parts[1], self._key):
             number = {"number": {"eq": int(parts[2])}}
             team = {"team": {"key": {"eqIgnoreCase": self._key}}}
-            node = await self._one({"and": [team, number]}, name)
+            node = await self._rereads.one({"and": [team, number]}, name)
         if node is None:
             try:
-                node = await self._one({"id": {"in": [name]}}, name)
+                node = await self._rereads.one({"id": {"in": [name]}}, name)
             except TrackerError as exc:
                 if exc.kind not in (TrackerErrorKind.INVALID, TrackerErrorKind.NOT_FOUND):
                     raise
-        if node is None or not self._is_there(node):
+        if node is None or not self._rereads.is_ours(node):
             return None
         return self._with_comments(node)
 
@@ -150,7 +147,7 @@ class LinearTracker(Tracker):
                     del self._moving[issue.id]
 
     async def _transition(self, issue: Issue, state: str) -> Issue:
-        node, states = await self._with_states(issue)
+        node, states = await self._rereads.with_states(issue)
         present = self._with_comments(node)
         if not same_state(present.state, issue.state):
             raise _conflict(present, issue.state)
@@ -184,7 +181,7 @@ class LinearTracker(Tracker):
         except LostAnswer as lost:
             if lost.retry_after is not None:
                 raise  # who tries again looks first
-            node, _ = await self._with_states(issue)
+            node, _ = await self._rereads.with_states(issue)
             if same_state(str(node["state"]["name"]), issue.state):
                 raise lost from None
             return node
@@ -265,56 +262,6 @@ class LinearTracker(Tracker):
             )
         self._told_missing = missing
         return team
-
-    # Reading
-
-    async def _reread(self, ids: Sequence[IssueId]) -> dict[IssueId, Node]:
-        """Return whole nodes by id, whatever their state and team."""
-        found: dict[IssueId, Node] = {}
-        left = list(ids)
-        while left:
-            some = left[: self._at_once]
-            try:
-                data = await self._api.ask(
-                    queries.REREAD,
-                    f"cannot read {len(some)} issues again",
-                    filter={"id": {"in": [str(each) for each in some]}},
-                    first=len(some),
-                )
-            except TooComplex:
-                if self._at_once == 1:
-                    raise
-                self._at_once = max(1, self._at_once // 2)
-                continue
-            for node in data["issues"]["nodes"]:
-                found[IssueId(str(node["id"]))] = await self._rest.complete(node)
-            left = left[len(some) :]
-        return found
-
-    async def _one(self, condition: Mapping[str, Any], name: str) -> Node | None:
-        data = await self._api.ask(
-            queries.REREAD, f"cannot read issue {name}", filter=condition, first=1
-        )
-        nodes = data["issues"]["nodes"]
-        return await self._rest.complete(nodes[0]) if nodes else None
-
-    async def _with_states(self, issue: Issue) -> tuple[Node, tuple[TeamState, ...]]:
-        """Read an issue and the states of its team. Raises TrackerError where it is not there."""
-        data = await self._api.ask(
-            queries.REREAD_WITH_STATES,
-            f"cannot read issue {issue.identifier}",
-            filter={"id": {"in": [str(issue.id)]}},
-            first=1,
-        )
-        nodes = data["issues"]["nodes"]
-        if not nodes or not self._is_there(nodes[0]):
-            raise TrackerError(
-                TrackerErrorKind.NOT_FOUND, f"Linear has no issue {issue.identifier} for us"
-            )
-        return await self._rest.complete(nodes[0]), states_of(nodes[0]["team"]["states"])
-
-    def _is_there(self, node: Node) -> bool:
-        return not is_gone(node) and same_state(str(node["team"]["key"]), self._key)
 
     def _with_comments(self, node: Node) -> Issue:
         """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read."""
