@@ -43,7 +43,7 @@ def run(
     if dry_run:
         _look(options, output or Format.TEXT)
         return 0
-    from sortie.daemon.daemon import run_daemon
+    from sortie.daemon.process import run_daemon
 
     return run_daemon(options)
 

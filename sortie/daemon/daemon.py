@@ -1,12 +1,8 @@
-"""The daemon from its start and recovery to the exit code."""
+"""The daemon from its recovery to the reason of its end."""
 
 from __future__ import annotations
 
-import faulthandler
-import os
 import platform
-import secrets
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -17,11 +13,11 @@ import trio
 
 from sortie import __version__
 from sortie.daemon.day_clock import keep_days
-from sortie.daemon.guards import Guards, expected_failures, published_shortages
+from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
 from sortie.daemon.http_service import HttpService, write_endpoint_file
 from sortie.daemon.last_failures import LastFailures, recorded_failures
-from sortie.daemon.locks import RootLock, database_lock
+from sortie.daemon.locks import RootLock
 from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
@@ -29,7 +25,6 @@ from sortie.daemon.reloader import Reloader
 from sortie.daemon.run_contexts import (
     RunContexts,
     has_program,
-    known_secrets,
     preflight,
     simulator_of,
 )
@@ -43,7 +38,6 @@ from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import utc_now
-from sortie.daemon.workflow_file import load_workflow
 from sortie.model import LOCAL, SortieError, WorkspaceError
 from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -52,80 +46,18 @@ from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.preflight import Preflight
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
-from sortie.resources.clock import PauseClock
-from sortie.resources.descriptors import raise_limit
-from sortie.resources.inspection import forbid_inspection
-from sortie.resources.watchdog import Watchdog
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
 from sortie.store import Store
-from sortie.store.sqlite import open_store
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.live_runs import LiveRuns
-from sortie.telemetry.log import LogSink, configure
+from sortie.telemetry.log import LogSink
 from sortie.transports.local import (
     UNMARKED,
     AgentLimits,
     RunGroups,
-    become_subreaper,
-    carry,
-    mark_of_database,
 )
 from sortie.workflow import Workflow
-
-
-def run_daemon(options: RunOptions) -> int:
-    """Run until a signal, or idleness where asked for; return the exit code.
-
-    Raises WorkflowError for an invalid WORKFLOW.md and SortieError where it cannot start.
-    """
-    forbid_inspection()  # before there is anything to be seen
-    workflow = load_workflow(options)
-    settings = workflow.settings
-    given = settings.server.auth_token
-    token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
-    configure(
-        settings.logging.level,
-        settings.logging.format,
-        colours=options.colours,
-        secrets=known_secrets(settings, options.environ, token),
-    )
-    with suppress(OSError, ValueError):
-        faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
-    become_subreaper()
-    raise_limit()
-    mark = mark_of_database(os.path.realpath(settings.db_path))
-    clock = PauseClock()
-    with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
-        guards = Guards(clock, watchdog)
-        code = trio.run(_run_locked, options, workflow, token, mark, guards, clock=clock)
-    # All is closed; the interpreter's end would bring back the defaults, and with them an exit
-    # code that says otherwise.
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    return code
-
-
-async def _run_locked(
-    options: RunOptions, workflow: Workflow, token: str, mark: int, guards: Guards
-) -> int:
-    settings = workflow.settings
-    with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
-        try:
-            lock.ensure()
-        except OSError as exc:
-            raise SortieError(
-                f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
-                " writable, or set db_path"
-            ) from exc
-        async with open_store(settings.db_path) as store:
-            lock.ensure()  # a new database is only now there to be locked itself
-            # Not before: whoever has the lock ends what carries its mark and is not its own.
-            carried = mark if carry(mark) else None
-            groups = RunGroups.open(f"sortie-{mark:x}")
-            return await Daemon(options, workflow, store, root_lock, token).run(
-                carried, groups, guards
-            )
 
 
 class Daemon:

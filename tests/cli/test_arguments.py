@@ -75,7 +75,7 @@ def test_how_much_is_logged_can_be_said_in_short(
         seen.append(options)
         return 0
 
-    monkeypatch.setattr("sortie.daemon.daemon.run_daemon", run_daemon)
+    monkeypatch.setattr("sortie.daemon.process.run_daemon", run_daemon)
 
     assert cli("run", *given).code == 0
     assert [options.log_level for options in seen] == [level]

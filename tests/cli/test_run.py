@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sortie.daemon import daemon
+from sortie.daemon import process
 from sortie.daemon.options import RunOptions
 from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran, write_issue
@@ -96,7 +96,7 @@ def test_options_reach_the_daemon(cli: Cli, here: Path, monkeypatch: pytest.Monk
         seen.append(options)
         return 3
 
-    monkeypatch.setattr(daemon, "run_daemon", fake)
+    monkeypatch.setattr(process, "run_daemon", fake)
     monkeypatch.setenv("SORTIE_AGENT_MAX_TURNS", "4")
     (here / "W.md").write_text(WORKFLOW)
 

@@ -21,7 +21,7 @@ PROGRAM = """
 import resource, sys
 from pathlib import Path
 from sortie.daemon.locks import HeldElsewhere
-from sortie.daemon.daemon import run_daemon
+from sortie.daemon.process import run_daemon
 from sortie.daemon.options import RunOptions
 
 before = resource.getrlimit(resource.RLIMIT_RSS)

@@ -52,8 +52,8 @@ def demo(
     from sortie.cli.demo.agent import agent_of, installed_agent
     from sortie.cli.demo.directory import make_demo
     from sortie.cli.demo.report import conclusion, introduction
-    from sortie.daemon.daemon import run_daemon
     from sortie.daemon.options import RunOptions
+    from sortie.daemon.process import run_daemon
 
     if agent_command is not None and agent is None:
         raise typer.BadParameter("belongs to --agent", param_hint="--agent-command")

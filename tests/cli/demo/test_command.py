@@ -11,7 +11,7 @@ import trio
 from sortie.cli.demo.command import demo_environment, simulated_environment
 from sortie.cli.demo.directory import make_demo
 from sortie.cli.demo.report import FinalState, final_states
-from sortie.daemon import daemon
+from sortie.daemon import process
 from sortie.daemon.options import RunOptions
 from sortie.daemon.workflow_file import load_workflow
 from sortie.store.sqlite import open_store
@@ -71,7 +71,7 @@ def lives(monkeypatch: pytest.MonkeyPatch) -> list[RunOptions]:
         trio.run(record, options.workflow.parent)
         return 0
 
-    monkeypatch.setattr(daemon, "run_daemon", live)
+    monkeypatch.setattr(process, "run_daemon", live)
     return started
 
 

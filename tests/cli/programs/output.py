@@ -24,7 +24,7 @@ LOADED = (
     "sortie.cli.errors",
     "sortie.cli.status_view",
     "sortie.cli.streams",
-    "sortie.daemon.daemon",
+    "sortie.daemon.process",
     "sortie.daemon.dry_run",
     "sortie.store.readonly",
     "sortie.trackers.file",

@@ -1,0 +1,85 @@
+"""The daemon's process: what it is before the daemon runs in it, and the exit code.
+
+It can be neither inspected nor started twice, adopts what its agents leave behind, and carries the
+mark by which the next one finds what this one could not end.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import secrets
+import signal
+from contextlib import suppress
+
+import trio
+
+from sortie.daemon.daemon import Daemon
+from sortie.daemon.guards import Guards, expected_failures
+from sortie.daemon.locks import RootLock, database_lock
+from sortie.daemon.options import RunOptions
+from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.workflow_file import load_workflow
+from sortie.model import SortieError
+from sortie.resources.clock import PauseClock
+from sortie.resources.descriptors import raise_limit
+from sortie.resources.inspection import forbid_inspection
+from sortie.resources.watchdog import Watchdog
+from sortie.store.sqlite import open_store
+from sortie.telemetry.log import configure
+from sortie.transports.local import RunGroups, become_subreaper, carry, mark_of_database
+from sortie.workflow import Workflow
+
+
+def run_daemon(options: RunOptions) -> int:
+    """Run until a signal, or idleness where asked for; return the exit code.
+
+    Raises WorkflowError for an invalid WORKFLOW.md and SortieError where it cannot start.
+    """
+    forbid_inspection()  # before there is anything to be seen
+    workflow = load_workflow(options)
+    settings = workflow.settings
+    given = settings.server.auth_token
+    token = given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
+    configure(
+        settings.logging.level,
+        settings.logging.format,
+        colours=options.colours,
+        secrets=known_secrets(settings, options.environ, token),
+    )
+    with suppress(OSError, ValueError):
+        faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
+    become_subreaper()
+    raise_limit()
+    mark = mark_of_database(os.path.realpath(settings.db_path))
+    clock = PauseClock()
+    with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
+        guards = Guards(clock, watchdog)
+        code = trio.run(_run_locked, options, workflow, token, mark, guards, clock=clock)
+    # All is closed; the interpreter's end would bring back the defaults, and with them an exit
+    # code that says otherwise.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return code
+
+
+async def _run_locked(
+    options: RunOptions, workflow: Workflow, token: str, mark: int, guards: Guards
+) -> int:
+    settings = workflow.settings
+    with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
+        try:
+            lock.ensure()
+        except OSError as exc:
+            raise SortieError(
+                f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
+                " writable, or set db_path"
+            ) from exc
+        async with open_store(settings.db_path) as store:
+            lock.ensure()  # a new database is only now there to be locked itself
+            # Not before: whoever has the lock ends what carries its mark and is not its own.
+            carried = mark if carry(mark) else None
+            groups = RunGroups.open(f"sortie-{mark:x}")
+            return await Daemon(options, workflow, store, root_lock, token).run(
+                carried, groups, guards
+            )
