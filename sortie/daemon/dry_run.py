@@ -23,7 +23,7 @@ from sortie.daemon.tracker import FreshSightings, open_tracker
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import NOTHING, AgentError, Issue, SortieError
-from sortie.orchestrator.recovery import recall
+from sortie.orchestrator.recall import recall
 from sortie.orchestrator.restored_holds import let_go
 from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
 from sortie.scheduler import events as ev

@@ -9,10 +9,10 @@ from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
 from sortie.scheduler.explanation import Explanation
+from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record
 from sortie.scheduler.snapshot import Snapshot
-from sortie.scheduler.state import Memory
 
 __all__ = [
     "Backlog",

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sortie.model import Issue, IssueId
-from sortie.scheduler.gates import FITNESS, ROOM, Gate, View, closed, view_of
+from sortie.scheduler.gate_view import View, view_of
+from sortie.scheduler.gates import FITNESS, ROOM, Gate, closed
 from sortie.scheduler.state import SchedulerState
 
 SOON = "it starts with the next dispatch, once the tracker confirms that it may"

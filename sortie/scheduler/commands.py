@@ -21,7 +21,8 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import AnswerCommand
 from sortie.scheduler.dispatch import put_back
 from sortie.scheduler.explanation import unknown
-from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text, view_of
+from sortie.scheduler.gate_view import view_of
+from sortie.scheduler.gates import FITNESS, ROOM, closed, spent_text
 from sortie.scheduler.holds import end_hold, ended_by_reload, hold, record_of
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import STOPPED

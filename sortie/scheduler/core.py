@@ -29,6 +29,7 @@ from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.ledger import Ledger
+from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, progressed, rest_host
 from sortie.scheduler.reconcile import (
@@ -39,7 +40,7 @@ from sortie.scheduler.reconcile import (
 )
 from sortie.scheduler.snapshot import Snapshot, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
-from sortie.scheduler.state import Memory, SchedulerState
+from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits
 from sortie.scheduler.workspace_index import WorkspaceIndex
 

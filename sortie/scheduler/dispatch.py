@@ -15,16 +15,15 @@ from sortie.scheduler.candidates import Candidate, Verdict
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
+from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.gates import (
     FITNESS,
     ROOM,
     SHARED,
-    View,
     closed,
     first_closed,
     free_host,
     spent_text,
-    view_of,
 )
 from sortie.scheduler.holds import hold_for_budget
 from sortie.scheduler.load import share_of

@@ -6,10 +6,9 @@ A gate answers None where it is open, else a sentence that says why it is closed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 
-from sortie.model import HoldReason, Issue, IssueId, state_key
+from sortie.model import Issue, IssueId, state_key
 from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import (
     Claim,
@@ -20,44 +19,12 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
+from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.hosts import PATIENCE
-from sortie.scheduler.load import Load
 from sortie.scheduler.rules import NO_SLOT
 from sortie.scheduler.state import SchedulerState
 
 SPENT = "it had all its sessions"
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
-    is held for want of the agent's program, where none could be launched now; ``rechecking`` that
-    one was chosen and is being re-read, where a usage limit may be over."""
-
-    state: SchedulerState
-    load: Load
-    now: float
-    lacks_agent: bool
-    rechecking: bool = False
-
-
-def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
-    """Return what the gates look at; ``besides`` is an issue whose claim does not count.
-
-    The view's load may be added to.
-    """
-    load = state.claims.load.copy()
-    if besides is not None and (share := state.claims.share_of(besides)) is not None:
-        load.remove(share)
-    lacks_agent = state.hindrance is not None and any(
-        claim.reason is HoldReason.AGENT_NOT_FOUND and issue_id != besides
-        for issue_id, claim in state.claims.held.items()
-    )
-    rechecking = state.limits.of(state.policy.account) is not None and any(
-        isinstance(claim, Rechecking) and claim.issue.id != besides
-        for claim in state.claims.values()
-    )
-    return View(state, load, now, lacks_agent, rechecking)
 
 
 def _complete(issue: Issue, _view: View) -> str | None:

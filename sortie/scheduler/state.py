@@ -16,9 +16,7 @@ from sortie.model import (
     HoldReason,
     Issue,
     IssueId,
-    KnownWorkspace,
     RunId,
-    Spending,
     StopReason,
     Streak,
     Trigger,
@@ -33,7 +31,6 @@ from sortie.scheduler.claims import (
     Cleaning,
     Departure,
     HandingOff,
-    Held,
     Running,
     Starting,
     Stopping,
@@ -53,32 +50,8 @@ from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
-from sortie.scheduler.usage_limits import UsageLimit, UsageLimits, agent_of
+from sortie.scheduler.usage_limits import UsageLimits, agent_of
 from sortie.scheduler.workspace_index import WorkspaceIndex
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What an earlier life left: claims to go on with, and the rest that was recorded.
-
-    ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
-    Runs under way are among the claims only where somebody looks at what another daemon does.
-    ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
-    have been made or not; they are nothing to the scheduler.
-    """
-
-    claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
-    paused: bool = False
-    sessions: dict[IssueId, int] = field(default_factory=dict)
-    spent: dict[IssueId, Spending] = field(default_factory=dict)
-    day: str = ""
-    spent_today: Spending = NOTHING
-    limits: tuple[UsageLimit, ...] = ()
-    agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
-    workspaces: tuple[KnownWorkspace, ...] = ()
-    crashed: frozenset[IssueId] = frozenset()
-    comments: tuple[rec.RecordComment, ...] = ()
-
 
 NOT_LOOKED = "no preflight has been made yet"
 

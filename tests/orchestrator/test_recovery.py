@@ -23,7 +23,8 @@ from sortie.model import (
     Trigger,
     WaitKind,
 )
-from sortie.orchestrator.recovery import Recovery, recall, recover
+from sortie.orchestrator.recall import recall
+from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Record, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec

@@ -15,7 +15,7 @@ from sortie.model import Issue
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.preflight import Preflight, Readiness
-from sortie.orchestrator.recovery import recall
+from sortie.orchestrator.recall import recall
 from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
 from sortie.telemetry import facts

@@ -19,7 +19,8 @@ from sortie.scheduler.claims import (
     Starting,
     Waiting,
 )
-from sortie.scheduler.gates import FITNESS, first_closed, view_of
+from sortie.scheduler.gate_view import view_of
+from sortie.scheduler.gates import FITNESS, first_closed
 from sortie.scheduler.load import Load
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import OrderKey, order_key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from sortie.model import HoldReason, IssueId, KnownWorkspace, RunId, RunStatus, Streak
-from sortie.orchestrator.recovery import recall
+from sortie.orchestrator.recall import recall
 from sortie.scheduler import Decision, Event, Policy, Record, Scheduler, run_ids
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec

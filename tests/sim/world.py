@@ -34,7 +34,7 @@ from sortie.model import (
     WaitKind,
     state_key,
 )
-from sortie.orchestrator.recovery import recall
+from sortie.orchestrator.recall import recall
 from sortie.scheduler import Decision, Event, Memory, Policy, Record, Scheduler, run_ids
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev

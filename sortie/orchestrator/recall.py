@@ -1,0 +1,167 @@
+"""What an earlier life recorded, as the claims of a new one; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sortie.model import HoldReason, Issue, IssueId, RunId, RunStatus, Trigger, WaitKind
+from sortie.scheduler import Memory, Policy, Record
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.holds import record_of
+from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
+from sortie.scheduler.usage_limits import UsageLimit
+from sortie.store import (
+    DueComment,
+    Recovered,
+    StoredHold,
+    StoredLimit,
+    StoredRetry,
+    UnfinishedRun,
+)
+
+_CRASHED = "the daemon crashed {} times in a row while it handled this issue; see its log"
+
+
+def recall(
+    recovered: Recovered,
+    policy: Policy,
+    *,
+    now: float,
+    wall: float,
+    left: Mapping[RunId, str] | None = None,
+    adrift: Collection[RunId] = (),
+) -> tuple[Memory, tuple[Record, ...]]:
+    """Turn stored rows into claims, and return the records that must be committed first.
+
+    ``now`` is monotonic and ``wall`` Unix seconds, read at the same moment; from here on only
+    monotonic time counts. An interrupted run becomes a retry of the same attempt. A clock that
+    was set back makes no wait longer than it was. ``left`` says of runs whose processes are there
+    still what they are; their issues are held. Those ``adrift`` may go on until their lease ends.
+    """
+    left = left or {}
+    claims = {r.issue.id: _waiting(r, now, wall) for r in recovered.retries}
+    claims |= {h.issue.id: _held(h, now, wall) for h in recovered.holds}
+    records: list[Record] = [_put_right(r) for r in recovered.retries if r.due_at - wall > r.delay]
+    cut_short = {run.issue.id for run in recovered.unfinished}
+    for run in recovered.unfinished:
+        records.append(rec.RecordExit(run_id=run.run_id, status=RunStatus.INTERRUPTED))
+        if run.run_id in left:
+            detail = f"its run left {left[run.run_id]}"
+            _park(claims, records, _fault(run.issue, detail, now, settled=False))
+        elif run.issue.id not in claims:  # else it has been parked or planned since
+            delay = adrift_delay(policy) if run.run_id in adrift else 0.0
+            retry = _interrupted(run, policy, delay)
+            records.append(retry)
+            claims[run.issue.id] = Waiting(
+                issue=retry.issue,
+                kind=retry.kind,
+                trigger=retry.trigger,
+                streak=retry.streak,
+                due_at=now + retry.delay,
+            )
+    for crash in recovered.crashes:
+        if crash.times >= CRASHES_UNTIL_HELD:
+            detail = _CRASHED.format(crash.times)
+            settled = crash.issue.id not in cut_short
+            _park(claims, records, _fault(crash.issue, detail, now, settled=settled))
+    memory = Memory(
+        claims=tuple(claims.values()),
+        paused=recovered.paused,
+        sessions=dict(recovered.sessions),
+        spent=dict(recovered.spent),
+        limits=tuple(_limited(limit, now, wall) for limit in recovered.limits),
+        agent_sessions=dict(recovered.agent_sessions),
+        workspaces=recovered.workspaces,
+        crashed=frozenset(crash.issue.id for crash in recovered.crashes),
+        comments=tuple(map(_comment, recovered.comments)),
+    )
+    return memory, tuple(records)
+
+
+def _comment(due: DueComment) -> rec.RecordComment:
+    return rec.RecordComment(
+        run_id=due.run_id, issue=due.issue, lifecycle=due.lifecycle, body=due.body
+    )
+
+
+def _fault(issue: Issue, detail: str, now: float, *, settled: bool) -> Held:
+    reason = HoldReason.INTERNAL_ERROR
+    return Held(issue=issue, reason=reason, detail=detail, since=now, settled=settled)
+
+
+def _park(
+    claims: dict[IssueId, Waiting | HandingOff | Held], records: list[Record], hold: Held
+) -> None:
+    """Hold an issue that is not held already, instead of what it waits for."""
+    issue = hold.issue
+    claim = claims.get(issue.id)
+    if isinstance(claim, Held):
+        return
+    if claim is not None:
+        records.append(rec.ForgetRetry(issue_id=issue.id))
+    records.append(record_of(hold))
+    claims[issue.id] = hold
+
+
+def _interrupted(run: UnfinishedRun, policy: Policy, least: float) -> rec.RecordRetry:
+    streak, delay = after_interruption(run.streak, policy)
+    return rec.RecordRetry(
+        issue=run.issue,
+        kind=WaitKind.RETRY,
+        trigger=Trigger.INTERRUPTED,
+        streak=streak,
+        delay=max(delay, least),
+    )
+
+
+def _put_right(retry: StoredRetry) -> rec.RecordRetry:
+    """Record a wait anew that a clock set back made longer: else each start would begin it anew."""
+    return rec.RecordRetry(
+        issue=retry.issue,
+        kind=retry.kind,
+        trigger=retry.trigger,
+        streak=retry.streak,
+        delay=retry.delay,
+        tries=retry.tries,
+    )
+
+
+def _waiting(retry: StoredRetry, now: float, wall: float) -> Waiting | HandingOff | Held:
+    due_at = now + min(max(0.0, retry.due_at - wall), retry.delay)
+    if retry.kind is WaitKind.HANDOFF:
+        return HandingOff(
+            issue=retry.issue, streak=retry.streak, tries=retry.tries, token=None, due_at=due_at
+        )
+    return Waiting(
+        issue=retry.issue,
+        kind=retry.kind,
+        trigger=retry.trigger,
+        streak=retry.streak,
+        due_at=due_at,
+    )
+
+
+def _limited(limit: StoredLimit, now: float, wall: float) -> UsageLimit:
+    until = now + min(max(0.0, limit.until - wall), limit.delay)
+    return UsageLimit(
+        account=limit.account,
+        message=limit.message,
+        since=now - max(0.0, wall - limit.since),
+        until=until,
+        resets_at=limit.resets_at,
+        times=limit.times,
+        resting=until > now,
+    )
+
+
+def _held(hold: StoredHold, now: float, wall: float) -> Held:
+    since = now - max(0.0, wall - hold.since)
+    return Held(
+        issue=hold.issue,
+        reason=hold.reason,
+        detail=hold.detail,
+        since=since,
+        settled=hold.settled,
+        handoff_state=hold.handoff_state,
+    )

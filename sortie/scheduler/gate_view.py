@@ -1,0 +1,42 @@
+"""What the gates between an issue and a run look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sortie.model import HoldReason, IssueId
+from sortie.scheduler.claims import Rechecking
+from sortie.scheduler.load import Load
+from sortie.scheduler.state import SchedulerState
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
+    is held for want of the agent's program, where none could be launched now; ``rechecking`` that
+    one was chosen and is being re-read, where a usage limit may be over."""
+
+    state: SchedulerState
+    load: Load
+    now: float
+    lacks_agent: bool
+    rechecking: bool = False
+
+
+def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
+    """Return what the gates look at; ``besides`` is an issue whose claim does not count.
+
+    The view's load may be added to.
+    """
+    load = state.claims.load.copy()
+    if besides is not None and (share := state.claims.share_of(besides)) is not None:
+        load.remove(share)
+    lacks_agent = state.hindrance is not None and any(
+        claim.reason is HoldReason.AGENT_NOT_FOUND and issue_id != besides
+        for issue_id, claim in state.claims.held.items()
+    )
+    rechecking = state.limits.of(state.policy.account) is not None and any(
+        isinstance(claim, Rechecking) and claim.issue.id != besides
+        for claim in state.claims.values()
+    )
+    return View(state, load, now, lacks_agent, rechecking)

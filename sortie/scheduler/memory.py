@@ -1,0 +1,33 @@
+"""What an earlier life has left to the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, Spending
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import HandingOff, Held, Running, Waiting
+from sortie.scheduler.usage_limits import UsageLimit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What an earlier life left: claims to go on with, and the rest that was recorded.
+
+    ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
+    Runs under way are among the claims only where somebody looks at what another daemon does.
+    ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
+    have been made or not; they are nothing to the scheduler.
+    """
+
+    claims: tuple[Waiting | HandingOff | Held | Running, ...] = ()
+    paused: bool = False
+    sessions: dict[IssueId, int] = field(default_factory=dict)
+    spent: dict[IssueId, Spending] = field(default_factory=dict)
+    day: str = ""
+    spent_today: Spending = NOTHING
+    limits: tuple[UsageLimit, ...] = ()
+    agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
+    workspaces: tuple[KnownWorkspace, ...] = ()
+    crashed: frozenset[IssueId] = frozenset()
+    comments: tuple[rec.RecordComment, ...] = ()
