@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict
@@ -90,18 +91,26 @@ class TokenRates:
     """The rates of a workflow file before the published ones."""
 
     def __init__(self, written: Mapping[str, TokenRate]) -> None:
-        self._by_model = {_key(name): rate for name, rate in RATES.items()}
-        self._by_model |= {_key(name): rate for name, rate in written.items()}
+        self._written = {_key(name): rate for name, rate in written.items()}
 
     def of(self, model: str | None) -> TokenRate | None:
         """Return a model's rates, None where they are not known."""
-        known = self._by_model.get(_key(model)) if model is not None else None
-        return known or self._by_model.get(ANY_MODEL)
+        known = None
+        if model is not None:
+            key = _key(model)
+            known = self._written.get(key) or _published().get(key)
+        return known or self._written.get(ANY_MODEL)
 
     def cost_usd(self, model: str | None, used: Spending) -> float | None:
         """Return what tokens of a model cost, None where its rates are not known."""
         rate = self.of(model)
         return None if rate is None else rate.cost_usd(used)
+
+
+@cache
+def _published() -> Mapping[str, TokenRate]:
+    """Return the published rates by keys; once, as each run has rates of its own."""
+    return {_key(name): rate for name, rate in RATES.items()}
 
 
 def _key(model: str) -> str:

@@ -23,6 +23,7 @@ from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
+from sortie.resources.heap import share_heap
 from sortie.resources.inspection import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.store.sqlite import open_store
@@ -37,6 +38,7 @@ def run_daemon(options: RunOptions) -> int:
     Raises WorkflowError for an invalid WORKFLOW.md and SortieError where it cannot start.
     """
     forbid_inspection()  # before there is anything to be seen
+    share_heap()
     workflow = load_workflow(options)
     settings = workflow.settings
     given = settings.server.auth_token
