@@ -194,6 +194,8 @@ class Orchestrator:
             self._journal.add(await self._decide(event))
             if done is not None:
                 self._journal.add([done])
+        if self._scheduler.drained:
+            self._journal.wait_no_longer()
         worked = self._journal.error is None
         if await self._write():
             for item in self._journal.take():

@@ -175,7 +175,12 @@ class _Run:
             host=workspace.host,
             path=workspace.path,
         )
-        await self.reporter.commit(ev.WorkspaceMade(self.job.run_id, known, workspace.created))
+        made = ev.WorkspaceMade(self.job.run_id, known, workspace.created)
+        hooks = self.context.settings.hooks
+        if hooks.before_run is None and (hooks.after_create is None or not workspace.created):
+            self.reporter.tell(made)  # on disk with the first turn, before anything runs there
+        else:
+            await self.reporter.commit(made)
         self.reporter.publish(
             facts.WorkspaceReady(
                 run_id=self.job.run_id, path=workspace.path, created=workspace.created

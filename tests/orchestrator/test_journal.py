@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import RunId, RunStatus, StopReason, StoreError, Streak
-from sortie.orchestrator.journal import COMMIT_PAUSE, Journal
+from sortie.model import IssueId, RunId, RunStatus, StopReason, StoreError, Streak
+from sortie.orchestrator.journal import COMMIT_PAUSE, PATIENCE, Journal
 from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
@@ -24,6 +24,7 @@ FULL = StoreError("disk full")
 BEGIN = rec.RecordRun(run_id=RUN, issue=issue(), streak=Streak(), host="local", agent="fake")
 END = rec.RecordExit(run_id=RUN, status=RunStatus.SUCCEEDED)
 PAUSE = rec.RecordPause(paused=True)
+NEWS = rec.ForgetRetry(issue_id=IssueId("1"))
 POLL = do.Poll()
 STOP = do.StopWorker(RUN, issue(), StopReason.OPERATOR)
 
@@ -166,3 +167,55 @@ async def test_a_record_that_no_try_can_write_is_a_defect(clock: MockClock) -> N
     assert desk.journal.error is None
     assert desk.told == []
     assert not await desk.paused()
+
+
+async def test_news_wait_for_others(clock: MockClock) -> None:
+    """What nothing depends on is written PATIENCE later, however much of it comes meanwhile."""
+    desk = Desk()
+    desk.journal.add([NEWS])
+    first, due = await desk.journal.write(), desk.journal.again_at
+    await trio.sleep(PATIENCE / 2)
+    desk.journal.add([NEWS])
+    second, still_due = await desk.journal.write(), desk.journal.again_at
+    await trio.sleep(PATIENCE / 2)
+
+    third = await desk.journal.write()
+
+    assert (first, second, third) == (False, False, True)
+    assert due == still_due == PATIENCE
+    assert list(desk.journal.take()) == [NEWS, NEWS]
+    assert desk.journal.again_at == math.inf
+
+
+@pytest.mark.parametrize("other", [BEGIN, POLL, trio.Event()])
+async def test_news_are_written_before_whatever_follows(
+    clock: MockClock, other: Decision | trio.Event
+) -> None:
+    """Nothing that may depend on them waits for them, or is performed before them."""
+    desk = Desk()
+    desk.journal.add([NEWS])
+    early = await desk.journal.write()
+    desk.journal.add([other])
+
+    written = await desk.journal.write()
+
+    assert (early, written) == (False, True)
+    assert list(desk.journal.take()) == [NEWS, other]
+
+
+async def test_news_wait_no_longer_where_nothing_else_comes(clock: MockClock) -> None:
+    """As at the end of the daemon; what a failing disk refused keeps to its own times."""
+    desk = Desk()
+    desk.journal.add([NEWS])
+    desk.journal.wait_no_longer()
+    written = await desk.journal.write()
+    list(desk.journal.take())
+    desk.store.failing = FULL
+    desk.journal.add([PAUSE])
+    await desk.journal.write()
+    desk.journal.wait_no_longer()
+
+    again_at = desk.journal.again_at
+
+    assert written
+    assert again_at == COMMIT_PAUSE

@@ -61,10 +61,10 @@ async def test_a_workspace_that_cannot_be_looked_at_before_the_session_is_retrie
     """Nothing has run; where it is the host's trouble, the attempt is not the issue's."""
     rig = Rig()
 
-    async def lose(_: object) -> None:
+    def lose(_: object) -> None:
         rig.transport.faults["contained"] = error
 
-    rig.on_commit = lose
+    rig.on_tell = lose
 
     report = await rig.work()
 
