@@ -59,6 +59,22 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A short script for a POSIX shell that only looks at something; ``purpose`` says what for.
+
+    ``arguments`` are its $1 and so on. ``env`` it has for certain; it may have more variables of
+    the host's, but none of a run. ``limit`` is how many bytes it may write to stdout.
+    """
+
+    purpose: str
+    text: str
+    arguments: tuple[str, ...] = ()
+    cwd: str
+    env: Mapping[str, str]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
     """How a process ended: exactly one of ``status`` and ``signal`` is set, unless it was lost.
 
@@ -164,6 +180,13 @@ class Transport(Protocol):
         """Start a program; leaving the block, for whatever reason, ends its whole tree.
 
         Raises ProgramNotFound, or TransportError where it could not be started.
+        """
+        ...
+
+    async def run_script(self, script: Script) -> bytes:
+        """Return what a script writes to stdout. It is ended where nobody waits any more.
+
+        Raises TransportError where it fails, or writes more than it may.
         """
         ...
 

@@ -32,7 +32,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.resources import note, shortage_behind
-from sortie.transports import COOKIE, Command, Files, Process, Transport
+from sortie.transports import COOKIE, Command, Files, Process, Script, Transport
 
 _SWEEP_GRACE = 5.0  # seconds between SIGTERM and SIGKILL
 T = TypeVar("T")
@@ -151,6 +151,10 @@ class MonitoredTransport:
     async def occupied(self, path: str) -> Sequence[int]:
         """See the port."""
         return await self.ask(self._transport.occupied(path))
+
+    async def run_script(self, script: Script) -> bytes:
+        """See the port."""
+        return await self.ask(self._transport.run_script(script))
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """See the port."""

@@ -14,6 +14,7 @@ import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit
+from sortie.transports import Script as ShellScript
 from tests.transports.fake_files import FakeFiles
 
 
@@ -151,6 +152,10 @@ class FakeTransport:
         if name not in self._programs:
             raise ProgramNotFound(f"{name} was not found on {path}")
         return self._programs[name]
+
+    async def run_script(self, script: ShellScript) -> bytes:
+        await trio.lowlevel.checkpoint()
+        raise TransportError(f"could not {script.purpose}: there is no shell")
 
     async def clear(self, path: str, *, grace: float) -> int:
         raise NotImplementedError

@@ -23,7 +23,7 @@ from sortie.model import (
     RunId,
     TransportError,
 )
-from sortie.transports import Command, Exit, Stdin
+from sortie.transports import Command, Exit, Script, Stdin
 from tests.transports.fake_files import FakeFiles
 
 FIRST_PID = 1 << 25
@@ -225,6 +225,11 @@ class FakeTransport:
         if name not in self.programs:
             raise ProgramNotFound(f"no program {name!r} on {path}")
         return self.programs[name]
+
+    async def run_script(self, script: Script) -> bytes:
+        """Answer nothing."""
+        await self.files.begin("run_script")
+        return b""
 
     async def sweep(
         self,

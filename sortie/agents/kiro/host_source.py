@@ -1,4 +1,4 @@
-"""Kiro's conversations on a host, read there by a small script within the turn's own environment.
+"""Kiro's conversations on a host, read there by a small script where the agent would keep them.
 
 The script needs a POSIX shell; for the database of engine v1 also ``sqlite3`` or ``python3``. It
 selects the row of one directory, or prints a session's two files, and nothing else.
@@ -8,22 +8,28 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
 import trio
 
 from sortie.agents import SessionParams
-from sortie.agents.kiro.settings import KEY_NAME
 from sortie.agents.kiro.sources import LIMIT, Reading
 from sortie.kiro.conversations import Conversation, ConversationError
 from sortie.kiro.conversations.latest import STORES, Sight, conversation_from, is_about
 from sortie.model import TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import Command
+from sortie.transports import Script
 
-_OUTPUT_LIMIT = LIMIT + 256 * 1024
+_OUTPUT_LIMIT = 2 * LIMIT + 256 * 1024
+"""Two sessions that name the directory, and what is said of them."""
+
+_SMALL = 4096
+"""Bytes that are understood at once: less work than to have another thread do it."""
+
+_PLACES = ("XDG_DATA_HOME", "KIRO_HOME")
+_LOGIN = ("HOME", "PATH")
 _SPECIAL = frozenset(r"\.[]{}()*+?^$|")
 
 _Part = tuple[str, str, str, bytes]
@@ -39,7 +45,7 @@ class HostSource:
     def __init__(self, params: SessionParams, nursery: trio.Nursery) -> None:
         self._params = params
         self._nursery = nursery
-        self._script: _Script | None = None
+        self._run: _ScriptRun | None = None
 
     async def look(self) -> Sight:
         """Return what is there now."""
@@ -50,64 +56,68 @@ class HostSource:
         return await self._ask("read", before)
 
     async def _ask(self, mode: str, before: Sight) -> Reading:
-        if self._script is not None:
-            await self._script.over.wait()
+        if self._run is not None:
+            await self._run.over.wait()
         nonce = f"sortie-{secrets.token_hex(16)}"
         directory = self._params.workspace
-        self._script = script = _Script(self._params, arguments(nonce, directory, mode, before))
-        self._nursery.start_soon(script.run)
+        self._run = run = _ScriptRun(self._params, arguments(nonce, directory, mode, before))
+        self._nursery.start_soon(run.begin)
         try:
-            await script.read.wait()
+            await run.over.wait()
         finally:
-            script.scope.cancel()
-        if script.error is not None:
-            raise ConversationError(script.error)
-        return await run_in_thread(reading_of, bytes(script.output), nonce, directory, before)
+            run.scope.cancel()
+        if run.error is not None:
+            raise ConversationError(run.error)
+        if len(run.output) <= _SMALL:
+            return reading_of(run.output, nonce, directory, before)
+        return await run_in_thread(reading_of, run.output, nonce, directory, before)
 
 
-class _Script:
-    """One run of the script; its output has been ``read``, and it is ``over`` when it is gone."""
+class _ScriptRun:
+    """One run of the script, which is ``over`` when it is gone."""
 
     def __init__(self, params: SessionParams, words: tuple[str, ...]) -> None:
         self.scope = trio.CancelScope()
-        self.read = trio.Event()
         self.over = trio.Event()
-        self.output = bytearray()
+        self.output = b""
         self.error: str | None = None
-        env = {name: value for name, value in params.env.items() if name != KEY_NAME}
         self._transport = params.transport
-        self._command = Command(argv=words, cwd=params.workspace, env=env, grace=0.0)
+        self._script = Script(
+            purpose="read Kiro's conversations",
+            text=_text(),
+            arguments=words,
+            cwd=params.workspace,
+            env=_environment(params.env),
+            limit=_OUTPUT_LIMIT,
+        )
 
-    async def run(self) -> None:
-        """Run it and gather what it prints; whatever goes wrong is noted."""
+    async def begin(self) -> None:
+        """Run it and keep what it prints; whatever goes wrong is noted."""
         try:
             with self.scope:
-                async with self._transport.process(self._command) as process:
-                    async for source, chunk in process.output():
-                        if source == 1:
-                            self.output += chunk
-                        if len(self.output) > _OUTPUT_LIMIT:
-                            self.error = f"there is more to read than {_OUTPUT_LIMIT} bytes"
-                            break
-                    self.read.set()
+                self.output = await self._transport.run_script(self._script)
         except TransportError as error:
-            self.error = self.error or str(error)
+            self.error = str(error)
         finally:
-            self.read.set()
             self.over.set()
 
 
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that say where the agent keeps its conversations.
+
+    Those that it has not are empty: the host's login may have them.
+    """
+    places = {name: given.get(name, "") for name in _PLACES}
+    return places | {name: given[name] for name in _LOGIN if name in given}
+
+
 def arguments(nonce: str, directory: str, mode: str, before: Sight) -> tuple[str, ...]:
-    """Return the command that looks for a directory's conversations."""
+    """Return what the script is given to look for a directory's conversations."""
     key = f"CAST(X'{directory.encode(errors='surrogateescape').hex()}' AS TEXT)"
     spelled = (json.dumps(directory), json.dumps(directory, ensure_ascii=False))
     either = "|".join(dict.fromkeys(map(_literal, spelled)))
     known = "\n".join(f"{store} {version}" for store, version in before.versions.items())
     return (
-        "/bin/sh",
-        "-c",
-        _text(),
-        "sh",
         nonce,
         str(LIMIT),
         key,

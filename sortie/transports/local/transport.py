@@ -17,7 +17,7 @@ import trio
 
 from sortie.model import LOCAL, ProcessesLeft, ProcessIdentity, RunId, TransportError
 from sortie.resources.register import not_known
-from sortie.transports import COOKIE, Command, Process
+from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.files import LocalFiles, in_thread
@@ -187,6 +187,24 @@ class LocalTransport:
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the processes whose working directory is ``path`` or below it."""
         return await self._observer.occupants(await self._observer.real_path(path))
+
+    async def run_script(self, script: Script) -> bytes:
+        """Return what a script writes to stdout; see the port. It is a process like others."""
+        argv = ("/bin/sh", "-c", script.text, "sh", *script.arguments)
+        output = bytearray()
+        async with self.process(
+            Command(argv=argv, cwd=script.cwd, env=script.env, grace=0.0)
+        ) as process:
+            async for number, chunk in process.output():
+                output += chunk if number == 1 else b""
+                if len(output) > script.limit:
+                    raise TransportError(
+                        f"could not {script.purpose}: the answer has more than {script.limit} bytes"
+                    )
+            status = (await process.wait()).status
+        if status != 0:
+            raise TransportError(f"could not {script.purpose}: the script ended with {status}")
+        return bytes(output)
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable; see the port."""

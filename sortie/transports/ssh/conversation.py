@@ -75,18 +75,19 @@ class Conversation:
             if len(said) > limit or heard > limit + _FLOOD:
                 raise self._flood()
 
-    async def verdict(self) -> tuple[str, str]:
-        """Return the first word behind the one that it is here, and the rest of its line.
+    async def verdict(self, limit: int = ANSWER_LIMIT) -> tuple[str, str, bytes]:
+        """Return the first word behind the one that it is here, the rest of its line, and the at
+        most ``limit`` bytes before it.
 
         Raises TransportError where there is none.
         """
-        word = await self.next()
+        word = await self.next(limit)
         if word is not None and word[1] == HERE:
-            word = await self.next()
+            word = await self.next(limit)
         if word is None:
             raise self.silence()
         verdict, _, rest = word[1].partition(" ")
-        return verdict, rest
+        return verdict, rest, word[0]
 
     async def end(self) -> None:
         """Let the script see that nobody waits any more, or kill it where it does not look, and

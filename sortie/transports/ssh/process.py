@@ -30,7 +30,7 @@ from sortie.transports.ssh.launch import (
 )
 from sortie.transports.ssh.login_limit import LoginSlot
 from sortie.transports.ssh.protocol import GO, HERE, numbers_in
-from sortie.transports.ssh.scripts import finish_body
+from sortie.transports.ssh.questions import finish_body
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 

@@ -115,7 +115,8 @@ class RootLocks:
 
     async def _answer(self, conversation: Conversation) -> tuple[str, str]:
         with trio.move_on_after(ANSWER_BOUND):
-            return await conversation.verdict()
+            verdict, rest, _ = await conversation.verdict()
+            return verdict, rest
         raise HostError(
             HostTrouble.UNREACHABLE,
             f"could not hold a workspace root: host {self._host} did not answer in"

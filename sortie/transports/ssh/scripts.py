@@ -87,9 +87,19 @@ def _quoted_anywhere(script: bytes) -> bytes:
 
 def assignment(name: str, value: str) -> bytes:
     """Return the line that gives a shell's variable a value. Raises TransportError."""
+    return b"%s=%s" % (name.encode(), word(value))
+
+
+def assignments(given: Mapping[str, str]) -> list[bytes]:
+    """Return the lines that give a shell's variables their values. Raises TransportError."""
+    return [assignment(name, value) for name, value in given.items()]
+
+
+def word(value: str) -> bytes:
+    """Return text as one word of a POSIX shell. Raises TransportError for what cannot be one."""
     if not _encodable(value):
         raise TransportError(f"{_shown(value)} holds a NUL character or is not valid Unicode")
-    return b"%s=%s" % (name.encode(), quoted(value))
+    return quoted(value)
 
 
 def printing(content: bytes) -> bytes:
@@ -143,7 +153,7 @@ def launch_script(launch: Launch) -> bytes:
     name = assignment("N", launch.nonce)
     become = _become_inline(launch) if launch.inline else _become(command)
     return _block(
-        *_assignments(given),
+        *assignments(given),
         b"unset search" if not search else b"",
         assignment("ELF", "\x7fELF"),
         text("find_program"),
@@ -161,7 +171,7 @@ def stdin_script(nonce: str, launch: Launch, fifo: str) -> bytes:
         "cookie": launch.cookie,
         "fifo": fifo,
     }
-    return _block(*_assignments(given), text("stdin"))
+    return _block(*assignments(given), text("stdin"))
 
 
 def inline_command(launch: Launch, script: bytes) -> str:
@@ -176,37 +186,6 @@ def inline_command(launch: Launch, script: bytes) -> str:
         f"could not start {_shown(launch.command.argv[0])}: its arguments are too long for a remote"
         " command line (128 KiB) or not valid UTF-8; set worker.ssh_secret_delivery to stdin"
     )
-
-
-def finish_body(launch: Launch, pid: int, born: int, *, marked: bool) -> list[bytes]:
-    """Return the question that ends what is left of a launch at once; yes says which pids stay.
-
-    ``pid`` and ``born`` (its start in clock ticks) are the program's, 0 where it is not known.
-    """
-    given = {
-        "P": str(pid),
-        "S": str(born),
-        "M": str(launch.marker) if marked else "",
-        "C": launch.cookie,
-        "G": "0",
-        "A": "apart",
-    }
-    return [*_assignments(given), text("newest"), text("end_tree"), b'end\nwhole yes "$m"']
-
-
-def clearing_body(marker: int, grace: float) -> list[bytes]:
-    """Return the question that ends all that descends from a launch, wherever it is; yes says which
-    pids were there, and behind a bar which stay."""
-    given = {
-        "P": "0",
-        "S": "0",
-        "M": str(marker),
-        "C": "",
-        "G": str(round(grace * 100)),
-        "A": "apart",
-    }
-    body = b'look\nbefore=$m\nend\nwhole yes "$before | $m"'
-    return [*_assignments(given), text("newest"), text("end_tree"), body]
 
 
 LEAVE = b"trap - EXIT\n"
@@ -276,10 +255,6 @@ def _become_inline(launch: Launch) -> bytes:
 def _export(name: str, value: str) -> bytes:
     line = b"export %s=%s" % (name.encode(), quoted(value))
     return b"command " + line + b" 2>/dev/null" if name in _READ_ONLY else line
-
-
-def _assignments(given: Mapping[str, str]) -> list[bytes]:
-    return [assignment(name, value) for name, value in given.items()]
 
 
 def _block(*lines: bytes) -> bytes:

@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A yes: what stood in its line, and the bytes behind it."""
+    """A yes: what stood in its line, and the bytes around it."""
 
     said: str
     content: bytes
@@ -206,7 +206,7 @@ class Shell:
         )
 
     async def _answer(self, conversation: Conversation, limit: int) -> Answer:
-        verdict, rest = await conversation.verdict()
+        verdict, rest, before = await conversation.verdict(limit)
         end = await conversation.next(limit)
         how, _, status = end[1].partition(" ") if end is not None else ("", "", "")
         if how == "end":
@@ -216,7 +216,7 @@ class Shell:
                 f"could not {conversation.attempt} on host {self.host}: {rest[:_REASON]}"
             )
         if verdict == "yes" and end is not None and end[1] == "end 0":
-            return Answer(said=rest, content=end[0])
+            return Answer(said=rest, content=before + end[0])
         if verdict == "yes" and conversation.channel.lost is None:  # it failed behind its yes
             raise TransportError(str(conversation.silence(status)))
         raise conversation.silence(status)

@@ -23,7 +23,7 @@ from sortie.model import (
     RunId,
     TransportError,
 )
-from sortie.transports import Command, Process
+from sortie.transports import Command, Process, Script
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
 from sortie.transports.ssh.launch import Bounds, LaunchSession
@@ -31,12 +31,12 @@ from sortie.transports.ssh.login_limit import login_slot
 from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
 from sortie.transports.ssh.protocol import Dialogue, numbers_in
+from sortie.transports.ssh.questions import clearing_body, script_body
 from sortie.transports.ssh.reaper import sweep
 from sortie.transports.ssh.scripts import (
     SHELL,
     Launch,
     check_speakable,
-    clearing_body,
     inline_command,
     launch_script,
 )
@@ -212,6 +212,11 @@ class SshTransport:
                 " and remove it by hand"
             )
         return list(pids)
+
+    async def run_script(self, script: Script) -> bytes:
+        """Return what a script writes to stdout; see the port. It runs in a shell that is kept."""
+        question = Question(attempt=script.purpose, body=script_body(script), limit=script.limit)
+        return (await self._shell.ask(question)).content
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Return the absolute path of an executable on the host; see the port.

@@ -427,8 +427,8 @@ async def test_a_slow_host_is_given_up_and_left_clean(
     assert reason(heard).startswith("what was there before the turn was not read in time")
 
 
-async def test_the_key_is_not_handed_to_what_reads(there: Rig, database: Path) -> None:
-    """Only the agent needs it."""
+async def test_nothing_of_the_run_is_handed_to_what_reads(there: Rig, database: Path) -> None:
+    """Only the agent needs the key; where Kiro keeps its conversations is said."""
     programs(there)
     reader = Path(there.environment["PATH"]) / "sqlite3"
     reader.write_text(f"#!/bin/sh\n/usr/bin/env >>{there.log}.env\n")
@@ -438,8 +438,9 @@ async def test_the_key_is_not_handed_to_what_reads(there: Rig, database: Path) -
         await there.turn("Go\nsim: store=none")
 
     given = Path(f"{there.log}.env").read_text()
-    assert f"SORTIE_RUN_ID={there.environment['SORTIE_RUN_ID']}" in given
+    assert f"XDG_DATA_HOME={there.environment['XDG_DATA_HOME']}" in given
     assert "KIRO_API_KEY" not in given
+    assert "SORTIE_RUN_ID" not in given
 
 
 async def test_a_directory_may_have_any_name(rig: Rig) -> None:

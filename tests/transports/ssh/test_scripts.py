@@ -16,12 +16,12 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.transports import Command
+from sortie.transports.ssh.questions import finish_body
 from sortie.transports.ssh.scripts import (
     LEAVE,
     STRING_LIMIT,
     Launch,
     check_speakable,
-    finish_body,
     launch_script,
     printing,
     question,
