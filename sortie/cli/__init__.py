@@ -29,6 +29,9 @@ def _run(arguments: list[str]) -> int:
         from sortie.cli.version_line import show_version
 
         return ended(show_version)
-    from sortie.cli.errors import run_command
+    from sortie.resources.garbage import few_searches
 
-    return run_command(arguments)
+    with few_searches():
+        from sortie.cli.errors import run_command
+
+        return run_command(arguments)

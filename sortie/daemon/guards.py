@@ -12,8 +12,12 @@ from sortie.model import SortieError
 from sortie.resources import Shortage, Shortages, keep_account, shortage_behind
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import keep_reserve
+from sortie.resources.garbage import search_as_usual
 from sortie.resources.watchdog import Watchdog
 from sortie.telemetry import Publish, facts
+
+STARTED_AFTER = 5.0
+"""Seconds after which a daemon has loaded what it needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Guards:
         publish: Publish,
         is_idle: Callable[[], bool],
     ) -> None:
-        """Notice pauses and shortages while the nursery lasts."""
+        """Notice pauses and shortages, and the end of the start, while the nursery lasts."""
         keep_account(shortages)
         keep_reserve()
         services.start_soon(shortages.watch)
@@ -39,6 +43,12 @@ class Guards:
             lambda seconds: publish(facts.DaemonWasPaused(seconds=seconds)),
             is_idle,
         )
+        services.start_soon(_end_the_start)
+
+
+async def _end_the_start() -> None:
+    await trio.sleep(STARTED_AFTER)
+    search_as_usual()
 
 
 def published_shortages(publish: Publish) -> Shortages:
