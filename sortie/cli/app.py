@@ -1,148 +1,29 @@
-"""All commands, under one program."""
+"""All commands, under one program, as typer takes them.
+
+It reads what is not plain, finds mistakes, shows help and answers shells that complete a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
-from inspect import cleandoc
-from typing import Annotated, Any, Literal
+from inspect import Parameter, cleandoc, signature
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from sortie.cli.arguments import NO_VALUE, grouped
-from sortie.cli.completion import ShellName, show_completion
+from sortie.cli.commands import COMMANDS
+from sortie.cli.completion import COMPLETIONS, ShellName, show_completion
 from sortie.cli.documentation import pages
+from sortie.cli.parameters import Declaration, WrongUsage
 from sortie.cli.version_line import show_version
 
 PAGES = pages()
 _MARKUP: Literal["rich"] = "rich"
-
-
-COMMANDS: Mapping[str, Sequence[str]] = {
-    "run": (
-        "sortie.cli.run",
-        "sortie run",
-        "sortie run --dry-run --format json",
-        "sortie run team/WORKFLOW.md --port 8080 --log-format json",
-        "sortie run --exit-when-idle && echo all done",
-    ),
-    "validate": (
-        "sortie.cli.validate",
-        "sortie validate",
-        "sortie validate team/WORKFLOW.md --env-file team/.env",
-        "sortie validate --format json | jq '.problems'",
-        "git show HEAD:WORKFLOW.md | sortie validate -",
-    ),
-    "doctor": (
-        "sortie.cli.doctor",
-        "sortie doctor",
-        "sortie doctor team/WORKFLOW.md --env-file team/.env",
-        "sortie doctor --host build-1",
-        "sortie doctor --format json | jq '.checks[] | select(.outcome == \"failed\")'",
-    ),
-    "init": (
-        "sortie.cli.init",
-        "sortie init",
-        "sortie init team/WORKFLOW.md",
-    ),
-    "schema": (
-        "sortie.cli.schema",
-        "sortie schema > WORKFLOW.schema.json",
-    ),
-    "demo": (
-        "sortie.cli.demo.command",
-        "sortie demo --exit-when-idle",
-        "sortie demo /tmp/look --port 8080",
-        "sortie demo --agent claude-code",
-        "sortie demo --agent acp --agent-command 'gemini --acp'",
-    ),
-    "render": (
-        "sortie.cli.render",
-        "sortie render DEMO-1",
-        "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
-    ),
-    "history": (
-        "sortie.cli.history",
-        "sortie history --issue DEMO-1",
-        "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
-    ),
-    "logs": (
-        "sortie.cli.logs",
-        "sortie logs DEMO-1",
-        "sortie logs DEMO-1 --follow",
-        "sortie logs DEMO-1 --run 3d999c5f-b746-551b-bada-8e7cd0e666ac --format json",
-    ),
-    "stats": (
-        "sortie.cli.stats",
-        "sortie stats",
-        "sortie stats --days 30 --format json | jq 'map(.cost_usd) | add'",
-    ),
-    "status": (
-        "sortie.cli.status",
-        "sortie status",
-        "sortie status --watch",
-        "sortie status --format json | jq '.held[].issue_identifier'",
-    ),
-    "explain": (
-        "sortie.cli.explain",
-        "sortie explain DEMO-1",
-        "sortie explain DEMO-1 --format json | jq '.gates'",
-    ),
-    "open": (
-        "sortie.cli.open",
-        "sortie open",
-        "sortie open --print",
-        "sortie open --format json | jq -r '.url'",
-    ),
-    "refresh": (
-        "sortie.cli.operator",
-        "sortie refresh",
-    ),
-    "pause": (
-        "sortie.cli.operator",
-        "sortie pause",
-        "sortie pause team/WORKFLOW.md",
-    ),
-    "resume": (
-        "sortie.cli.operator",
-        "sortie resume",
-    ),
-    "stop": (
-        "sortie.cli.operator",
-        "sortie stop DEMO-1",
-        "sortie stop 'group/project#7'",
-    ),
-    "retry": (
-        "sortie.cli.operator",
-        "sortie retry DEMO-1",
-        "sortie retry DEMO-1 --format json",
-    ),
-    "service": (
-        "sortie.cli.service.command",
-        "sortie service install",
-        "sortie service install team/WORKFLOW.md --dry-run",
-        "sudo sortie service install /srv/sortie/WORKFLOW.md --system --run-as sortie",
-        "sortie service uninstall",
-    ),
-    "help": (
-        "sortie.cli.help",
-        "sortie help",
-        "sortie help operating | less",
-        "sortie help trackers/github",
-        "sortie help run",
-    ),
-    "version": (
-        "sortie.cli.version",
-        "sortie version",
-        "sortie version --format json",
-    ),
-}
-"""The commands by name, in the order of the help: the module of each, and how it is used.
-
-The module is imported when the command is asked for.
-"""
 
 
 class _Command(TyperCommand):
@@ -191,8 +72,45 @@ def _imported(name: str) -> Any:
         name=name,
         help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs),
         epilog="\n".join(("\nExamples:", *(f"  {example}" for example in examples))),
-    )(grouped(function))
+    )(_for_typer(grouped(function)))
     return get_command(alone)
+
+
+def _for_typer(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command with what it declares of its parameters in typer's words."""
+    given = signature(command)
+    parameters = [_parameter(each) for each in given.parameters.values()]
+    told = _with_typers_errors(command)
+    told.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return told
+
+
+def _parameter(parameter: Parameter) -> Parameter:
+    kind, *others = get_args(parameter.annotation)
+    told = [_info(each) if isinstance(each, Declaration) else each for each in others]
+    return parameter.replace(annotation=Annotated[kind, *told])
+
+
+def _info(declared: Declaration) -> Any:
+    more = dict(declared.more)
+    if "completes" in more:
+        more["autocompletion"] = COMPLETIONS[more.pop("completes")]
+    if "callback" in more:
+        more["callback"] = _with_typers_errors(more["callback"])
+    if declared.kind == "argument":
+        return typer.Argument(**more)
+    return typer.Option(*declared.names, **more)
+
+
+def _with_typers_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def translated(*positional: Any, **named: Any) -> Any:
+        try:
+            return function(*positional, **named)
+        except WrongUsage as error:
+            raise typer.BadParameter(str(error), param_hint=error.parameter) from error
+
+    return translated
 
 
 def _as_flag(option: Any) -> Any:

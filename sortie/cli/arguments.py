@@ -11,9 +11,8 @@ from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
-import typer
-
 from sortie.cli.output import Format
+from sortie.cli.parameters import WrongUsage, argument, option
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -37,28 +36,24 @@ class LogLevel(StrEnum):
 
 WorkflowArgument = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="WORKFLOW.md", help="The workflow file.", show_default=str(DEFAULT_WORKFLOW)
-    ),
+    argument(metavar="WORKFLOW.md", help="The workflow file.", show_default=str(DEFAULT_WORKFLOW)),
 ]
 WorkflowOption = Annotated[
     Path | None,
-    typer.Option(
-        "--workflow", "-w", metavar="WORKFLOW.md", help="The workflow file, named this way."
-    ),
+    option("--workflow", "-w", metavar="WORKFLOW.md", help="The workflow file, named this way."),
 ]
 EnvFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
         metavar="FILE", help="Read the SORTIE_* lines of this file; the environment beats them."
     ),
 ]
 Host = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Listen on this address; beats server.host.")
+    str | None, option(metavar="ADDRESS", help="Listen on this address; beats server.host.")
 ]
 Port = Annotated[
     int | None,
-    typer.Option(
+    option(
         min=0,
         max=65535,
         metavar="PORT",
@@ -67,17 +62,17 @@ Port = Annotated[
 ]
 Level = Annotated[
     LogLevel | None,
-    typer.Option(
+    option(
         metavar="LEVEL",
         help="Log from debug, info, warning or error on; beats logging.level.",
     ),
 ]
 LogFormat = Annotated[
-    Format | None, typer.Option(help="The form of log lines on stderr; beats logging.format.")
+    Format | None, option(help="The form of log lines on stderr; beats logging.format.")
 ]
 Quiet = Annotated[
     bool,
-    typer.Option(
+    option(
         "--quiet",
         "-q",
         metavar=NO_VALUE,
@@ -86,30 +81,26 @@ Quiet = Annotated[
 ]
 Verbose = Annotated[
     bool,
-    typer.Option(
-        "--verbose", "-v", metavar=NO_VALUE, help="Log all there is; as --log-level debug."
-    ),
+    option("--verbose", "-v", metavar=NO_VALUE, help="Log all there is; as --log-level debug."),
 ]
 ExitWhenIdle = Annotated[
     bool,
-    typer.Option(
+    option(
         "--exit-when-idle",
         metavar=NO_VALUE,
         help="Leave when two polls in a row found nothing to start and nothing runs or waits:"
         " with 0, or with 3 where an issue is held or blocked, or dispatch is paused.",
     ),
 ]
-OutputFormat = Annotated[
-    Format, typer.Option("--format", "-f", help="Print for people or for programs.")
-]
+OutputFormat = Annotated[Format, option("--format", "-f", help="Print for people or for programs.")]
 
 
 def workflow_of(argument: Path | None, option: Path | None) -> Path:
     """Return the workflow file that was named, in either way, or the default one."""
     if argument is not None and option is not None and argument != option:
-        raise typer.BadParameter(
+        raise WrongUsage(
             f"names {option}, and the argument names {argument}; name the workflow file once",
-            param_hint="--workflow",
+            parameter="--workflow",
         )
     return argument or option or DEFAULT_WORKFLOW
 
@@ -178,8 +169,8 @@ class DaemonFlags:
         asked += [LogLevel.WARNING] if self.quiet else []
         asked += [LogLevel.DEBUG] if self.verbose else []
         if len(asked) > 1:
-            raise typer.BadParameter(
-                "takes one of --quiet, --verbose and --log-level", param_hint="--log-level"
+            raise WrongUsage(
+                "takes one of --quiet, --verbose and --log-level", parameter="--log-level"
             )
         return asked[0].value if asked else None
 

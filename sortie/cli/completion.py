@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sortie.cli.arguments import Source
+from sortie.cli.commands import COMPLETE_VARIABLE
 from sortie.cli.output import emit, one_line
+from sortie.cli.parameters import WrongUsage
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ PATIENCE = 1.0
 
 _RUNS = 200  # of history, whose issues are offered too
 _KINDS = ("running", "waiting", "held", "queued", "blocked")
-_PROGRAM, _VARIABLE = "sortie", "_SORTIE_COMPLETE"
+_PROGRAM = "sortie"
 
 
 class ShellName(StrEnum):
@@ -42,13 +44,15 @@ def show_completion(shell: ShellName) -> None:
     """Print the script by which a shell asks this program for completions."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-    script = get_completion_script(prog_name=_PROGRAM, complete_var=_VARIABLE, shell=shell.value)
+    script = get_completion_script(
+        prog_name=_PROGRAM, complete_var=COMPLETE_VARIABLE, shell=shell.value
+    )
     emit(f"{script}\n")
 
 
 def serve_shells() -> None:
     """Let typer answer a shell that asks for completions, if this process is asked by one."""
-    if _VARIABLE in os.environ:
+    if COMPLETE_VARIABLE in os.environ:
         from typer.completion import get_completion_inspect_parameters
 
         get_completion_inspect_parameters()  # registers its shells; else only its options do
@@ -63,7 +67,7 @@ def complete_issue(context: typer.Context, incomplete: str) -> list[tuple[str, s
             try:
                 for name, standing in names(_place(source)):
                     found.setdefault(name, standing)
-            except (SortieError, typer.BadParameter):
+            except (SortieError, WrongUsage):
                 continue
     return [(name, found[name]) for name in sorted(found) if name.startswith(incomplete)]
 
@@ -77,7 +81,7 @@ def complete_host(context: typer.Context, incomplete: str) -> list[tuple[str, st
             try:
                 for name, standing in names(source):
                     found.setdefault(name, standing)
-            except (SortieError, typer.BadParameter):
+            except (SortieError, WrongUsage):
                 continue
     return [(name, found[name]) for name in sorted(found) if name.startswith(incomplete)]
 
@@ -129,3 +133,7 @@ def _on_record(place: DaemonPlace) -> Iterator[tuple[str, str]]:
     if os.path.lexists(place.db_path):
         for row in read_history(place.db_path, limit=_RUNS):
             yield one_line(row.issue), f"last run {row.status}"
+
+
+COMPLETIONS = {"issue": complete_issue, "host": complete_host}
+"""How each kind of name is completed that a parameter may have."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.completion import complete_host
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
+from sortie.cli.parameters import option
 
 if TYPE_CHECKING:
     from sortie.daemon.doctor import Diagnosis
@@ -22,10 +20,10 @@ def doctor(
     source: Source,
     host: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             metavar="HOST",
             help="Look at this SSH host of the settings and at nothing else; may be repeated.",
-            autocompletion=complete_host,
+            completes="host",
         ),
     ] = None,
     output: OutputFormat = Format.TEXT,

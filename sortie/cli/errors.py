@@ -5,17 +5,14 @@ An expected failure is one line on stderr. Anything else is a bug and leaves as 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
-import typer
-from typer.main import get_command
-
-from sortie.cli.app import app
-from sortie.cli.completion import serve_shells
+from sortie.cli.commands import COMPLETE_VARIABLE
 from sortie.cli.output import EXIT_FAILURE, complain, ended, tell_problem
+from sortie.cli.parameters import WrongUsage
+from sortie.cli.plain_words import plain_command
 from sortie.model import SortieError, WorkflowError
-
-_PARSERS_WORDS = "Value error, "
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -25,11 +22,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        serve_shells()
-        code = get_command(app).main(arguments, prog_name="sortie", standalone_mode=False)
-    except typer.TyperException as error:
-        complain(_usage(error))
-        return error.exit_code
+        code = _code_of(arguments)
     except WorkflowError as error:
         for problem in error.problems:
             tell_problem(problem)
@@ -41,10 +34,16 @@ def _run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _usage(error: typer.TyperException) -> str:
-    message = error.format_message().replace(_PARSERS_WORDS, "").rstrip(".")
-    command = getattr(getattr(error, "ctx", None), "command_path", "sortie")
-    return f"{message}; see '{command} --help'"
+def _code_of(arguments: list[str]) -> object:
+    command = None if COMPLETE_VARIABLE in os.environ else plain_command(arguments)
+    if command is not None:
+        try:
+            return command()
+        except WrongUsage:
+            pass  # typer comes to the same end, and knows how mistakes are told
+    from sortie.cli.typer_program import run_typer
+
+    return run_typer(arguments)
 
 
 def _count(error: WorkflowError) -> str:

@@ -7,10 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sortie.cli.documentation import pages
 from sortie.cli.output import emit, emit_line, emit_rich
+from sortie.cli.parameters import argument
 from sortie.model import SortieError
 
 _DECISIONS = "decisions"
@@ -23,7 +22,7 @@ def _complete(incomplete: str) -> list[str]:
 def help(  # noqa: A001  (the command is called so)
     topic: Annotated[
         str | None,
-        typer.Argument(
+        argument(
             metavar="TOPIC",
             help="A page, such as operating or trackers/github, or a command.",
             autocompletion=_complete,
@@ -75,7 +74,8 @@ def _page_of(topic: str, known: dict[str, Path]) -> Path | None:
 def _help_of_command(topic: str, known: dict[str, Path]) -> int:
     from typer.main import get_command
 
-    from sortie.cli.app import COMMANDS, app
+    from sortie.cli.app import app
+    from sortie.cli.commands import COMMANDS
 
     if topic in COMMANDS:
         code = get_command(app).main([topic, "--help"], prog_name="sortie", standalone_mode=False)

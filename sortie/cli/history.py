@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.completion import complete_issue
 from sortie.cli.format import took, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
+from sortie.cli.parameters import option
 from sortie.model import RunId, SortieError, StoreError
 from sortie.model.spending import tokens_text, told_amounts
 
@@ -27,23 +25,23 @@ def history(
     source: Source,
     issue: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--issue",
             "-i",
             metavar="ISSUE",
             help="Of this issue only.",
-            autocompletion=complete_issue,
+            completes="issue",
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="At most N.")
+        int, option("--limit", "-n", min=1, max=1_000_000, metavar="N", help="At most N.")
     ] = 100,
     before: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Go on behind this run, given by its id.")
+        str | None, option(metavar="RUN", help="Go on behind this run, given by its id.")
     ] = None,
     database: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
+        option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.operator import IssueArgument
 from sortie.cli.output import Format, emit, note, visible
+from sortie.cli.parameters import option
 from sortie.model.times import rfc3339
 
 if TYPE_CHECKING:
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
 def logs(
     issue: IssueArgument,
     source: Source,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run is over.")] = False,
+    follow: Annotated[bool, option("--follow", help="Go on until the run is over.")] = False,
     run: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Of this run of the issue; default: its newest."),
+        option(metavar="ID", help="Of this run of the issue; default: its newest."),
     ] = None,
     database: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Look beside this database; no workflow file."),
+        option("--db", metavar="FILE", help="Look beside this database; no workflow file."),
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:

@@ -5,26 +5,24 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit_json, emit_line
+from sortie.cli.parameters import WrongUsage, argument
 
 
 def _issue_name(name: str) -> str:
     if not name.strip():
-        raise typer.BadParameter("needs an issue's identifier")
+        raise WrongUsage("needs an issue's identifier")
     return name
 
 
 IssueArgument = Annotated[
     str,
-    typer.Argument(
+    argument(
         metavar="ISSUE",
         help="The issue's identifier, such as DEMO-1, or its id.",
         callback=_issue_name,
-        autocompletion=complete_issue,
+        completes="issue",
     ),
 ]
 

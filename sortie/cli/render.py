@@ -6,11 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.completion import complete_issue
 from sortie.cli.output import Format, emit, emit_json, visible
+from sortie.cli.parameters import argument, option
 from sortie.model import LOCAL, Issue
 
 if TYPE_CHECKING:
@@ -20,18 +18,18 @@ if TYPE_CHECKING:
 def render(
     issue: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="ISSUE",
             help="The issue's identifier, such as DEMO-1.",
-            autocompletion=complete_issue,
+            completes="issue",
         ),
     ],
     source: Source,
     turn: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
+        int, option(min=1, metavar="N", help="Of which turn; from 2 on it continues.")
     ] = 1,
     attempt: Annotated[
-        int, typer.Option(min=0, metavar="N", help="After how many failures in a row.")
+        int, option(min=0, metavar="N", help="After how many failures in a row.")
     ] = 0,
     output: OutputFormat = Format.TEXT,
 ) -> None:

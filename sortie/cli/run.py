@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import NO_VALUE, DaemonFlags, Source
 from sortie.cli.output import Format, Json, emit_json, emit_line, note
+from sortie.cli.parameters import WrongUsage, option
 
 if TYPE_CHECKING:
     from sortie.daemon.dry_run import CandidateVerdict
@@ -19,7 +18,7 @@ def run(
     flags: DaemonFlags,
     dry_run: Annotated[
         bool,
-        typer.Option(
+        option(
             "--dry-run",
             metavar=NO_VALUE,
             help="Poll once, print a verdict on each candidate, start nothing.",
@@ -27,7 +26,7 @@ def run(
     ] = False,
     output: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="Print the dry run for people or for programs."),
+        option("--format", "-f", help="Print the dry run for people or for programs."),
     ] = None,
 ) -> int:
     """Work on the tracker's issues until stopped.
@@ -37,7 +36,7 @@ def run(
     also happens whenever it changes.
     """
     if output is not None and not dry_run:
-        raise typer.BadParameter("belongs to --dry-run", param_hint="--format")
+        raise WrongUsage("belongs to --dry-run", parameter="--format")
     source.require()
     options = flags.over(source.options())
     if dry_run:

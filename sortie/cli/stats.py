@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, columns, emit, emit_json, note
+from sortie.cli.parameters import option
 from sortie.model import NOTHING, SortieError, Spending, StoreError
 from sortie.model.spending import cost_text
 from sortie.model.times import span
@@ -25,13 +24,13 @@ def stats(
     source: Source,
     days: Annotated[
         int,
-        typer.Option(
+        option(
             "--days", "-n", min=1, max=100_000, metavar="N", help="The last N days that have any."
         ),
     ] = 14,
     database: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
+        option("--db", metavar="FILE", help="Read this database; no workflow file is read."),
     ] = None,
     output: OutputFormat = Format.TEXT,
 ) -> None:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
 from sortie.cli.format import utc
 from sortie.cli.output import Format, columns, complain, emit, emit_json, one_line
+from sortie.cli.parameters import option
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def status(
     source: Source,
     watch: Annotated[
         bool,
-        typer.Option("--watch", metavar=NO_VALUE, help="Look again every 2 seconds until Ctrl-C."),
+        option("--watch", metavar=NO_VALUE, help="Look again every 2 seconds until Ctrl-C."),
     ] = False,
     output: OutputFormat = Format.TEXT,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from sortie.cli import errors
+from sortie.cli import errors, typer_program
 from sortie.cli.output import ReaderGone
 from sortie.model import Problem, SortieError, WorkflowError
 from tests.cli.conftest import Cli
@@ -29,7 +29,7 @@ def ends_with(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], app: typer.Typer
 ) -> Ran:
     """Run such a program."""
-    monkeypatch.setattr(errors, "app", app)
+    monkeypatch.setattr(typer_program, "app", app)
     code = errors.run_command([])
     out, err = capsys.readouterr()
     return Ran(code=code, out=out, err=err)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.cli.app import COMMANDS
+from sortie.cli.commands import COMMANDS
 from sortie.model import Spending
 from tests.cli.fake_daemon import STATE, FakeDaemon
 from tests.cli.test_explain import DOCUMENT

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from sortie.cli.arguments import DaemonFlags
 from sortie.cli.output import emit_rich
+from sortie.cli.parameters import WrongUsage, argument, option
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -25,11 +24,11 @@ _IDLE_CODES = (0, 3)
 def demo(
     flags: DaemonFlags,
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Where to put it; made where it does not exist.")
+        Path, argument(metavar="DIR", help="Where to put it; made where it does not exist.")
     ] = Path("sortie-demo"),
     agent: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="KIND",
             help="Let an agent that is installed do the work, as agent.kind names it; its model"
             " is asked, and its provider charges for that.",
@@ -37,9 +36,7 @@ def demo(
     ] = None,
     agent_command: Annotated[
         str | None,
-        typer.Option(
-            metavar="COMMAND", help="The program of that agent, where it is not the usual one."
-        ),
+        option(metavar="COMMAND", help="The program of that agent, where it is not the usual one."),
     ] = None,
 ) -> int:
     """Write five issues and let simulated agents work on them, or real ones.
@@ -56,7 +53,7 @@ def demo(
     from sortie.daemon.process import run_daemon
 
     if agent_command is not None and agent is None:
-        raise typer.BadParameter("belongs to --agent", param_hint="--agent-command")
+        raise WrongUsage("belongs to --agent", parameter="--agent-command")
     wanted = None if agent is None else installed_agent(agent, agent_command, os.environ)
     made = make_demo(directory, wanted)
     bare = demo_environment(os.environ)

@@ -8,10 +8,9 @@ import sys
 from enum import StrEnum
 from typing import Annotated
 
-import typer
-
 from sortie.cli.arguments import NO_VALUE, Source
 from sortie.cli.output import emit, emit_line
+from sortie.cli.parameters import WrongUsage, argument, option
 from sortie.cli.service.install import Installation
 from sortie.cli.service.plan import Plan
 from sortie.cli.service.systemd import Places, Systemd
@@ -29,35 +28,31 @@ class Action(StrEnum):
 
 
 def service(
-    action: Annotated[Action, typer.Argument(help="Make the unit, or remove it.")],
+    action: Annotated[Action, argument(help="Make the unit, or remove it.")],
     source: Source,
     user: Annotated[
         bool,
-        typer.Option(
+        option(
             "--user", metavar=NO_VALUE, help="A unit of your own; the default unless you are root."
         ),
     ] = False,
     system: Annotated[
         bool,
-        typer.Option(
-            "--system", metavar=NO_VALUE, help="A unit of the system; the default for root."
-        ),
+        option("--system", metavar=NO_VALUE, help="A unit of the system; the default for root."),
     ] = False,
     name: Annotated[
-        str, typer.Option(metavar="NAME", help="The unit's name, for a second daemon.")
+        str, option(metavar="NAME", help="The unit's name, for a second daemon.")
     ] = "sortie",
     run_as: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="USER",
             help="Who runs a unit of the system; by default who owns the workflow file.",
         ),
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
-            "--dry-run", metavar=NO_VALUE, help="Print the unit and do nothing to the machine."
-        ),
+        option("--dry-run", metavar=NO_VALUE, help="Print the unit and do nothing to the machine."),
     ] = False,
 ) -> int:
     """Install the daemon as a service of systemd, or uninstall it.
@@ -70,13 +65,13 @@ def service(
     To uninstall is to stop the unit and to remove what was made. Database and workspaces stay.
     """
     if user and system:
-        raise typer.BadParameter("takes one of --user and --system", param_hint="--user")
+        raise WrongUsage("takes one of --user and --system", parameter="--user")
     if not _NAME.fullmatch(name.removesuffix(".service")):
-        raise typer.BadParameter(f"{name!r} is no name of a unit", param_hint="--name")
+        raise WrongUsage(f"{name!r} is no name of a unit", parameter="--name")
     as_root = os.geteuid() == 0
     scope = Scope.SYSTEM if system or (as_root and not user) else Scope.USER
     if run_as is not None and scope is Scope.USER:
-        raise typer.BadParameter("belongs to --system", param_hint="--run-as")
+        raise WrongUsage("belongs to --system", parameter="--run-as")
     if sys.platform != "linux":
         raise SortieError("systemd is Linux's; run 'sortie run' under the supervisor you have")
     installation = Installation(name.removesuffix(".service"), Places.of(scope), Systemd(scope))

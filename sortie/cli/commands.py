@@ -1,0 +1,132 @@
+"""Which commands there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+COMMANDS: Mapping[str, Sequence[str]] = {
+    "run": (
+        "sortie.cli.run",
+        "sortie run",
+        "sortie run --dry-run --format json",
+        "sortie run team/WORKFLOW.md --port 8080 --log-format json",
+        "sortie run --exit-when-idle && echo all done",
+    ),
+    "validate": (
+        "sortie.cli.validate",
+        "sortie validate",
+        "sortie validate team/WORKFLOW.md --env-file team/.env",
+        "sortie validate --format json | jq '.problems'",
+        "git show HEAD:WORKFLOW.md | sortie validate -",
+    ),
+    "doctor": (
+        "sortie.cli.doctor",
+        "sortie doctor",
+        "sortie doctor team/WORKFLOW.md --env-file team/.env",
+        "sortie doctor --host build-1",
+        "sortie doctor --format json | jq '.checks[] | select(.outcome == \"failed\")'",
+    ),
+    "init": (
+        "sortie.cli.init",
+        "sortie init",
+        "sortie init team/WORKFLOW.md",
+    ),
+    "schema": (
+        "sortie.cli.schema",
+        "sortie schema > WORKFLOW.schema.json",
+    ),
+    "demo": (
+        "sortie.cli.demo.command",
+        "sortie demo --exit-when-idle",
+        "sortie demo /tmp/look --port 8080",
+        "sortie demo --agent claude-code",
+        "sortie demo --agent acp --agent-command 'gemini --acp'",
+    ),
+    "render": (
+        "sortie.cli.render",
+        "sortie render DEMO-1",
+        "sortie render DEMO-1 team/WORKFLOW.md --turn 2",
+    ),
+    "history": (
+        "sortie.cli.history",
+        "sortie history --issue DEMO-1",
+        "sortie history --limit 500 --format json | jq 'map(.credits) | add'",
+    ),
+    "logs": (
+        "sortie.cli.logs",
+        "sortie logs DEMO-1",
+        "sortie logs DEMO-1 --follow",
+        "sortie logs DEMO-1 --run 3d999c5f-b746-551b-bada-8e7cd0e666ac --format json",
+    ),
+    "stats": (
+        "sortie.cli.stats",
+        "sortie stats",
+        "sortie stats --days 30 --format json | jq 'map(.cost_usd) | add'",
+    ),
+    "status": (
+        "sortie.cli.status",
+        "sortie status",
+        "sortie status --watch",
+        "sortie status --format json | jq '.held[].issue_identifier'",
+    ),
+    "explain": (
+        "sortie.cli.explain",
+        "sortie explain DEMO-1",
+        "sortie explain DEMO-1 --format json | jq '.gates'",
+    ),
+    "open": (
+        "sortie.cli.open",
+        "sortie open",
+        "sortie open --print",
+        "sortie open --format json | jq -r '.url'",
+    ),
+    "refresh": (
+        "sortie.cli.operator",
+        "sortie refresh",
+    ),
+    "pause": (
+        "sortie.cli.operator",
+        "sortie pause",
+        "sortie pause team/WORKFLOW.md",
+    ),
+    "resume": (
+        "sortie.cli.operator",
+        "sortie resume",
+    ),
+    "stop": (
+        "sortie.cli.operator",
+        "sortie stop DEMO-1",
+        "sortie stop 'group/project#7'",
+    ),
+    "retry": (
+        "sortie.cli.operator",
+        "sortie retry DEMO-1",
+        "sortie retry DEMO-1 --format json",
+    ),
+    "service": (
+        "sortie.cli.service.command",
+        "sortie service install",
+        "sortie service install team/WORKFLOW.md --dry-run",
+        "sudo sortie service install /srv/sortie/WORKFLOW.md --system --run-as sortie",
+        "sortie service uninstall",
+    ),
+    "help": (
+        "sortie.cli.help",
+        "sortie help",
+        "sortie help operating | less",
+        "sortie help trackers/github",
+        "sortie help run",
+    ),
+    "version": (
+        "sortie.cli.version",
+        "sortie version",
+        "sortie version --format json",
+    ),
+}
+"""The commands by name, in the order of the help: the module of each, and how it is used.
+
+The module is imported when the command is asked for.
+"""
+
+COMPLETE_VARIABLE = "_SORTIE_COMPLETE"
+"""Is in the environment where a shell asks for completions."""
