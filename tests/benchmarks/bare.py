@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen, run
@@ -15,7 +15,7 @@ from subprocess import DEVNULL, PIPE, Popen, run
 import psutil
 
 from tests.benchmarks import bare_runs
-from tests.benchmarks.spending import clock_of
+from tests.benchmarks.spending import Spending, Spent, clock_of, counted
 
 _READERS = """
 import os, subprocess, sys, trio
@@ -45,9 +45,9 @@ class Readers:
 
     pid: int
 
-    def spent(self) -> float:
-        """Return the seconds of processor time so far."""
-        return clock_of(self.pid)
+    def spending(self) -> AbstractContextManager[Spending]:
+        """Count what it spends within the block."""
+        return counted(lambda: Spent(own=clock_of(self.pid), children=0.0))
 
     def memory(self) -> int:
         """Return its resident memory in bytes."""

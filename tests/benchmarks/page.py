@@ -45,14 +45,18 @@ def filled(page: str, results: Mapping[str, Any]) -> str:
     lines = [HEADINGS, ("---",) * len(HEADINGS)]
     lines += [(*_about(row), *_ends(row, measured.get(row.name, _UNKNOWN))) for row in ROWS]
     table = "".join(f"| {' | '.join(line)} |\n" for line in lines)
-    machine = results["machine"]
-    where = (
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['architecture']}),"
+    where = f"Measured on {where_measured(results['machine'])}"
+    page = page.replace(old, f"{table}\n")
+    return _MACHINE.sub(lambda _: where, page)
+
+
+def where_measured(machine: Mapping[str, Any]) -> str:
+    """Describe a machine, and when something was measured on it."""
+    return (
+        f"{machine['cores']} cores ({machine['processor']}, {machine['architecture']}),"
         f" {machine['kernel']}, Python {machine['python']}, with a load of {machine['load']}"
         f" before, on {machine['at'][:10]}."
     )
-    page = page.replace(old, f"{table}\n")
-    return _MACHINE.sub(lambda _: where, page)
 
 
 def _about(row: Row) -> tuple[str, ...]:

@@ -10,15 +10,16 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import psutil
 
-from tests.benchmarks.spending import Spent, helpers, peak_memory, spent_by
+from tests.benchmarks.spending import Spending, Spent, counted, helpers, peak_memory, spent_by
 from tests.e2e.place import PROMPT, SORTIE, Place
 from tests.ports import free_port
 
@@ -28,6 +29,33 @@ PATIENCE = 90.0
 HANDED_OFF = "Human Review"
 
 Json = Any
+
+
+def _unwatched(_pid: int) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Looks on while a row is measured: ``program`` is what runs as the daemon, and ``watch`` is
+    entered with its pid for as long as it is counted what the daemon spends."""
+
+    program: tuple[str, ...] = (SORTIE,)
+    watch: Callable[[int], AbstractContextManager[object]] = _unwatched
+
+
+_observer = Observer()
+
+
+@contextmanager
+def observed_by(observer: Observer) -> Iterator[None]:
+    """Have somebody look on at all daemons that are started within the block."""
+    global _observer
+    before, _observer = _observer, observer
+    try:
+        yield
+    finally:
+        _observer = before
 
 
 class Marks:
@@ -78,6 +106,7 @@ class Daemon:
 
     def __init__(self, place: Place, *options: str, level: str = "info") -> None:
         self._place = place
+        self._watch = _observer.watch
         self.port = free_port()
         self._news = threading.Condition()
         self._lines: dict[str, list[Json]] = defaultdict(list)
@@ -85,7 +114,7 @@ class Daemon:
         self.began = time.perf_counter()
         words = ("run", "--port", str(self.port), "--log-format", "json", "--log-level", level)
         self.process = subprocess.Popen(
-            [SORTIE, *words, *options],
+            [*_observer.program, *words, *options],
             cwd=place.root,
             env=place.environ({}),
             stdin=subprocess.DEVNULL,
@@ -103,6 +132,13 @@ class Daemon:
     def spent(self) -> Spent:
         """Return what it has spent so far; its agents are the children."""
         return spent_by(self.pid)
+
+    @contextmanager
+    def spending(self) -> Iterator[Spending]:
+        """Count what it spends within the block, which an observer may let begin a little later:
+        how much is done meanwhile has to be counted within the block, too."""
+        with self._watch(self.pid), counted(self.spent) as spending:
+            yield spending
 
     def memory(self) -> int:
         """Return its resident memory in bytes, with its helpers'."""

@@ -15,17 +15,19 @@ ISSUES = 30
 
 def refresh(scale: Scale) -> Mapping[str, Value]:
     """Measure in milliseconds, one issue after another, each written right before the request."""
-    ours, base = [], []
+    ours, base, spent = [], [], []
     with benchmark_place() as place:
         place.write_agent("")
         place.configure()
         with place.daemon(level="debug") as daemon, to_nowhere() as onto:
             daemon.wait("poll.completed")
             daemon.wait("http.listening")
-            for number in range(scale.of(ISSUES, 2)):
+            for number in range(scale.often(ISSUES, 2)):
                 place.add_issue(f"R-{number}")
-                asked = daemon.refresh()
-                ours.append((place.marks.wait("begun", 2 * number + 1) - asked) * 1e3)
+                with daemon.spending() as spending:
+                    asked = daemon.refresh()
+                    ours.append((place.marks.wait("begun", 2 * number + 1) - asked) * 1e3)
+                spent.append(spending.used.own * 1e3)
                 daemon.wait("run.finished", number + 1, status="succeeded")
                 asked = time.perf_counter()
                 argv = [str(place.agent), "chat"]
@@ -33,4 +35,5 @@ def refresh(scale: Scale) -> Mapping[str, Value]:
                 base.append((place.marks.wait("begun", 2 * number + 2) - asked) * 1e3)
                 os.waitpid(pid, 0)
                 time.sleep(scale.of(0.2, 0.0))  # the end of the run before
-    return {"refresh": Value(ours=middle(ours), baseline=middle(base))}
+    also = {"processor time of the daemon until then": middle(spent)}
+    return {"refresh": Value(ours=middle(ours), baseline=middle(base), also=also)}

@@ -29,7 +29,7 @@ SETTING_UP = 5
 def remote_turns(scale: Scale) -> Mapping[str, Value]:
     """Measure turns of an agent that ends at once: processor time of the daemon's side, and the
     time from the end of one agent to the beginning of the next, both in milliseconds."""
-    count, skipped = scale.of(TURNS, 3), scale.of(SETTING_UP, 1)
+    count, skipped = scale.often(TURNS, 3), scale.of(SETTING_UP, 1)
     with benchmark_place() as place:
         place.write_agent("echo over >&3")
         keys = Keys.make(place.root / "client")
@@ -41,11 +41,13 @@ def remote_turns(scale: Scale) -> Mapping[str, Value]:
             place.add_issue("ONE")
             with place.daemon() as daemon:
                 place.marks.wait("begun", skipped + 1)
-                before, there = daemon.spent().own, _at_host(host)
-                place.marks.wait("over", skipped + count)
-                own, beyond = daemon.spent().own - before, _at_host(host) - there
+                with daemon.spending() as spending:
+                    done, there = len(place.marks.seen("begun")) - 1, _at_host(host)
+                    place.marks.wait("over", skipped + count)
+                    beyond = _at_host(host) - there
                 daemon.wait("run.finished", status="succeeded")
-    cpu, whole = own / count * 1e3, (own + beyond) / count * 1e3
+    each = 1e3 / (skipped + count - done)
+    cpu, whole = spending.used.own * each, (spending.used.own + beyond) * each
     return {
         "remote.cpu": Value(ours=cpu, baseline=base_cpu, also={"with the host's side": whole}),
         "remote.gap": Value(ours=gap(place, skipped), baseline=base_gap),

@@ -12,13 +12,21 @@ Count = TypeVar("Count", int, float)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is measured; ``short`` is for seeing in seconds that it works, not for numbers."""
+    """How much is measured; ``short`` is for seeing in seconds that it works, not for numbers.
+
+    ``times`` is how many times as often what is repeated is repeated.
+    """
 
     short: bool = False
+    times: int = 1
 
     def of(self, full: Count, short: Count) -> Count:
         """Choose between two numbers."""
         return short if self.short else full
+
+    def often(self, full: int, short: int) -> int:
+        """Choose how often something is repeated."""
+        return self.of(full, short) * self.times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ def sixty_four_slots(scale: Scale) -> Mapping[str, Value]:
 
 
 def _rows(slots: int, scale: Scale) -> dict[str, Value]:
-    count = scale.of(ISSUES, 12)
+    count = scale.often(ISSUES, 12)
     ours = run_all(count, slots)
     with benchmark_place() as place:
         place.write_agent(AGENT)
@@ -87,10 +87,11 @@ def run_all(count: int, slots: int, others: int = 0, **settings: Mapping[str, ob
         place.add_issues((f"O-{number}" for number in range(others)), state="Backlog")
         with place.daemon() as daemon:
             began = place.marks.wait("begun")
-            before = daemon.spent()
-            last = daemon.wait("issue.moved", count, state=HANDED_OFF)["seen_at"]
-            time.sleep(0.1)  # the last run's end
-            used = (daemon.spent() - before) / count
+            with daemon.spending() as spending:
+                done_before = len(daemon.lines("issue.moved", state=HANDED_OFF))
+                last = daemon.wait("issue.moved", count, state=HANDED_OFF)["seen_at"]
+                time.sleep(0.1)  # the last run's end
+            used = spending.used / (count - done_before)
             done = daemon.lines("run.finished", status="succeeded")
     assert len(done) == count, f"{len(done)} of {count} runs have succeeded"
     return Batch(cpu=used.own * 1e3, agents=used.children * 1e3, rate=count / (last - began))

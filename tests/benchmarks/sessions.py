@@ -6,13 +6,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.bare import readers
 from tests.benchmarks.place import BenchmarkPlace, benchmark_place
 from tests.benchmarks.row import Scale, Value
+from tests.benchmarks.spending import Spending
 
 LINE = b"It reads a file of the project and says what it has found in there, and then goes on.\n"
 PREFIX = "S-"
@@ -96,7 +97,7 @@ def _ours(
         place.add_issues(names)
         daemon.refresh()
         first, last = place.marks.wait("begun"), place.marks.wait("begun", count)
-        share = _share_of(lambda: daemon.spent().own, speakers, lines, scale)
+        share = _share_of(daemon.spending, speakers, lines, scale)
         each = (daemon.memory() - before) / count
         peak = daemon.peak()
     return Crowded(share=share, each=each, peak=peak, starts=_rate(count, first, last))
@@ -111,7 +112,7 @@ def _bare(
         before = alone.memory()
     with readers(place.agent, root, count, PREFIX) as program:
         first, last = place.marks.wait("begun"), place.marks.wait("begun", count)
-        share = _share_of(program.spent, speakers, lines, scale)
+        share = _share_of(program.spending, speakers, lines, scale)
         peak = program.memory()
     each = (peak - before) / count
     return Crowded(share=share, each=each, peak=peak, starts=_rate(count, first, last))
@@ -122,16 +123,23 @@ def _rate(count: int, first: float, last: float) -> float:
     return count / max(last - first, 1e-4)
 
 
-def _share_of(spent: Callable[[], float], speakers: list[int], lines: float, scale: Scale) -> float:
+def _share_of(
+    spending: Callable[[], AbstractContextManager[Spending]],
+    speakers: list[int],
+    lines: float,
+    scale: Scale,
+) -> float:
     """Return the share of a core that somebody spends while the agents talk."""
     over = threading.Event()
     talker = threading.Thread(target=talk, args=(speakers, lines, over))
     talker.start()
     try:
         time.sleep(scale.of(3.0, 0.3))
-        before, began = spent(), time.perf_counter()
-        time.sleep(scale.of(20.0, 1.2))  # a silent daemon wakes once a second
-        return (spent() - before) / (time.perf_counter() - began)
+        with spending() as spent:
+            began = time.perf_counter()
+            time.sleep(scale.of(20.0, 1.2))  # a silent daemon wakes once a second
+            seconds = time.perf_counter() - began
+        return spent.used.own / seconds
     finally:
         over.set()
         talker.join()

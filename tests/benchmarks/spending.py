@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,22 @@ class Spent:
 
     def __truediv__(self, count: int) -> Spent:
         return Spent(own=self.own / count, children=self.children / count)
+
+
+class Spending:
+    """What somebody spends while a block lasts; ``used`` is known after it."""
+
+    def __init__(self) -> None:
+        self.used = Spent(own=0.0, children=0.0)
+
+
+@contextmanager
+def counted(spent_so_far: Callable[[], Spent]) -> Iterator[Spending]:
+    """Count what is spent within the block, by somebody who tells it."""
+    spending = Spending()
+    before = spent_so_far()
+    yield spending
+    spending.used = spent_so_far() - before
 
 
 def spent(helpers: Iterable[int] = ()) -> Spent:
