@@ -7,19 +7,20 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-import structlog
+
+from tests.logs import captured_log
 
 
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
-    """Put structlog and the standard library's root logger back afterwards."""
+    """Put the log and the standard library's root logger back afterwards."""
     root = logging.getLogger()
     handlers, level, shown = list(root.handlers), root.level, warnings.showwarning
 
-    yield
+    with captured_log():
+        yield
 
     logging.captureWarnings(False)
     warnings.showwarning = shown
     root.handlers[:] = handlers
     root.setLevel(level)
-    structlog.reset_defaults()
