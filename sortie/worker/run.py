@@ -112,6 +112,13 @@ class _Run:
     def _enter(self, phase: Phase) -> None:
         self.reporter.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
 
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing happens in a workspace before its first turn that a crash might leave
+        half done: no hook runs, and no session goes on that knows what was in it."""
+        hooks = self.context.settings.hooks
+        return (hooks.after_create, hooks.before_run, self.job.resume) == (None, None, None)
+
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
         self._enter(Phase.STARTING)
@@ -139,8 +146,9 @@ class _Run:
             # A stop must not come between making a directory and telling of it: a directory
             # that nobody knows is never removed.
             with self.scopes.shield() as shield:
+                prepare = workspaces.prepare_complete if self._is_plain else workspaces.prepare
                 grace = self.context.settings.agent.stop_grace
-                workspace = await workspaces.prepare(self.job.issue.identifier, grace=grace)
+                workspace = await prepare(self.job.issue.identifier, grace=grace)
                 if not workspace.created:
                     await workspaces.clear_status(workspace.path)
             if shield.cancelled_caught:  # by a cut, which is a stop too
@@ -153,7 +161,7 @@ class _Run:
         self._tell_of_reaped(workspace.reaped)
         await self._announce(workspace)
         environment = RunEnvironment(self.job, self.context, workspace)
-        if workspace.created:
+        if workspace.created and not self._is_plain:
             await self._after_create(workspace, environment)
         try:
             yield workspace, environment
@@ -176,9 +184,8 @@ class _Run:
             path=workspace.path,
         )
         made = ev.WorkspaceMade(self.job.run_id, known, workspace.created)
-        hooks = self.context.settings.hooks
-        if hooks.before_run is None and (hooks.after_create is None or not workspace.created):
-            self.reporter.tell(made)  # on disk with the first turn, before anything runs there
+        if self._is_plain:
+            self.reporter.tell(made)  # it is on disk with the first turn
         else:
             await self.reporter.commit(made)
         self.reporter.publish(

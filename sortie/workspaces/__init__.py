@@ -11,7 +11,8 @@ from sortie.workspaces.environment import (
 )
 from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
 from sortie.workspaces.keys import workspace_key
-from sortie.workspaces.workspaces import STATUS_FILE, Workspace, Workspaces
+from sortie.workspaces.workspace_steps import STATUS_FILE
+from sortie.workspaces.workspaces import Workspace, Workspaces
 
 __all__ = [
     "STATUS_FILE",

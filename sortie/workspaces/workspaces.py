@@ -11,6 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import trio
 
@@ -22,17 +23,24 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.transports import Transport
+from sortie.transports.file_steps import Steps, perform
 from sortie.workspaces.keys import workspace_key
+from sortie.workspaces.workspace_steps import (
+    INCOMPLETE,
+    STATUS_FILE,
+    Make,
+    Taken,
+    kept_ignored,
+    made_complete,
+    made_marked,
+    marker_of,
+    status_taken,
+    taken,
+)
 
-STATUS_FILE = ".sortie/status"
-STATUS_LIMIT = 4096
-"""Bytes of the status file that are looked at."""
+T = TypeVar("T")
 
-_IGNORE_FILE = ".sortie/.gitignore"
-_IGNORE_ALL = b"*\n"
-# No key holds this character, so no issue's workspace can stand where the markers are.
-_INCOMPLETE = "@incomplete"
-_PROBE = f"{_INCOMPLETE}/@probe"
+_PROBE = f"{INCOMPLETE}/@probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +96,50 @@ class Workspaces:
         What earlier runs left in it gets ``grace`` seconds between SIGTERM and SIGKILL. Raises
         OccupiedError where somebody else lives there.
         """
-        key = workspace_key(identifier)
+        return await self._prepare(workspace_key(identifier), made_marked, grace)
+
+    async def prepare_complete(self, identifier: str, *, grace: float = 5.0) -> Workspace:
+        """Do as ``prepare`` where a new workspace lacks nothing: ``complete`` is not due then."""
+        return await self._prepare(workspace_key(identifier), made_complete, grace)
+
+    async def _prepare(self, key: str, make: Make, grace: float) -> Workspace:
+        path = os.path.join(self._root, key)
         reaped = 0
         with _workspace_errors():
-            await self._have_root()
-            if await self._is_incomplete(key):
-                reaped += await self._clear(os.path.join(self._root, key), grace)
+            found = await self._take(key, make)
+            if found is None:
+                reaped += await self._clear(path, grace)
                 await self._remove(key)
-            made, created = await self._make(key)
-            if not created:  # nobody can live yet in what is new
-                reaped += await self._clear(made, grace)
-            if created:
-                await self._transport.files.write_file(made, _IGNORE_FILE, _IGNORE_ALL)
-            else:
-                await self._keep_ignored(made)
-        host = self._transport.host
-        return Workspace(path=made, key=key, created=created, host=host, reaped=reaped)
+                found = await self._take(key, make)
+                if found is None:
+                    raise WorkspaceError(f"could not make {path}: somebody else marks it, too")
+            if found.marker is not None:
+                # Somebody else made it in between; it must not be taken for incomplete.
+                with trio.CancelScope(shield=True):
+                    await self._transport.files.remove_file(self._root, found.marker)
+            if not found.created:  # nobody can live yet in what is new
+                reaped += await self._clear(found.path, grace)
+                await self._perform(kept_ignored(found.path))
+        return Workspace(
+            path=found.path,
+            key=key,
+            created=found.created,
+            host=self._transport.host,
+            reaped=reaped,
+        )
+
+    async def _take(self, key: str, make: Make) -> Taken | None:
+        """Make a workspace or take what is there; None where that is incomplete."""
+        has_root = await self.recognise()
+        return await self._perform(taken(self._root, key, make, has_root=has_root))
+
+    async def _perform(self, steps: Steps[T]) -> T:
+        return await perform(self._transport.files, steps)
 
     async def complete(self, workspace: Workspace) -> None:
         """Note that all that makes a new workspace usable was done."""
         with _workspace_errors():
-            await self._transport.files.remove_file(self._root, _marker(workspace.key))
+            await self._transport.files.remove_file(self._root, marker_of(workspace.key))
 
     async def verify(self, path: str) -> None:
         """Check that a workspace is still where it has to be; call it before each launch.
@@ -137,14 +168,9 @@ class Workspaces:
         FIFO and the like, which are deleted too.
         """
         with _workspace_errors():
-            try:
-                content = await self._transport.files.read_file(path, STATUS_FILE, STATUS_LIMIT)
-            except TransportError:
-                await self._transport.files.remove_file(path, STATUS_FILE)
-                raise
-            if content is None:
-                return None
-            await self._transport.files.remove_file(path, STATUS_FILE)
+            content = await self._perform(status_taken(path))
+        if content is None:
+            return None
         lines = content.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in lines if line.strip()), "")
 
@@ -156,28 +182,7 @@ class Workspaces:
     async def _have_root(self) -> None:
         """Make the root, and in it the directory for the markers, unless it is known."""
         if not await self.recognise():
-            await self._transport.files.make_directory(self._root, _INCOMPLETE)
-
-    async def _make(self, key: str) -> tuple[str, bool]:
-        """Make a workspace, marked as incomplete from before it exists; or take what is there."""
-        path = os.path.join(self._root, key)
-        if await self._transport.files.contained(self._root, path):
-            return await self._transport.files.make_directory(self._root, key)
-        await self._transport.files.write_file(self._root, _marker(key), b"")
-        try:
-            made, created = await self._transport.files.make_directory(self._root, key)
-        except TransportError:
-            if not await self._transport.files.contained(self._root, path):
-                await self._transport.files.remove_file(self._root, _marker(key))
-            raise
-        if not created:
-            # Somebody else made it in between; it must not be taken for incomplete.
-            with trio.CancelScope(shield=True):
-                await self._transport.files.remove_file(self._root, _marker(key))
-        return made, created
-
-    async def _is_incomplete(self, key: str) -> bool:
-        return await self._transport.files.read_file(self._root, _marker(key), 1) is not None
+            await self._transport.files.make_directory(self._root, INCOMPLETE)
 
     async def _clear(self, path: str, grace: float) -> int:
         try:
@@ -194,23 +199,8 @@ class Workspaces:
                 f" {', '.join(str(pid) for pid in sorted(pids))}; end them first"
             )
         removed = await self._transport.files.remove_directory(self._root, key)
-        await self._transport.files.remove_file(self._root, _marker(key))
+        await self._transport.files.remove_file(self._root, marker_of(key))
         return removed
-
-    async def _keep_ignored(self, path: str) -> None:
-        """Keep git from seeing what is in the workspace's own ``.sortie`` directory."""
-        try:
-            content = await self._transport.files.read_file(
-                path, _IGNORE_FILE, len(_IGNORE_ALL) + 1
-            )
-        except TransportError:
-            content = None  # a link or the like: replaced, not written through
-        if content != _IGNORE_ALL:
-            await self._transport.files.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
-
-
-def _marker(key: str) -> str:
-    return f"{_INCOMPLETE}/{key}"
 
 
 async def _any_root() -> bool:

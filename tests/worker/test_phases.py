@@ -241,3 +241,18 @@ async def test_a_failed_turn_ends_the_run_as_it_failed(clock: MockClock) -> None
         message="the fake agent fails: turn_cancelled",
         status=RunStatus.CANCELLED,
     )
+
+
+async def test_a_workspace_is_on_disk_before_a_hook_and_else_with_the_first_turn(
+    clock: MockClock,
+) -> None:
+    """A commit of its own is made only where something runs before the first turn."""
+    hooked, plain = Rig(hooks=HOOKS), Rig()
+
+    await hooked.work()
+    await plain.work()
+
+    assert hooked.journal.index("workspace on disk") < hooked.journal.index("runs after_create")
+    assert "workspace on disk" not in plain.journal
+    told = [type(event) for event in plain.told]
+    assert told.index(ev.WorkspaceMade) < told.index(ev.TurnStarted)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import uuid
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
@@ -417,13 +418,19 @@ async def test_the_ignore_file_is_kept(workspaces: Workspaces, tmp_path: Path, k
     assert outside.read_text() == "precious"
 
 
-class FailingFiles(LocalFiles):
+class FailingFiles:
     """Files whose next directory is made, and then the answer is lost."""
 
     lost = True
 
+    def __init__(self, files: LocalFiles) -> None:
+        self._files = files
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._files, name)
+
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
-        answer = await super().make_directory(root, name)
+        answer = await self._files.make_directory(root, name)
         if name == "ABC-1" and self.lost:
             self.lost = False
             raise TransportError("the connection was lost")
@@ -433,7 +440,7 @@ class FailingFiles(LocalFiles):
 async def test_a_lost_answer_leaves_the_workspace_incomplete(root: Path) -> None:
     """A directory that may have been made counts as incomplete, so it is made anew."""
     transport = LocalTransport()
-    transport.files = FailingFiles()
+    transport.files = cast(LocalFiles, FailingFiles(transport.files))
     workspaces = Workspaces(str(root), transport)
 
     with pytest.raises(WorkspaceError, match="lost"):
@@ -441,6 +448,39 @@ async def test_a_lost_answer_leaves_the_workspace_incomplete(root: Path) -> None
     second = await workspaces.prepare("ABC-1")
 
     assert second.created
+
+
+async def test_a_workspace_that_lacks_nothing_has_no_marker(
+    workspaces: Workspaces, root: Path
+) -> None:
+    """It is complete as soon as it is there, and taken as it is by whoever comes next."""
+    first = await workspaces.prepare_complete("ABC-1")
+    markers = list((root / "@incomplete").iterdir())
+    Path(first.path, "work").touch()
+
+    again = await workspaces.prepare("ABC-1")
+    at_last = await workspaces.prepare_complete("ABC-1")
+
+    assert first.created
+    assert markers == []
+    assert Path(first.path, ".sortie", ".gitignore").read_text() == "*\n"
+    assert not again.created
+    assert at_last == again
+    assert Path(first.path, "work").exists()
+
+
+async def test_a_workspace_left_incomplete_is_made_anew_also_where_it_would_lack_nothing(
+    workspaces: Workspaces, root: Path
+) -> None:
+    """The settings may have lost their hook since."""
+    first = await workspaces.prepare("ABC-1")
+    Path(first.path, "half").touch()
+
+    second = await workspaces.prepare_complete("ABC-1")
+
+    assert second.created
+    assert not Path(second.path, "half").exists()
+    assert list((root / "@incomplete").iterdir()) == []
 
 
 async def test_a_root_that_can_be_used_passes_the_check(root: Path, workspaces: Workspaces) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,9 +17,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sortie.model import TransportError
 from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.resources.descriptors import own
+from sortie.transports.file_steps import FilesByThread, Steps, performed
 from sortie.transports.local.mounts import mounts_in
 from sortie.transports.local.removal import Removal
-from sortie.transports.local.safe_open import DIRECTORY, opened, opened_below, translated
+from sortie.transports.local.safe_open import (
+    DIRECTORY,
+    opened,
+    opened_below,
+    real_directory,
+    real_path,
+    translated,
+)
 from sortie.transports.paths import parts_of, plain, single
 
 T = TypeVar("T")
@@ -61,7 +69,7 @@ def _make_directory(root: str, name: str) -> tuple[str, bool]:
         _check_owner(root, root_fd)
         with translated(f"make the directory {name} in {root}"):
             created = _make_in(root_fd, name)
-            real_root = os.path.realpath(root, strict=True)
+            real_root = real_path(root_fd, root)
             _check_same(root_fd, real_root)
     return os.path.join(real_root, name), created
 
@@ -104,8 +112,8 @@ def _contained(root: str, path: str) -> bool:
 
 def _is_contained(root: str, path: str) -> bool:
     with opened(path) as fd:
-        real_root = os.path.realpath(root, strict=True)
-        real = os.path.realpath(path, strict=True)
+        real_root = real_directory(root)
+        real = real_path(fd, path)
         inside = os.path.commonpath([real_root, real]) == real_root and real != real_root
         return inside and os.path.samestat(os.fstat(fd), os.stat(real))
 
@@ -201,6 +209,21 @@ def _remove_file(directory: str, name: str) -> None:
         os.unlink(last, dir_fd=fd)
 
 
+_OPERATIONS: Mapping[str, Callable[..., Any]] = {
+    "make_directory": _make_directory,
+    "remove_directory": _remove_directory,
+    "contained": _contained,
+    "read_file": _read_file,
+    "write_file": _write_file,
+    "remove_file": _remove_file,
+}
+
+
+def _perform(steps: Steps[T]) -> T:
+    """Use the files of a workspace, step by step."""
+    return performed(steps, lambda step: _OPERATIONS[step.operation](*step.arguments))
+
+
 def _check_regular(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise TransportError(f"could not read {path}: it is no regular file")
@@ -216,8 +239,12 @@ def _read_all(file: int, limit: int) -> bytes:
     return bytes(content)
 
 
-class LocalFiles:
+class LocalFiles(FilesByThread):
     """The files of this machine; see the port."""
+
+    async def perform(self, steps: Steps[T]) -> T:
+        """Perform steps in one thread."""
+        return await in_thread(_perform, steps)
 
     make_directory = _threaded(_make_directory)
     remove_directory = _threaded(_remove_directory)

@@ -15,6 +15,7 @@ from sortie.model import TransportError
 from sortie.resources import shortage_behind
 from sortie.transports.paths import plain
 
+_LOOK = getattr(os, "O_PATH", os.O_RDONLY)  # not all have it
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _REASONS = {
@@ -49,6 +50,27 @@ def opened(path: str) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
+
+
+def real_directory(path: str) -> str:
+    """Return where a directory is, all links on its path resolved. Raises OSError."""
+    fd = os.open(path, _LOOK | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return real_path(fd, path)
+    finally:
+        os.close(fd)
+
+
+def real_path(fd: int, path: str) -> str:
+    """Return where an open directory is, all links on its path resolved. Raises OSError.
+
+    Linux knows, by one call; elsewhere each part of the path by which it was opened is looked at.
+    What has been moved or removed meanwhile is not there: compare what is.
+    """
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return os.path.realpath(path, strict=True)
 
 
 @contextmanager

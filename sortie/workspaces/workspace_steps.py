@@ -1,0 +1,95 @@
+"""What is done with the files of a workspace, as steps that a host performs; pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sortie.model import TransportError
+from sortie.transports import file_steps as steps
+from sortie.transports.file_steps import Steps
+
+STATUS_FILE = ".sortie/status"
+STATUS_LIMIT = 4096
+"""Bytes of the status file that are looked at."""
+
+# No key holds this character, so no issue's workspace can stand where the markers are.
+INCOMPLETE = "@incomplete"
+"""The directory in the root that has a marker for each workspace that was not completed."""
+
+_IGNORE_FILE = ".sortie/.gitignore"
+_IGNORE_ALL = b"*\n"
+
+
+def marker_of(key: str) -> str:
+    """Return where the marker of a workspace is."""
+    return f"{INCOMPLETE}/{key}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """A workspace's directory, whether it is new, and the marker that must not stay, if any."""
+
+    path: str
+    created: bool
+    marker: str | None = None
+
+
+Make = Callable[[str, str], Steps[Taken]]
+"""How a directory that may be there already is made, by the root and the key."""
+
+
+def taken(root: str, key: str, make: Make, *, has_root: bool) -> Steps[Taken | None]:
+    """Make a workspace or take what is there; None where that is incomplete."""
+    if not has_root:
+        yield from steps.make_directory(root, INCOMPLETE)
+    if (yield from steps.read_file(root, marker_of(key), 1)) is not None:
+        return None
+    made = yield from make(root, key)
+    if made.created:
+        yield from steps.write_file(made.path, _IGNORE_FILE, _IGNORE_ALL)
+    return made
+
+
+def made_complete(root: str, key: str) -> Steps[Taken]:
+    """Make a workspace that lacks nothing, or take what is there."""
+    path, created = yield from steps.make_directory(root, key)
+    return Taken(path=path, created=created)
+
+
+def made_marked(root: str, key: str) -> Steps[Taken]:
+    """Make a workspace, marked as incomplete from before it exists; or take what is there."""
+    path, marker = os.path.join(root, key), marker_of(key)
+    if (yield from steps.contained(root, path)):
+        return (yield from made_complete(root, key))
+    yield from steps.write_file(root, marker, b"")
+    try:
+        made, created = yield from steps.make_directory(root, key)
+    except TransportError:
+        if not (yield from steps.contained(root, path)):
+            yield from steps.remove_file(root, marker)
+        raise
+    return Taken(path=made, created=created, marker=None if created else marker)
+
+
+def kept_ignored(path: str) -> Steps[None]:
+    """Keep git from seeing what is in the workspace's own ``.sortie`` directory."""
+    try:
+        content = yield from steps.read_file(path, _IGNORE_FILE, len(_IGNORE_ALL) + 1)
+    except TransportError:
+        content = None  # a link or the like: replaced, not written through
+    if content != _IGNORE_ALL:
+        yield from steps.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
+
+
+def status_taken(path: str) -> Steps[bytes | None]:
+    """Read the status file, None where there is none, and delete it, whatever it is."""
+    try:
+        content = yield from steps.read_file(path, STATUS_FILE, STATUS_LIMIT)
+    except TransportError:
+        yield from steps.remove_file(path, STATUS_FILE)
+        raise
+    if content is not None:
+        yield from steps.remove_file(path, STATUS_FILE)
+    return content
