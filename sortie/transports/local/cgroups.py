@@ -22,6 +22,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
 
@@ -35,7 +36,6 @@ from sortie.transports.local.own_children import children_of
 _SPEAKABLE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _NO_RUN = "no-run"
 _ROUNDS = 10  # in which what a program started before it was moved is taken in
-_SETTLING_PAUSE = 0.001
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 5.0  # seconds between tries to remove a cgroup
 _CLOSING = 2.0  # seconds for what is left to do in the end
 
@@ -51,6 +51,7 @@ class RunGroup:
         self._lock = threading.Lock()
         self._moving = False
         self._over = False
+        self._settled: Callable[[], object] | None = None
 
     @property
     def run_id(self) -> RunId:
@@ -77,7 +78,10 @@ class RunGroup:
             move(root, self.directory)
             self.entered = self._take_in(root)
         finally:
-            self._moving = False
+            with self._lock:
+                self._moving = False
+                if self._settled is not None:
+                    self._settled()
 
     def _take_in(self, root: int) -> bool:
         """Move what descends from a root and was started before it was moved."""
@@ -93,10 +97,15 @@ class RunGroup:
 
     async def settle(self) -> None:
         """Wait until the root may be reaped; it is not moved any more, if it was not yet."""
+        settled = trio.Event()
         with self._lock:
             self._over = True
-        while self._moving:
-            await trio.sleep(_SETTLING_PAUSE)
+            if self._moving:
+                token = trio.lowlevel.current_trio_token()
+                self._settled = partial(token.run_sync_soon, settled.set)
+            else:
+                settled.set()
+        await settled.wait()
 
     def kill(self) -> None:
         """Have everybody in it killed soon."""
