@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import signal
 import socket
 import sys
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 import trio
@@ -18,26 +16,19 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.crash_plans import draw
 from tests.e2e.crashing import crash
-from tests.e2e.place import PATIENCE, Place
+from tests.e2e.place import Place
 from tests.e2e.stubborn import STOP_STUBBORN, STUBBORN, gone, in_short, pids_of_a_stubborn_agent
-from tests.e2e.without_cgroups import WITHOUT_CGROUPS, requires_a_mount
+from tests.e2e.ways_of_ending import HERE, OTHER_WAYS
 from tests.e2e.witnessing import let_witness, witnessed
-from tests.transports.endings import requires_cgroups
-from tests.transports.former import PROGRAMS, killed_at_last
-from tests.transports.leftovers import is_alive
 
 SEED = os.environ.get("SORTIE_CRASH_SEED")
 """The seed to play; without it the short game has one of its own, the long one the clock's."""
 
 
-HERE_AND_WITHOUT_CGROUPS = pytest.mark.parametrize(
-    "before",
-    [(), pytest.param(WITHOUT_CGROUPS, marks=requires_a_mount)],
-    ids=["here", "without-cgroups"],
-)
+EVERY_WAY = pytest.mark.parametrize("before", [HERE, *OTHER_WAYS])
 
 
-@HERE_AND_WITHOUT_CGROUPS
+@EVERY_WAY
 @pytest.mark.timeout(300)
 async def test_a_few_kills_lose_nothing_and_run_nothing_twice(
     place: Place, nursery: trio.Nursery, before: tuple[str, ...]
@@ -51,7 +42,7 @@ async def test_a_few_kills_lose_nothing_and_run_nothing_twice(
     assert wrong == [], f"SORTIE_CRASH_SEED={seed}: {line}"
 
 
-@HERE_AND_WITHOUT_CGROUPS
+@EVERY_WAY
 @pytest.mark.full
 @pytest.mark.timeout(900)
 async def test_fifty_kills_lose_nothing_and_run_nothing_twice(
@@ -89,54 +80,6 @@ async def test_the_next_run_finds_nothing_of_a_killed_daemons_agent(
         (row["run_id"], []) for row in rows
     ]
     assert witnessed(place, "trouble") == []
-
-
-@requires_cgroups
-async def test_agents_that_hid_all_they_could_are_found_by_their_cgroups(
-    place: Place, start: Start
-) -> None:
-    """After ``kill -9``, what has neither parent, session, environment, directory and name of its
-    agent nor its mark is gone before anything else happens, and nobody is in its issue's way."""
-    (place.root / "hidden").mkdir()
-    hiding = place.root / "hiding"
-    hiding.touch()
-    hide = shlex.join([sys.executable, str(PROGRAMS / "hidden.py")])
-    script = (
-        f"[ ! -e {hiding} ] || {hide} {place.root}/hidden/$$ /sortie- </dev/null >/dev/null 2>&1;"
-        f' exec {Path(sys.executable).with_name("sortie-kiro-sim")} "$@"'
-    )
-    place.write_workflow(
-        agent={"command": ["sh", "-c", script, "sh"], "max_turns": 1, "stop_grace_ms": 300}
-    )
-    for name in ("A", "B", "C"):
-        place.add_issue(name, "hang=1")
-
-    async with start() as daemon:
-        with trio.fail_after(PATIENCE):
-            while len(place.agents()) < 3 or len(before := living(place.root / "hidden")) < 3:
-                await trio.sleep(0.02)
-        daemon.signal(signal.SIGKILL)
-        await daemon.exit_code()
-    orphaned = living(place.root / "hidden")
-    hiding.unlink()
-    with killed_at_last(orphaned):
-        async with start(KIRO_SIM_HANG="0") as daemon:
-            await daemon.line("daemon.started")
-            left = living(place.root / "hidden")
-            for name in ("A", "B", "C"):
-                await daemon.line("issue.moved", issue=name, lifecycle="handoff")
-
-    assert len(before) >= 3
-    assert set(orphaned) <= set(before)
-    assert len(orphaned) == 3
-    assert left == []
-
-
-def living(directory: Path) -> list[int]:
-    """Return those of the pids in a directory's files that have a living process."""
-    files = directory.iterdir()
-    pids = [int(path.read_text()) for path in files if path.suffix != ".new"]
-    return sorted(pid for pid in pids if is_alive(pid))
 
 
 async def holder(place: Place) -> tuple[str, int, datetime]:

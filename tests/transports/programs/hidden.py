@@ -9,12 +9,12 @@ _PATIENCE = 20.0
 _STAY = 'echo $$ > "$0.new" && mv "$0.new" "$0" && exec sleep 100'
 
 
-def main(told: str, cgroup: str) -> None:
+def main(told: str, cgroup: str, *keeps: str) -> None:
     """Leave a process that hides; it writes its pid to the file ``told``.
 
     We wait until the name of our cgroup holds ``cgroup``, which may be empty. The process has
     neither our parent, session, environment, directory, output and name, nor our limit on resident
-    memory.
+    memory; but it keeps its ``directory`` or its ``mark``, that limit, where it is told to.
     """
     until = time.monotonic() + _PATIENCE
     while cgroup not in _own_cgroup() and time.monotonic() < until:
@@ -25,8 +25,11 @@ def main(told: str, cgroup: str) -> None:
     os.setsid()
     if os.fork():
         os._exit(0)
-    os.chdir("/")
-    resource.setrlimit(resource.RLIMIT_RSS, (1 << 40, resource.getrlimit(resource.RLIMIT_RSS)[1]))
+    if "directory" not in keeps:
+        os.chdir("/")
+    if "mark" not in keeps:
+        hard = resource.getrlimit(resource.RLIMIT_RSS)[1]
+        resource.setrlimit(resource.RLIMIT_RSS, (1 << 40, hard))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -39,4 +42,4 @@ def _own_cgroup() -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    main(*sys.argv[1:])
