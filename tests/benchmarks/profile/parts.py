@@ -59,6 +59,7 @@ _PARTS = (
 _WAITS_FOR_PROGRAM = ("Popen._execute_child", "subprocess.py")
 """The call that waits, with the lock, until a program that was forked is executed."""
 
+_OURS = "sortie/"
 _FRAME = re.compile(r"(?P<function>.*) \((?P<file>.*?)(?::\d+)?\)")
 _THREAD = re.compile(r"thread \((?P<tid>\w+)\)(?:: (?P<name>.*))?")
 
@@ -81,10 +82,12 @@ class Stack:
 @dataclass(slots=True)
 class Folded:
     """Samples of who holds the interpreter's lock: by part, how many of them in a part's own lines,
-    by thread, and ``waiting`` for a program, with the lock and without the processor."""
+    by innermost function of ours, by thread, and ``waiting`` for a program, with the lock and
+    without the processor."""
 
     parts: Counter[str] = field(default_factory=Counter)
     own: Counter[str] = field(default_factory=Counter)
+    functions: Counter[str] = field(default_factory=Counter)
     threads: Counter[int] = field(default_factory=Counter)
     names: dict[int, str] = field(default_factory=dict)
     waiting: int = 0
@@ -131,7 +134,10 @@ def fold(stacks: Iterable[Stack], unreadable: int = 0) -> Folded:
         folded.parts[part] += stack.count
         folded.threads[stack.tid] += stack.count
         folded.names.setdefault(stack.tid, stack.thread)
-        if stack.frames and stack.frames[-1][1].startswith("sortie/"):
+        ours = [frame for frame in stack.frames if frame[1].startswith(_OURS)]
+        if ours:
+            folded.functions[f"{ours[-1][0]} ({ours[-1][1]})"] += stack.count
+        if ours and ours[-1] == stack.frames[-1]:
             folded.own[part] += stack.count
     if unreadable:
         folded.parts[UNREADABLE] += unreadable

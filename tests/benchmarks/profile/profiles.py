@@ -89,7 +89,8 @@ class Profile:
     which are for one of what the row measures, or for a second where its unit is ``%``.
 
     ``parts`` and ``machine`` come to ``amount`` each, what is in no part included. ``own`` is how
-    much of the parts is in their own lines. ``explained`` is what the samples come to, of the CPU
+    much of the parts is in their own lines, ``functions`` are our innermost ones, with what
+    libraries do for them. ``explained`` is what the samples come to, of the CPU
     clock, and ``sampled`` what the row took while they were taken.
     """
 
@@ -98,6 +99,7 @@ class Profile:
     amount: float
     parts: Mapping[str, float]
     own: Mapping[str, float]
+    functions: Mapping[str, float]
     waiting: float
     sampled: float
     explained: float
@@ -145,12 +147,14 @@ def profile(row: Profiled, short: bool) -> Profile:
         called = traced.each(system_calls(calls.texts))
         counts["system calls"] = sum(called.values())
         counts |= {f"of them {name}": amount for name, amount in called.items()}
+    each = alone.amount / sum(seconds.values()) / looks.rate
     return Profile(
         name=row.name,
         unit=row.unit,
         amount=alone.amount,
         parts=_scaled(seconds, alone.amount),
-        own=_scaled(folded.own, alone.amount * folded.own.total() / max(folded.total, 1)),
+        own=_scaled(folded.own, folded.own.total() * each),
+        functions=_scaled(folded.functions, folded.functions.total() * each),
         waiting=stacks.each({"": 1e3 * folded.waiting / looks.rate})[""],
         sampled=stacks.amount,
         explained=folded.total / looks.rate / stacks.account.clock,

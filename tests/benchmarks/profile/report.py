@@ -14,6 +14,7 @@ _LEAST = 0.005
 """Parts that are less than this share of every row are put together."""
 
 _SHOWN_CALLS = 12
+_SHOWN_FUNCTIONS = 20
 
 
 def tables(profiles: Sequence[Profile]) -> list[Table]:
@@ -89,8 +90,17 @@ def _whole(amount: float, one: Profile) -> str:
 
 
 def as_text(profiles: Sequence[Profile]) -> str:
-    """Return the tables in columns."""
-    return "\n\n".join(_columns(table) for table in tables(profiles))
+    """Return the tables in columns, and below them the functions that take most of each row."""
+    shown = [*tables(profiles), *map(_functions, profiles)]
+    return "\n\n".join(_columns(table) for table in shown)
+
+
+def _functions(one: Profile) -> Table:
+    most = list(one.functions.items())[:_SHOWN_FUNCTIONS]
+    return [
+        ("function, with what libraries do for it", one.name),
+        *((name, _share(amount, one)) for name, amount in most),
+    ]
 
 
 def _columns(table: Table) -> str:

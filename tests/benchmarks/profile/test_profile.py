@@ -41,6 +41,7 @@ def profile(name: str, unit: str = "ms") -> Profile:
         amount=8.0,
         parts={"worker": 6.0, "store": 1.98, "web": 0.02},
         own={"worker": 4.0},
+        functions={"run (sortie/worker/run.py)": 4.0},
         waiting=0.5,
         sampled=9.0,
         explained=0.8,
@@ -78,6 +79,7 @@ def test_a_wait_for_a_program_takes_no_processor_time() -> None:
     assert folded.parts["starts of programs"] == 0
     assert folded.parts["not read in time"] == 3
     assert folded.own.total() == 6
+    assert folded.functions["Scheduler.wakeup_at (sortie/scheduler/core.py)"] == 1
 
 
 def test_what_threads_did_without_the_lock_is_their_clock_without_their_samples() -> None:
@@ -132,6 +134,10 @@ def test_tables_come_to_what_the_row_took() -> None:
         "store                1.98 (25%)  1.98 (25%)",
         "1 smaller ones       0.02 (0%)   0.02 (0%)",
         "all                  8.00 ms     8.00 %",
+    ]
+    assert lines[-2:] == [
+        "function, with what libraries do for it  b",
+        "run (sortie/worker/run.py)               4.00 (50%)",
     ]
     assert "| all | 8.00 ms | 8.00 % |" in as_markdown([profile("a"), other]).splitlines()
 
