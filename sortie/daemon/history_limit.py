@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import structlog
 import trio
 
 from sortie.model import StoreError
 from sortie.store import Store
-from sortie.telemetry.log import get_logger
 
 PERIOD = 3600.0
 """Seconds from one look for old runs to the next; a changed setting is obeyed by then."""
@@ -20,7 +20,7 @@ BATCH = 200
 _PAUSE = 0.2  # between two of them, in which records have their turn
 _DAY = 86_400.0
 
-log = get_logger()
+log = structlog.get_logger()
 
 
 async def prune_history(

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Collection
 from typing import Protocol
 
+import structlog
 import trio
 
 from sortie.model import RunId, TransportError
@@ -14,7 +15,6 @@ from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact, PollCompleted
-from sortie.telemetry.log import get_logger
 
 EXIT_OK = 0
 EXIT_FAILURE = 1
@@ -177,7 +177,7 @@ class Shutdown:
 
 def _log_unfinished(snapshot: Snapshot) -> int:
     """Log what an idle daemon leaves undone, and return the exit code that says so."""
-    log = get_logger()
+    log = structlog.get_logger()
     left = {c.issue.identifier: f"held: {c.reason}: {c.detail}" for c in snapshot.held}
     left |= {c.issue.identifier: f"not removed: {c.error}" for c in snapshot.cleaning if c.error}
     names = {issue.id: issue.identifier for issue in snapshot.candidates}

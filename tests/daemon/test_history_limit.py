@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import structlog.testing
 import trio
 import trio.testing
 
 from sortie.daemon.history_limit import BATCH, PERIOD, prune_history
 from sortie.model import StoreError
-from tests.logs import captured_log
 from tests.store.inline import MemoryStore
 from tests.store.records import A, begin, end
 
@@ -34,7 +34,7 @@ async def test_nothing_is_forgotten_unless_asked_for(
     """
     store, days = await store_of(2 * BATCH + 3), [0]
 
-    with captured_log() as log:
+    with structlog.testing.capture_logs() as log:
         nursery.start_soon(prune_history, store, lambda: days[0], lambda: 100 * DAY)
         await trio.sleep(3 * PERIOD)
         before = await kept(store)
@@ -46,7 +46,7 @@ async def test_nothing_is_forgotten_unless_asked_for(
     assert log == [
         {
             "event": "history.pruned",
-            "level": "info",
+            "log_level": "info",
             "runs": 2 * BATCH + 2,
             "keep_days": 99,
         }
@@ -72,7 +72,7 @@ async def test_a_database_that_cannot_be_written_is_tried_again(
     store = await store_of(10)
     store.failing = StoreError("the disk is full")
 
-    with captured_log() as log:
+    with structlog.testing.capture_logs() as log:
         nursery.start_soon(prune_history, store, lambda: 1, lambda: 100 * DAY)
         await trio.sleep(PERIOD / 2)
         store.failing = None

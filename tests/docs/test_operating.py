@@ -38,7 +38,7 @@ EVENT = re.compile(r"[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*")
 def sources_of_events() -> Iterator[Path]:
     for path in sorted((ROOT / "sortie").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if "get_logger()" in text or path.parent.name in ("facts", "log"):
+        if "structlog.get_logger()" in text or path.parent.name in ("facts", "log"):
             yield path
 
 

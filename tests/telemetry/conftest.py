@@ -7,20 +7,19 @@ import warnings
 from collections.abc import Iterator
 
 import pytest
-
-from tests.logs import captured_log
+import structlog
 
 
 @pytest.fixture
 def logging_restored() -> Iterator[None]:
-    """Put the log and the standard library's root logger back afterwards."""
+    """Put structlog and the standard library's root logger back afterwards."""
     root = logging.getLogger()
     handlers, level, shown = list(root.handlers), root.level, warnings.showwarning
 
-    with captured_log():
-        yield
+    yield
 
     logging.captureWarnings(False)
     warnings.showwarning = shown
     root.handlers[:] = handlers
     root.setLevel(level)
+    structlog.reset_defaults()

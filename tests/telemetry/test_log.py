@@ -9,8 +9,9 @@ import re
 import warnings
 
 import pytest
+import structlog
 
-from sortie.telemetry.log import LogFormat, configure, get_logger
+from sortie.telemetry.log import LogFormat, configure
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
 
@@ -26,7 +27,7 @@ def test_text_is_one_line_an_event() -> None:
     stream = io.StringIO()
     configure("info", "text", stream)
 
-    get_logger().info("retry.scheduled", issue="DEMO-1", delay=10.0)
+    structlog.get_logger().info("retry.scheduled", issue="DEMO-1", delay=10.0)
 
     assert written(stream) == ["TIME info    retry.scheduled issue=DEMO-1 delay=10.0"]
 
@@ -36,7 +37,7 @@ def test_json_is_one_object_an_event() -> None:
     stream = io.StringIO()
     configure("info", "json", stream)
 
-    get_logger().warning("issue.held", issue="DEMO-1", detail="two\nlines")
+    structlog.get_logger().warning("issue.held", issue="DEMO-1", detail="two\nlines")
 
     (line,) = written(stream)
     assert list(json.loads(line).items()) == [
@@ -61,7 +62,7 @@ def test_what_is_below_the_level_is_left_out(level: str, seen: list[str]) -> Non
     """The level is the least severe that is written."""
     stream = io.StringIO()
     configure(level, "json", stream)
-    log = get_logger()
+    log = structlog.get_logger()
 
     log.debug("a")
     log.info("b")
@@ -146,7 +147,7 @@ def test_colours_appear_on_a_terminal_only(
     """Colours follow the stream, unless it is told what it is, or colours are not wanted."""
     configure("info", "text", stream, terminal, colours)
 
-    get_logger().info("it.happened")
+    structlog.get_logger().info("it.happened")
 
     assert ("\x1b[" in stream.getvalue()) is coloured
 
@@ -156,7 +157,7 @@ def test_a_terminal_gets_the_short_form() -> None:
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):
         configure("info", "text", stream, colours=False)
-        get_logger().info("run.started", issue="A-1", run="12345678-90ab", attempt=0)
+        structlog.get_logger().info("run.started", issue="A-1", run="12345678-90ab", attempt=0)
 
     assert re.fullmatch(
         r"\d\d:\d\d:\d\dZ A-1 run\.started attempt=0 run=12345678\n", terminal.getvalue()
@@ -169,7 +170,7 @@ def test_json_has_no_colours_even_on_a_terminal() -> None:
     stream = Terminal()
     configure("info", "json", stream)
 
-    get_logger().info("it.happened")
+    structlog.get_logger().info("it.happened")
 
     assert "\x1b" not in stream.getvalue()
 
@@ -178,7 +179,7 @@ def test_lost_lines_are_told_by_the_next_line() -> None:
     """When the stream can be written to again, an event says how many lines are missing."""
     stream = Flaky()
     output = configure("info", "text", stream)
-    log = get_logger()
+    log = structlog.get_logger()
     stream.broken = True
     log.info("first")
     log.info("second")

@@ -28,8 +28,8 @@ Renderer = TextRenderer | JsonRenderer | TerminalRenderer
 
 
 def render(renderer: Renderer, **values: object) -> str:
-    clean = Sanitizer(())({"level": "info", "event": "it.happened", **values})
-    return renderer(clean)
+    clean = Sanitizer(())(None, "info", {"level": "info", "event": "it.happened", **values})
+    return renderer(None, "info", clean)
 
 
 @pytest.mark.parametrize("renderer", [TEXT, JSON, TERMINAL], ids=["text", "json", "terminal"])
@@ -95,7 +95,7 @@ STAMP = "2026-01-01T12:00:00.123456Z"
 
 
 def shown(renderer: TerminalRenderer, event: str, level: str = "info", **values: object) -> str:
-    return renderer({"time": STAMP, "level": level, "event": event, **values})
+    return renderer(None, level, {"time": STAMP, "level": level, "event": event, **values})
 
 
 def test_a_terminal_lines_up_events_behind_their_issues() -> None:

@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection
-from datetime import UTC, datetime
+from functools import partial
 from typing import Literal, TextIO
 
+import structlog
+
 from sortie.telemetry.log.libraries import route_libraries
-from sortie.telemetry.log.logger import (
-    LEVELS,
-    Destination,
-    Level,
-    Logger,
-    Values,
-    get_logger,
-    send_to,
-    with_traceback,
-)
 from sortie.telemetry.log.output import LogOutput
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
 from sortie.telemetry.log.sanitize import Sanitizer
 from sortie.telemetry.log.sink import LogSink
 
-__all__ = ["LogFormat", "LogOutput", "LogSink", "Logger", "configure", "get_logger"]
+__all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
 
 LogFormat = Literal["text", "json"]
 Renderer = JsonRenderer | TerminalRenderer | TextRenderer
@@ -42,7 +34,7 @@ def configure(
     colours: bool = True,
     secrets: Collection[str] = (),
 ) -> LogOutput:
-    """Send all events, and warnings of libraries, to a stream as lines.
+    """Send structlog's events, and warnings of libraries, to a stream as lines.
 
     ``level`` is debug, info, warning or error. ``stream`` is stderr unless given. Text has a short
     form on a ``terminal``, which is looked up unless given, and there ``colours`` unless they are
@@ -56,29 +48,40 @@ def configure(
         renderer = JsonRenderer()
     elif terminal:
         renderer = TerminalRenderer(colours=colours)
-    output = LogOutput(stream, lambda count: renderer(_loss_notice(count)))
-    send_to(_lines(level, Sanitizer(secrets), renderer, output))
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key="time")
+    sanitizer = Sanitizer(secrets)
+    output = LogOutput(stream, partial(_loss_notice, stamp, renderer))
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            stamp,
+            structlog.processors.format_exc_info,
+            sanitizer,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=lambda *_names: _LineLogger(output),
+        cache_logger_on_first_use=False,
+    )
     route_libraries()
     return output
 
 
-def _lines(least: str, sanitizer: Sanitizer, renderer: Renderer, output: LogOutput) -> Destination:
-    """Return what makes a line of each event that is at this level or above."""
+class _LineLogger:
+    """What structlog calls with a rendered line."""
 
-    def write(level: Level, event: str, values: Values) -> None:
-        if LEVELS[level] >= LEVELS[least]:
-            fields = {"time": _now(), "level": level, "event": event} | with_traceback(values)
-            output.write(renderer(sanitizer(fields)))
+    def __init__(self, output: LogOutput) -> None:
+        self._output = output
 
-    return write
+    def msg(self, line: str) -> None:
+        self._output.write(line)
 
-
-def _loss_notice(count: int) -> Values:
-    return {"time": _now(), "level": "warning", "event": "log.lost", "lines": count}
+    debug = info = warning = error = critical = msg
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def _loss_notice(stamp: structlog.processors.TimeStamper, renderer: Renderer, count: int) -> str:
+    event = {"level": "warning", "event": "log.lost", "lines": count}
+    return renderer(None, "warning", stamp(None, "warning", event))
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from sortie.telemetry.log.logger import get_logger
+import structlog
 
 
 class _Router(logging.Handler):
@@ -15,8 +15,10 @@ class _Router(logging.Handler):
             message = record.getMessage()
         except (TypeError, ValueError):  # the library's arguments do not fit its format
             message = str(record.msg)
-        get_logger().log(
-            "error" if record.levelno >= logging.ERROR else "warning",
+        log = structlog.get_logger()
+        level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
+        log.log(
+            level,
             "library.logged",
             library=record.name,
             message=message,

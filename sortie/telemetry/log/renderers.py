@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from sortie.telemetry.log.logger import Values
+from rich.cells import cell_len
+from structlog.typing import EventDict, WrappedLogger
 
 _BARE = re.compile(r"[^\s\"'=\\]+")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
@@ -26,7 +27,7 @@ _ISSUE_SHOWN = 24
 class TextRenderer:
     """Renders ``TIME LEVEL EVENT key=value ...``; a value is quoted like JSON where it must be."""
 
-    def __call__(self, event: Values) -> str:
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
         rest = dict(event)
         time = _value(rest.pop("time", ""))
         level = _value(rest.pop("level", "info"))
@@ -46,7 +47,7 @@ class TerminalRenderer:
         self._colours = colours
         self._wide = 0  # columns of the longest name of an issue so far
 
-    def __call__(self, event: Values) -> str:
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
         rest = dict(event)
         time = _value(rest.pop("time", ""))
         level = _value(rest.pop("level", "info"))
@@ -69,8 +70,6 @@ class TerminalRenderer:
 
     def _missing(self, issue: str) -> int:
         """Return how many columns line the events up with those above."""
-        from rich.cells import cell_len  # not before: most daemons write to no terminal
-
         taken = cell_len(issue)
         self._wide = max(self._wide, min(taken, _ISSUE_SHOWN))
         return max(0, self._wide - taken)
@@ -87,7 +86,7 @@ class TerminalRenderer:
 class JsonRenderer:
     """Renders one JSON object; ``time``, ``level`` and ``event`` come first."""
 
-    def __call__(self, event: Values) -> str:
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
         rest = dict(event)
         head = {key: rest.pop(key) for key in ("time", "level", "event") if key in rest}
         return _json(head | rest)

@@ -6,9 +6,10 @@ import json
 import math
 from collections.abc import Collection, Mapping
 
+from structlog.typing import EventDict, WrappedLogger
+
 from sortie.model import TEXT_LIMIT, cut
 from sortie.model.secrets import pattern_of
-from sortie.telemetry.log.logger import Values
 
 VALUE_LIMIT = TEXT_LIMIT
 """Characters of a value that a log line carries at most."""
@@ -22,7 +23,7 @@ Plain = str | int | float | bool | None | list["Plain"] | dict[str, "Plain"]
 
 
 class Sanitizer:
-    """Makes every value of an event plain data, redacted and cut.
+    """A structlog processor: makes every value plain data, redacted and cut.
 
     A secret is replaced by ``***`` as it is and as it looks in a ``repr``, in JSON and in a URL.
     The event's name is left alone, since it is a constant of the code.
@@ -31,7 +32,7 @@ class Sanitizer:
     def __init__(self, secrets: Collection[str]) -> None:
         self._pattern = pattern_of(secrets)
 
-    def __call__(self, event: Values) -> Values:
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         return {key: value if key == "event" else self._fit(value) for key, value in event.items()}
 
     def _fit(self, value: object) -> Plain:

@@ -7,20 +7,23 @@ debug, and its end is a line.
 
 from __future__ import annotations
 
+import structlog
+
 from sortie.telemetry.facts import Fact, RunFinished, RunStarted
 from sortie.telemetry.facts.lines import Line, RecurringFailures
-from sortie.telemetry.log.logger import LEVELS, get_logger
+
+_LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
 class LogSink:
-    """Writes the lines of each fact where ``configure`` sends them.
+    """Writes the lines of each fact through structlog, as ``configure`` left it.
 
     ``level`` is the least that is shown: no line is made that is below it.
     """
 
     def __init__(self, level: str = "debug") -> None:
-        self._log = get_logger()
-        self._least = LEVELS[level]
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._least = _LEVELS[level]
         self._issues: dict[object, str] = {}
         self._failures = RecurringFailures()
 
@@ -36,12 +39,12 @@ class LogSink:
 
     def _is_shown(self, fact: Fact) -> bool:
         """Tell whether a fact has a line to write; a kind with lines of its own is to be asked."""
-        return LEVELS[fact.level] >= self._least or type(fact).log_lines is not Fact.log_lines
+        return _LEVELS[fact.level] >= self._least or type(fact).log_lines is not Fact.log_lines
 
     def _write(self, line: Line) -> None:
-        if LEVELS[line.level] < self._least:
+        if _LEVELS[line.level] < self._least:
             return
         run = line.values.get("run")
         head = {"issue": line.values.get("issue", self._issues.get(run)), "run": run}
         known = {key: value for key, value in head.items() if value is not None}
-        self._log.log(line.level, line.event, **(known | dict(line.values)))
+        self._log.log(_LEVELS[line.level], line.event, **(known | dict(line.values)))

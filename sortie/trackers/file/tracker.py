@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import structlog
 import trio
 
 from sortie.model import (
@@ -20,7 +21,6 @@ from sortie.model import (
 )
 from sortie.model.checks import Check
 from sortie.resources import run_in_thread
-from sortie.telemetry.log import get_logger
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
 from sortie.trackers.file.disk import LockTaken
@@ -37,7 +37,7 @@ _LOCK_INTERVAL = 0.05
 
 _ISSUES_AT_ONCE = 500  # some milliseconds of work, after which other tasks have their turn
 
-log = get_logger()
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)

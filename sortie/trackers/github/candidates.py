@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import structlog
 import trio
 
 from sortie.model import Blocker, Issue, TrackerError, TrackerErrorKind
-from sortie.telemetry.log import get_logger
 from sortie.trackers import Overview, UnreadableIssue
 from sortie.trackers.github.api import PAGE, GitHubApi
 from sortie.trackers.github.items import Item, Repository, issue_of, number_of
@@ -24,7 +24,7 @@ from sortie.trackers.github.search_filter import query_of
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.changes import ChangingList
 
-log = get_logger()
+log = structlog.get_logger()
 
 _AT_ONCE = 8
 """Tasks that read what issues wait for; the client makes fewer requests at a time."""

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+import structlog
 import trio
 
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
-from sortie.telemetry.log import get_logger
 from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
 from sortie.trackers.github.api import GitHubApi
 from sortie.trackers.github.candidates import Candidates, not_there
@@ -31,7 +31,7 @@ _CLOCK_MARGIN = timedelta(minutes=2)
 
 _SHOWN = 50  # labels in a line of the log
 
-log = get_logger()
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
+import structlog
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.model.checks import Check
-from sortie.telemetry.log import get_logger
 from sortie.trackers import (
     IssuesRead,
     Overview,
@@ -43,7 +43,7 @@ TEAM_LIFE = 600.0
 
 _IDENTIFIER = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-([0-9]{1,9})")
 
-log = get_logger()
+log = structlog.get_logger()
 
 
 class LinearTracker(Tracker):

@@ -33,7 +33,7 @@ _FOREIGN = """
 print(sorted({{name.partition(".")[0] for name in sys.modules}} & {foreign!r}))
 """
 
-HEAVY = {"starlette", "asyncssh", "pydantic", "trio", "rich", "typer", "jinja2"}
+HEAVY = {"starlette", "asyncssh", "pydantic", "structlog", "trio", "rich", "typer", "jinja2"}
 
 
 def printed(code: str) -> str:

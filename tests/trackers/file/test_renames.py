@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import structlog.testing
 
 from sortie.model import IssueId
 from sortie.trackers.file import renames
-from tests.logs import captured_log
 from tests.trackers.file.folders import Memory, make, names, one, write
 
 
@@ -193,13 +193,13 @@ async def test_a_readme_is_told_once_in_words(folder: Path, memory: Memory) -> N
     tracker = make(folder, memory)
     write(folder, "A.md")
 
-    with captured_log() as log:
+    with structlog.testing.capture_logs() as log:
         for text in ("# Our issues\n", "# All our issues\n", ""):
             (folder / "README.md").write_text(text)
             assert await names(tracker) == {"A"}
             await tracker.fetch_by_ids([])
 
-    assert [(entry["event"], entry["level"], entry["error"]) for entry in log] == [
+    assert [(entry["event"], entry["log_level"], entry["error"]) for entry in log] == [
         (
             "tracker.file_ignored",
             "warning",

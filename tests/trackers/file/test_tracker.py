@@ -6,9 +6,9 @@ import os
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
+import structlog
 import trio
 import trio.testing
 
@@ -21,7 +21,6 @@ from sortie.trackers import IssuesRead
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.reading import Reading
 from sortie.trackers.file.tracker import FileTracker
-from tests.logs import captured_log
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
 
 
@@ -41,7 +40,7 @@ class HangingFiles(IssueFiles):
         return super().look(known, at)
 
 
-def malformed(entries: list[dict[str, Any]]) -> list[str]:
+def malformed(entries: list[structlog.typing.EventDict]) -> list[str]:
     return [e["error"] for e in entries if e["event"] == "tracker.issue_malformed"]
 
 
@@ -65,7 +64,7 @@ async def test_only_issue_files_of_the_directory_itself_are_read(
     write(folder / "sub.md", "B.md")
     tracker = make(folder, memory)
 
-    with captured_log() as entries:
+    with structlog.testing.capture_logs() as entries:
         found = await names(tracker)
 
     assert found == {"A"}
@@ -82,7 +81,7 @@ async def test_what_is_not_a_regular_file_is_a_complaint_and_stops_nothing(
     write(folder, "huge.md", body="x" * 5 * 2**20)
     tracker = make(folder, memory)
 
-    with trio.fail_after(10), captured_log() as entries:
+    with trio.fail_after(10), structlog.testing.capture_logs() as entries:
         found = await names(tracker)
         read = await tracker.fetch_by_ids([IssueId("fifo"), IssueId("huge")])
 
@@ -107,7 +106,7 @@ async def test_a_malformed_file_is_logged_once_for_each_content(
     path.write_text("---\nstate: [\n---\n", encoding="utf-8")
     tracker = make(folder, memory)
 
-    with captured_log() as entries:
+    with structlog.testing.capture_logs() as entries:
         await names(tracker)
         await names(tracker)
         first = len(malformed(entries))
@@ -168,7 +167,7 @@ async def test_two_files_that_claim_one_name_are_both_left_out(
     write(folder, "C.md")
     tracker = make(folder, memory)
 
-    with captured_log() as entries:
+    with structlog.testing.capture_logs() as entries:
         found = await names(tracker)
         read = await tracker.fetch_by_ids([IssueId(i) for i in ids])
         with pytest.raises(TrackerError) as refused:
