@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
@@ -40,13 +41,21 @@ class RunDetails:
     context_share: float | None = None
 
 
-@dataclass(slots=True)
 class _LiveRun:
-    """A live run; what changes with each chunk of output stands beside the rest."""
+    """A live run; what has changed is gathered, as it changes far more often than it is shown."""
 
-    details: RunDetails
-    last_event_at: datetime
-    last_message: str | None = None
+    __slots__ = ("_details", "changes")
+
+    def __init__(self, details: RunDetails) -> None:
+        self._details = details
+        self.changes: dict[str, Any] = {}
+
+    def details(self) -> RunDetails:
+        """Return it as it stands now."""
+        if self.changes:
+            self._details = replace(self._details, **self.changes)
+            self.changes.clear()
+        return self._details
 
 
 class LiveRuns:
@@ -62,30 +71,22 @@ class LiveRuns:
 
     def runs(self) -> Mapping[RunId, RunDetails]:
         """Return the live runs as they stand now, oldest first; later facts do not change it."""
-        return MappingProxyType(
-            {
-                run_id: replace(
-                    run.details, last_event_at=run.last_event_at, last_message=run.last_message
-                )
-                for run_id, run in self._runs.items()
-            }
-        )
+        return MappingProxyType({run_id: run.details() for run_id, run in self._runs.items()})
 
     def __call__(self, fact: Fact) -> None:
         """Note what a fact tells of a live run."""
         if not isinstance(fact, RunFact):
             return
         if isinstance(fact, facts.RunStarted):
-            now = self._clock()
-            self._runs[fact.run_id] = _LiveRun(_begun(fact, now), now)
+            self._runs[fact.run_id] = _LiveRun(_begun(fact, self._clock()))
         elif isinstance(fact, facts.RunFinished):
             self._runs.pop(fact.run_id, None)
         elif (run := self._runs.get(fact.run_id)) is not None:
-            run.last_event_at = self._clock()
+            run.changes["last_event_at"] = self._clock()
             if not isinstance(fact, facts.AgentSpoke):
-                run.details = _changed(run.details, fact)
+                run.changes.update(_changed(fact))
             elif fact.message is not None:
-                run.last_message = fact.message
+                run.changes["last_message"] = fact.message
 
 
 def _begun(fact: facts.RunStarted, now: datetime) -> RunDetails:
@@ -100,29 +101,30 @@ def _begun(fact: facts.RunStarted, now: datetime) -> RunDetails:
     )
 
 
-def _changed(run: RunDetails, fact: RunFact) -> RunDetails:
+def _changed(fact: RunFact) -> Mapping[str, object]:
+    """Return which details of a run are others now."""
     match fact:
         case facts.RunPhaseChanged(phase=phase):
-            return replace(run, phase=phase)
+            return {"phase": phase}
         case facts.IssueRead(issue=issue) | facts.RunStopping(issue=issue):
-            return replace(run, issue=issue)
+            return {"issue": issue}
         case facts.WorkspaceReady(path=path):
-            return replace(run, workspace=path)
+            return {"workspace": path}
         case (
             facts.SessionStarted(session_id=session_id) | facts.SessionNamed(session_id=session_id)
         ):
-            return replace(run, session_id=session_id or None)
+            return {"session_id": session_id or None}
         case facts.TurnBegan(turn=turn, max_turns=max_turns):
-            return replace(run, turn=turn, max_turns=max_turns)
+            return {"turn": turn, "max_turns": max_turns}
         case facts.ToolCallStarted(tool=tool):
-            return replace(run, tool=tool)
+            return {"tool": tool}
         case facts.ToolCallEnded() | facts.TurnCompleted():
-            return replace(run, tool=None)
+            return {"tool": None}
         case facts.ActivityChanged(activity=activity):
-            return replace(run, activity=activity)
+            return {"activity": activity}
         case facts.AgentUsed(spent=spent, context_share=None):
-            return replace(run, spent=spent)
+            return {"spent": spent}
         case facts.AgentUsed(spent=spent, context_share=share):
-            return replace(run, spent=spent, context_share=share)
+            return {"spent": spent, "context_share": share}
         case _:
-            return run
+            return {}
