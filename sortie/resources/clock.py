@@ -58,8 +58,9 @@ class PauseClock(trio.abc.Clock):
             self._forgiven += gap + SETTLING
             self.paused += gap
         self._looked_at, self._sleeping = raw, 0.0
-        self._told = max(self._told, raw - self._forgiven)
         self.beats += 1
+        if raw - self._forgiven > self._told:
+            self._told = raw - self._forgiven
         return self._told
 
     def deadline_to_sleep_time(self, deadline: float) -> float:

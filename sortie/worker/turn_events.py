@@ -73,7 +73,7 @@ class TurnEvents:
         self.usage = turn.usage.begin_turn()
 
     def take(self, batch: Sequence[AgentEvent]) -> None:
-        """Take a batch of events; an empty one is a sign of life."""
+        """Take a batch of events; an empty one is a sign of life, and told as such."""
         if self._patience > 0 and not self.stall.cancel_called:
             self.stall.deadline = trio.current_time() + self._patience
         lines, message, launched = 0, None, False
@@ -92,6 +92,8 @@ class TurnEvents:
             return
         if self._launched_at is not None:
             self._answered(self._launched_at)
+        if batch and not lines:
+            return  # what it is was told
         self._turn.reporter.publish(
             facts.AgentSpoke(
                 run_id=self._turn.job.run_id,

@@ -78,7 +78,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
         await world.until(facts.TurnBegan, 2)
-        await world.until(facts.AgentSpoke, 4)
+        await world.until(facts.AgentSpoke, 3)
         state = view.state()
         gauges = view.gauges()
 

@@ -254,7 +254,7 @@ async def test_whole_lines_and_stderr_are_told(clock: MockClock) -> None:
     setattr(rig.agent, "play", play)  # noqa: B010
     await rig.work()
 
-    assert [fact.text for fact in rig.of(facts.AgentSpoke)] == [f"{long}\ntwo\nthree", None]
+    assert [fact.text for fact in rig.of(facts.AgentSpoke)] == [f"{long}\ntwo\nthree"]
     assert rig.of(facts.AgentWroteErrors) == [
         facts.AgentWroteErrors(run_id=RUN, message="no", text="oh\nno")
     ]

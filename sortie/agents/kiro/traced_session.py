@@ -93,9 +93,10 @@ class _TracedSession:
         """Tell what there is to tell of a turn that was launched."""
         with trio.CancelScope(shield=True):
             events = await self._events(heard)
-            for at in range(0, len(events), _BATCH):
-                heard(events[at : at + _BATCH])
+            heard(events[:_BATCH])
+            for at in range(_BATCH, len(events), _BATCH):
                 await trio.lowlevel.checkpoint()
+                heard(events[at : at + _BATCH])
 
     async def _events(self, heard: _Heard) -> Sequence[AgentEvent]:
         with trio.move_on_after(BOUND):

@@ -100,11 +100,10 @@ class RunGroup:
         settled = trio.Event()
         with self._lock:
             self._over = True
-            if self._moving:
-                token = trio.lowlevel.current_trio_token()
-                self._settled = partial(token.run_sync_soon, settled.set)
-            else:
-                settled.set()
+            if not self._moving:
+                return
+            token = trio.lowlevel.current_trio_token()
+            self._settled = partial(token.run_sync_soon, settled.set)
         await settled.wait()
 
     def kill(self) -> None:
