@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import fcntl
 import os
-import selectors
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 import trio
 import trio.abc
 
 from sortie.transports import Command
+from sortie.transports.local.pipe_poller import PipePoller, PipeReader
 
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
 
+MUCH = 4096
+"""Bytes of a chunk after which there may be more at once: their writer waits for room."""
+
 IN_A_ROW = 8
-"""Chunks that are read from one pipe before the other one has its turn."""
+"""Chunks that are read before it is looked anew which pipes have something."""
 
 Chunk = tuple[int, bytes]
 
@@ -30,22 +33,21 @@ Chunk = tuple[int, bytes]
 class Output:
     """The output of one process, chunks of bytes with the number of the pipe they came from.
 
-    One task reads all pipes, and waits for a selector that has them all. ``pipes`` are descriptors
-    by their numbers; they belong to the output.
+    One task reads all pipes, which are descriptors by their numbers; they belong to the output.
     """
 
-    def __init__(self, pipes: dict[int, int], selector: selectors.DefaultSelector) -> None:
+    def __init__(self, pipes: dict[int, int], poller: PipePoller) -> None:
         self._fds = pipes
-        self._selector = selector
-        self._fd = selector.fileno()
-        self._open = list(pipes)  # the first one is tried first
+        self._poller = poller
+        self._reader = PipeReader(pipes)
+        self._open = list(pipes)
+        self._ready: list[int] = []  # those that may have something, the next one first
         self._in_a_row = 0
         self._left: dict[int, int] | None = None  # bytes to read of each pipe, once it ends
         self._is_read = False
         self._closed = False
         for fd in pipes.values():
             os.set_blocking(fd, False)
-            selector.register(fd, selectors.EVENT_READ)
 
     def read(self) -> AsyncIterator[Chunk]:
         """Return the iterator of the chunks. Raises RuntimeError the second time."""
@@ -69,24 +71,22 @@ class Output:
 
     async def _readable(self) -> None:
         """Wait until there is something to read, or ``end`` or ``close`` is called."""
-        if self._left is not None:
+        if self._left is None and not (self._ready and self._in_a_row < IN_A_ROW):
+            self._in_a_row = 0
+            self._ready = [*await self._poller.readable(self._reader)]
+        else:
             await trio.lowlevel.checkpoint()
-            return
-        with suppress(trio.ClosedResourceError):  # how a task is told that waits
-            await trio.lowlevel.wait_readable(self._fd)
+        if self._left is not None:
+            self._ready = [*self._ready, *(n for n in self._open if n not in self._ready)]
 
     def _take(self) -> Chunk | None:
-        """Return what there is to read.
-
-        It is not asked which pipe has something: most often it is the one that had something last.
-        """
-        for _ in range(len(self._open)):
-            number = self._open[0]
+        """Return what there is to read; pipes take turns."""
+        while self._ready:
+            number = self._ready.pop(0)
             chunk = self._read(number)
             self._in_a_row += 1
-            if not chunk or self._in_a_row == IN_A_ROW:
-                self._open.reverse()
-                self._in_a_row = 0
+            if len(chunk) >= MUCH and number in self._open:
+                self._ready.append(number)
             if chunk:
                 return number, chunk
         return None
@@ -103,21 +103,21 @@ class Output:
             self._left[number] -= len(chunk)
         if not chunk or (self._left is not None and self._left[number] <= 0):
             self._open.remove(number)
-            self._selector.unregister(fd)
+            self._poller.forget(self._reader, number)
         return chunk
 
     def end(self) -> None:
         """Let the output end after what the pipes hold now, though somebody holds them open."""
         if self._left is None:
             self._left = {number: _capacity(self._fds[number]) for number in self._open}
-            trio.lowlevel.notify_closing(self._fd)
+            self._reader.wake()
 
     def close(self) -> None:
         """Read no more."""
         self._closed = True
-        trio.lowlevel.notify_closing(self._fd)
-        self._selector.close()
-        for fd in self._fds.values():
+        self._reader.wake()
+        for number, fd in self._fds.items():
+            self._poller.forget(self._reader, number)
             os.close(fd)
 
 
@@ -179,20 +179,21 @@ class Pipes:
 
     @classmethod
     @contextmanager
-    def opened(cls, command: Command) -> Iterator[tuple[Pipes, tuple[int, int, int]]]:
+    def opened(
+        cls, command: Command, poller: PipePoller
+    ) -> Iterator[tuple[Pipes, tuple[int, int, int]]]:
         """Have pipes, and the program's ends of them as its stdin, stdout and stderr.
 
         The program's ends are closed after the block, all of them where it raises.
         """
         with ExitStack() as kept, ExitStack() as given:
-            selector = kept.enter_context(selectors.DefaultSelector())
             stdin, ours = subprocess.DEVNULL, None
             if command.stdin is not None:
                 stdin, ours = _pipe(given, kept)
             stdout, given_stdout = _pipe(kept, given)
             stderr, given_stderr = _pipe(kept, given)
             content = command.stdin if isinstance(command.stdin, bytes) else None
-            pipes = cls(Output({1: stdout, 2: stderr}, selector), ours, content)
+            pipes = cls(Output({1: stdout, 2: stderr}, poller), ours, content)
             yield pipes, (stdin, given_stdout, given_stderr)
             kept.pop_all()
 

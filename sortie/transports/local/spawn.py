@@ -32,6 +32,7 @@ from sortie.resources.descriptors import give_back_limit, inherited_limit, relea
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command, Exit
 from sortie.transports.identity import identity_of
+from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
 
@@ -53,6 +54,7 @@ _LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descript
 
 async def spawn(
     command: Command,
+    poller: PipePoller,
     *,
     located: Callable[[str], object] = lambda _: None,
     started: Callable[[int], object] = lambda _: None,
@@ -65,7 +67,7 @@ async def spawn(
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
     stands in the way, only after it has lasted for some time.
     """
-    start = partial(run_in_thread, _start, command, located, started)
+    start = partial(run_in_thread, _start, command, poller, located, started)
     try:
         process, pipes, identity = await patiently(start)
     except Shortage as exc:
@@ -76,12 +78,15 @@ async def spawn(
 
 
 def _start(
-    command: Command, located: Callable[[str], object], started: Callable[[int], object]
+    command: Command,
+    poller: PipePoller,
+    located: Callable[[str], object],
+    started: Callable[[int], object],
 ) -> tuple[subprocess.Popen[bytes], Pipes, ProcessIdentity | Shortage]:
     """Start a program; a shortage may keep its identity from being read."""
     located(os.path.realpath(command.cwd))
     program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
-    with Pipes.opened(command) as (pipes, given):
+    with Pipes.opened(command, poller) as (pipes, given):
         try:
             process = _fork(command, program, given)
         except OSError as exc:

@@ -22,6 +22,7 @@ from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.observer import Observer
+from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.process import LocalProcess
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
@@ -54,6 +55,7 @@ class LocalTransport:
         self._mark = mark
         self._groups = groups
         self._trees = ProcessTrees()
+        self._poller = PipePoller()
         self._observer = Observer(self._trees)
         self._hurry = trio.Event()
 
@@ -88,7 +90,7 @@ class LocalTransport:
         tree = ProcessTree(run_id=run_id, cwd=command.cwd, group=group)
         with self._trees.registered(tree), _left(group):
             located = partial(setattr, tree, "cwd")
-            root, pipes = await spawn(command, located=located, started=tree.start)
+            root, pipes = await spawn(command, self._poller, located=located, started=tree.start)
             tree.root = root
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.

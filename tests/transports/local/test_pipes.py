@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import selectors
 from collections.abc import Iterator
 
 import pytest
 import trio
 import trio.testing
 
+from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.pipes import CHUNK, IN_A_ROW, Output
 
 LIMIT = 30
@@ -21,7 +21,7 @@ class Written:
     def __init__(self) -> None:
         (out, self.out), (err, self.err) = os.pipe(), os.pipe()
         self.ends = {1: self.out, 2: self.err}
-        self.output = Output({1: out, 2: err}, selectors.DefaultSelector())
+        self.output = Output({1: out, 2: err}, PipePoller())
 
     def end(self, number: int) -> None:
         os.close(self.ends.pop(number))

@@ -19,6 +19,7 @@ import trio
 import trio.testing
 
 from sortie.transports import Command
+from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.spawn import spawn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -47,7 +48,7 @@ async def test_who_starts_a_program_is_told_of_it_in_the_thread_that_does(tmp_pa
         threads.add(threading.get_ident())
 
     root, pipes = await spawn(
-        command("true", cwd=str(tmp_path / "link")), located=take, started=take
+        command("true", cwd=str(tmp_path / "link")), PipePoller(), located=take, started=take
     )
     await root.exited()
     root.reap()
@@ -66,9 +67,9 @@ async def test_a_program_that_cannot_be_taken_in_is_ended() -> None:
         pids.append(pid)
         raise PermissionError("not here")
 
-    before = open_files()
+    poller, before = PipePoller(), open_files()
     with pytest.raises(PermissionError, match="not here"):
-        await spawn(command("sleep", "60"), started=refuse)
+        await spawn(command("sleep", "60"), poller, started=refuse)
 
     assert open_files() == before
     with pytest.raises(ChildProcessError):
@@ -77,7 +78,7 @@ async def test_a_program_that_cannot_be_taken_in_is_ended() -> None:
 
 async def test_several_tasks_wait_for_one_exit() -> None:
     """One of them waits for all, and where it is cancelled another one does."""
-    root, pipes = await spawn(command("sleep", "60"))
+    root, pipes = await spawn(command("sleep", "60"), PipePoller())
     first = trio.CancelScope()
     over: list[int | None] = []
 
@@ -142,7 +143,7 @@ async def test_a_program_on_a_file_system_that_hangs_holds_up_nobody_else(tmp_pa
     order: list[str] = []
 
     async def run(name: str) -> None:
-        root, pipes = await spawn(command(name))
+        root, pipes = await spawn(command(name), PipePoller())
         await root.exited()
         root.reap()
         pipes.close()
