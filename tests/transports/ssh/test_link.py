@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import psutil
@@ -18,6 +19,7 @@ import pytest
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.transports.ssh import link
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
@@ -414,3 +416,47 @@ async def test_commands_and_their_data_stay_out_of_the_log(
         await said(sshd.host, sshd.settings, thread, "echo s3cret")
 
     assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("cipher", "decoys"),
+    [
+        ("aes128-gcm@openssh.com", False),
+        ("chacha20-poly1305@openssh.com", False),
+        ("aes128-cbc", True),
+    ],
+)
+async def test_empty_packets_are_sent_where_they_protect(
+    keys: Keys,
+    thread: AsyncioThread,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cipher: str,
+    decoys: bool,
+) -> None:
+    """CBC is open to the attack that they are against; ciphers that authenticate are not."""
+    kinds: list[int] = []
+    send = asyncssh.SSHClientConnection.send_packet
+
+    def noted(
+        connection: asyncssh.SSHClientConnection, kind: int, *parts: bytes, **options: Any
+    ) -> None:
+        kinds.append(kind)
+        send(connection, kind, *parts, **options)
+
+    monkeypatch.setattr(asyncssh.SSHClientConnection, "send_packet", noted)
+    monkeypatch.setattr(link, "_CIPHERS", "+aes128-cbc")
+    with sshd_running(tmp_path / "host", keys, {"Ciphers": cipher}) as host:
+        connections = ConnectionPool(host.host, host.know(), thread)
+        async with connections.channel("true"):
+            pass
+        kinds.clear()
+        with trio.fail_after(PATIENCE):
+            async with connections.channel("echo in") as channel:
+                said = b"".join([chunk async for _, chunk in channel.output()])
+        await connections.aclose()
+
+    assert said == b"in\n"
+    opened, ignored = 90, 2
+    assert opened in kinds
+    assert (ignored in kinds) is decoys
