@@ -159,6 +159,13 @@ class Files(Protocol):
         """
         ...
 
+    async def read_file_inside(
+        self, root: str, directory: str, name: str, limit: int
+    ) -> bytes | None:
+        """Do as ``read_file`` where ``contained`` is true of the directory, else raise
+        TransportError."""
+        ...
+
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a small file below a directory, making its parent directories; follows no link."""
         ...

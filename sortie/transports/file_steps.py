@@ -82,6 +82,13 @@ def read_file(directory: str, name: str, limit: int) -> Steps[bytes | None]:
     return content
 
 
+def read_file_inside(root: str, directory: str, name: str, limit: int) -> Steps[bytes | None]:
+    """Do as ``Files.read_file_inside``."""
+    arguments = (root, directory, name, limit)
+    content: bytes | None = yield FileStep("read_file_inside", arguments)
+    return content
+
+
 def write_file(directory: str, name: str, content: bytes) -> Steps[None]:
     """Do as ``Files.write_file``."""
     yield FileStep("write_file", (directory, name, content))

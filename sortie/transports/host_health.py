@@ -202,6 +202,7 @@ class MonitoredFiles:
 
     contained = _asked(Files.contained)
     read_file = _asked(Files.read_file)
+    read_file_inside = _asked(Files.read_file_inside)
     write_file = _asked(Files.write_file)
     remove_file = _asked(Files.remove_file)
 

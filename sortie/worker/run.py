@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -52,6 +53,11 @@ from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.workspaces import Workspace, workspace_key
+
+VERIFIED_FOR = 1.0
+"""Seconds for which a look at the workspace counts that was made after a turn's processes were
+gone: between two turns nothing is done but to read the issue, and the look at the status file is
+one at the workspace, too."""
 
 
 async def work(
@@ -107,6 +113,7 @@ class _Run:
         self.turns = 0
         self.completed = False
         self.began = False
+        self.verified_at = -math.inf  # when the workspace was last seen to be where it has to be
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
@@ -260,7 +267,8 @@ class _Run:
         self._enter(Phase.TURN)
         try:
             prompt = await prompt_for(self.job, self.issue, self.context, workspace, number)
-            await self.context.workspaces.verify(workspace.path)
+            if trio.current_time() - self.verified_at > VERIFIED_FOR:
+                await self.context.workspaces.verify(workspace.path)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
         except NotInRootError as exc:
@@ -270,6 +278,7 @@ class _Run:
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
+        self.verified_at = -math.inf
         turn = TurnRequest(
             job=self.job,
             number=number,
@@ -303,6 +312,7 @@ class _Run:
         """
         try:
             text = await self.context.workspaces.read_status(workspace.path)
+            self.verified_at = trio.current_time()
         except (WorkspaceError, TransportError) as exc:
             if needed and host_error_behind(exc) is not None:
                 raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc

@@ -83,10 +83,13 @@ def kept_ignored(path: str) -> Steps[None]:
         yield from steps.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
 
 
-def status_taken(path: str) -> Steps[bytes | None]:
-    """Read the status file, None where there is none, and delete it, whatever it is."""
+def status_taken(root: str, path: str) -> Steps[bytes | None]:
+    """Read the status file, None where there is none, and delete it, whatever it is.
+
+    Raises TransportError also where the workspace does not lie inside the root.
+    """
     try:
-        content = yield from steps.read_file(path, STATUS_FILE, STATUS_LIMIT)
+        content = yield from steps.read_file_inside(root, path, STATUS_FILE, STATUS_LIMIT)
     except TransportError:
         yield from steps.remove_file(path, STATUS_FILE)
         raise

@@ -165,10 +165,10 @@ class Workspaces:
 
         That is its first line that is not blank, trimmed, of the first STATUS_LIMIT bytes; ""
         where there is none, None where there is no file. Raises WorkspaceError for a link, a
-        FIFO and the like, which are deleted too.
+        FIFO and the like, which are deleted too, and wherever ``verify`` would raise.
         """
         with _workspace_errors():
-            content = await self._perform(status_taken(path))
+            content = await self._perform(status_taken(self._root, path))
         if content is None:
             return None
         lines = content.decode("utf-8", "replace").split("\n")

@@ -66,6 +66,14 @@ class FakeFiles:
         content = self.contents.get(path)
         return None if content is None else content[:limit]
 
+    async def read_file_inside(
+        self, root: str, directory: str, name: str, limit: int
+    ) -> bytes | None:
+        """Return the beginning of a file below a directory inside ``root``."""
+        if not await self.contained(root, directory):
+            raise TransportError(f"could not read {name}: {directory} is not inside {root}")
+        return await self.read_file(directory, name, limit)
+
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a file, in the place of what is odd."""
         await self.begin("write_file")

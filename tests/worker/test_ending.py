@@ -93,11 +93,11 @@ async def test_a_session_that_does_not_stop_is_given_up(clock: MockClock) -> Non
     assert rig.journal[-1] == "runs after_run"
 
 
-AFTER_RUN_AT = 16.0
+AFTER_RUN_AT = 17.0
 """When, in the next two tests, the turns are over and ``after_run`` begins."""
 
 
-@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(36)])
+@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(38)])
 async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after: float) -> None:
     """A stop in each phase reports Stopped, and whether the last turn had succeeded by then;
     after_run has run where there was a workspace."""

@@ -201,6 +201,26 @@ async def test_a_workspace_that_cannot_be_made_fails_the_run(clock: MockClock, m
     assert (rig.transport.ran, rig.agent.begun) == ([], [])
 
 
+async def test_a_look_that_is_old_is_made_again(clock: MockClock) -> None:
+    """Where the tracker takes its time between two turns, the place is verified anew."""
+    rig = Rig(agent={"max_turns": 3})
+    rig.tracker.delay = 10.0
+
+    def go_away_while_it_is_read() -> None:
+        async def later() -> None:
+            await trio.sleep(5)
+            rig.transport.files.directories.discard(f"{ROOT}/A")
+
+        trio.lowlevel.spawn_system_task(later)
+
+    rig.agent.scripts["A"] = [Completes(), Completes(does=go_away_while_it_is_read)]
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert (report.end.kind, report.turns) == (ErrorKind.INVALID_WORKSPACE_CWD, 2)
+
+
 async def test_a_workspace_that_moved_away_is_not_used(clock: MockClock) -> None:
     """The place is verified before the session and before each turn."""
     rig = Rig(agent={"max_turns": 5})

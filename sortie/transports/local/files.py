@@ -197,6 +197,14 @@ def _write_file(directory: str, name: str, content: bytes) -> None:
             raise
 
 
+def _read_file_inside(root: str, directory: str, name: str, limit: int) -> bytes | None:
+    """Read a file below a directory that lies in the real root. Raises TransportError."""
+    if not _contained(root, directory):
+        path = os.path.join(directory, name)
+        raise TransportError(f"could not read {path}: {directory} does not lie inside {root}")
+    return _read_file(directory, name, limit)
+
+
 def _remove_file(directory: str, name: str) -> None:
     """Remove a file, link or FIFO, if there is one. Raises TransportError."""
     *above, last = parts_of(name)
@@ -214,6 +222,7 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "remove_directory": _remove_directory,
     "contained": _contained,
     "read_file": _read_file,
+    "read_file_inside": _read_file_inside,
     "write_file": _write_file,
     "remove_file": _remove_file,
 }
@@ -250,5 +259,6 @@ class LocalFiles(FilesByThread):
     remove_directory = _threaded(_remove_directory)
     contained = _threaded(_contained)
     read_file = _threaded(_read_file)
+    read_file_inside = _threaded(_read_file_inside)
     write_file = _threaded(_write_file)
     remove_file = _threaded(_remove_file)

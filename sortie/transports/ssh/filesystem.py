@@ -55,7 +55,7 @@ class RemoteFiles:
     async def contained(self, root: str, path: str) -> bool:
         """Tell whether ``path`` is a directory inside the real root; see the port."""
         try:
-            body = [_path("root", root), _path("path", path), text("contained")]
+            body = [_path("root", root), _path("path", path), text("inside"), text("contained")]
         except TransportError:
             return False
         answer = await self._ask(f"look at {path}", body)
@@ -63,9 +63,27 @@ class RemoteFiles:
 
     async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
         """Return at most ``limit`` bytes of a regular file; see the port."""
-        body = [*_file(directory, name), assignment("limit", str(limit)), text("read")]
+        return await self._read([], directory, name, limit)
+
+    async def _read(
+        self, check: list[bytes], directory: str, name: str, limit: int
+    ) -> bytes | None:
+        given = [*_file(directory, name), assignment("limit", str(limit))]
+        body = [*check, *given, text("read")]
         answer = await self._ask(f"read {directory}/{name}", body, limit=max(limit, 0))
         return answer.content if answer.said == "there" else None
+
+    async def read_file_inside(
+        self, root: str, directory: str, name: str, limit: int
+    ) -> bytes | None:
+        """Do as ``read_file`` below a directory inside the real root; see the port."""
+        check = [
+            _path("root", root),
+            _path("path", directory),
+            text("inside"),
+            b"is_inside || no 'its directory does not lie inside the root'",
+        ]
+        return await self._read(check, directory, name, limit)
 
     async def write_file(self, directory: str, name: str, content: bytes) -> None:
         """Write a small file; see the port."""

@@ -75,3 +75,23 @@ async def test_what_is_no_regular_file_is_not_read(transport: Transport, place: 
             await transport.files.write_file(place, "folder", b"x")
 
     assert os.listdir(place) == ["folder"]
+
+
+async def test_a_file_of_a_directory_inside_is_read(transport: Transport, place: str) -> None:
+    """As any file is; below a directory that is elsewhere, a link or gone, nothing is read."""
+    root, outside = Path(place, "root"), Path(place, "outside")
+    for directory in (root / "a", root / "empty", outside):
+        directory.mkdir(parents=True)
+    (root / "a" / "file").write_text("inside")
+    (outside / "file").write_text("outside")
+    (root / "link").symlink_to(outside)
+    (root / "way").symlink_to(place)
+
+    async def read(directory: Path) -> bytes | None:
+        return await transport.files.read_file_inside(str(root), str(directory), "file", 4)
+
+    assert await read(root / "a") == b"insi"
+    assert await read(root / "empty") is None
+    for elsewhere in (outside, root, root / "link", root / "way" / "outside", root / "gone"):
+        with pytest.raises(TransportError):
+            await read(elsewhere)

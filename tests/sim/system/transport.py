@@ -87,6 +87,7 @@ class LifeFiles:
     remove_directory = _plugged(FakeFiles.remove_directory)
     contained = _plugged(FakeFiles.contained)
     read_file = _plugged(FakeFiles.read_file)
+    read_file_inside = _plugged(FakeFiles.read_file_inside)
     write_file = _plugged(FakeFiles.write_file)
     remove_file = _plugged(FakeFiles.remove_file)
 

@@ -1,7 +1,2 @@
-if [ ! -L "$path" ] && cd -P -- "$root"; then
-  top=${PWD%/}
-  if cd -P -- "$path" && [ "$path" -ef . ] && [ ! -L "$path" ]; then
-    case $PWD in "$top"/?*) whole yes inside ;; esac
-  fi
-fi
+is_inside && whole yes inside
 whole yes outside
