@@ -1,12 +1,9 @@
-"""Render a prompt in a thread of its own, for so long and to so much and no more."""
+"""Render a prompt in a thread, for so long and to so much and no more."""
 
 from __future__ import annotations
 
-import threading
 import time
-from _thread import start_new_thread
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 
@@ -17,7 +14,8 @@ from jinja2.exceptions import TemplateSyntaxError
 
 from sortie.model import TemplateError
 from sortie.model.texts import UNUSABLE
-from sortie.resources import Shortage, patiently, run_in_thread, shortage_behind
+from sortie.resources import patiently, run_in_thread, shortage_behind
+from sortie.resources.alarm import Alarm
 from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
 from sortie.workflow.sandbox import (
@@ -41,12 +39,14 @@ _MISTAKES = (
     TypeError,
 )
 
-# Renderings under way, abandoned ones included: eight that hang are a broken template, and more
-# of them would only take the processor from the daemon.
-_RUNNING = threading.BoundedSemaphore(8)
+_RUNNING: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("prompt renderings")
+"""Renderings under way, abandoned ones included: eight that hang are a broken template, and more of
+them would only take the processor from the daemon."""
 
-# One more waits for each: they are never more than this, and each ends in time.
-_WAITING: trio.lowlevel.RunVar[trio.CapacityLimiter] = trio.lowlevel.RunVar("prompt renderings")
+_SLACK = 0.25
+"""Seconds that a rendering gets to say itself that its time is over."""
+
+_ALARM = Alarm()
 
 
 async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER_SECONDS) -> str:
@@ -55,13 +55,7 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
     An empty result of a continuation turn becomes the built-in continuation prompt. What no
     process can be handed (NUL, lone surrogates) is replaced by U+FFFD.
     """
-    try:
-        limiter = _WAITING.get()
-    except LookupError:
-        limiter = trio.CapacityLimiter(8)
-        _WAITING.set(limiter)
-    bounded = partial(_bounded, prompt, context, seconds)
-    text = await patiently(lambda: run_in_thread(bounded, abandon_on_cancel=True, limiter=limiter))
+    text = await patiently(lambda: _in_time(prompt, context, seconds))
     if text.strip():
         return UNUSABLE.sub("\ufffd", text)
     if context.is_continuation:
@@ -69,60 +63,35 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
     raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: came out empty for the first turn")
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """What a rendering leaves behind when ``done``; nothing where it crashed.
-
-    Who takes ``begun`` gives the rendering's slot back: the thread, or who waited for it in vain.
-    """
-
-    begun: threading.Lock = field(default_factory=threading.Lock)
-    done: threading.Event = field(default_factory=threading.Event)
-    text: str | None = None
-    error: TemplateError | None = None
-    shortage: Shortage | None = None
-
-
-def _bounded(prompt: Prompt, context: PromptContext, seconds: float) -> str:
-    """Render in a daemon thread and wait on the real clock, which a test's may not follow."""
+async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> str:
+    """Render in a thread, which is left alone once its time on the real clock is over."""
     deadline = time.monotonic() + seconds
-    too_long = TemplateError(f"{prompt.path}:{prompt.line}: prompt: {TOO_LONG}")
-    if not _RUNNING.acquire(timeout=seconds):
-        raise too_long
-    outcome = _Outcome()
-    started = False
-    try:
-        # Not threading.Thread: its start waits for ever for a thread that memory ran out for.
-        start_new_thread(_work, (prompt, context, deadline, outcome))
-        started = True
-    finally:
-        if not started:
-            _RUNNING.release()
-    # The rendering ends itself at the deadline where it can; give it time to say so.
-    if not outcome.done.wait(max(0.0, deadline - time.monotonic()) + 0.25):
-        if outcome.begun.acquire(blocking=False):
-            _RUNNING.release()
-            raise MemoryError("the thread of a rendering did not begin")
-        raise too_long
-    if outcome.shortage is not None:
-        raise outcome.shortage
-    if outcome.text is None:
-        raise outcome.error or TemplateError(f"{prompt.path}: prompt: the rendering crashed")
-    return outcome.text
+    with _ALARM.set(deadline + _SLACK):
+        work = partial(_work, prompt, context, deadline)
+        return await run_in_thread(work, abandon_on_cancel=True, limiter=_limiter())
+    raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: {TOO_LONG}")
 
 
-def _work(prompt: Prompt, context: PromptContext, deadline: float, outcome: _Outcome) -> None:
-    if not outcome.begun.acquire(blocking=False):
-        return  # nobody waits any more
+def _limiter() -> trio.CapacityLimiter:
     try:
-        outcome.text = _rendered(prompt, context, deadline)
+        return _RUNNING.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(8)
+        _RUNNING.set(limiter)
+        return limiter
+
+
+def _work(prompt: Prompt, context: PromptContext, deadline: float) -> str:
+    try:
+        return _rendered(prompt, context, deadline)
     except _MISTAKES as exc:
-        outcome.shortage = shortage_behind(exc)
+        shortage = shortage_behind(exc)
+        if shortage is not None:
+            raise shortage from exc
         line = prompt.line + _line_of(exc, prompt) - 1
-        outcome.error = TemplateError(f"{prompt.path}:{line}: prompt: {_reason(exc)}")
-    finally:
-        _RUNNING.release()
-        outcome.done.set()
+        raise TemplateError(f"{prompt.path}:{line}: prompt: {_reason(exc)}") from exc
+    except Exception as exc:  # the edge: whatever a template makes Jinja do is the template's fault
+        raise TemplateError(f"{prompt.path}: prompt: the rendering crashed") from exc
 
 
 def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:

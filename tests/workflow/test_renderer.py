@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from _thread import start_new_thread
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -15,6 +13,8 @@ import pytest
 import trio
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
+from sortie.resources import alarm
+from sortie.resources.alarm import Alarm
 from sortie.workflow import Prompt, PromptContext, renderer, with_status_instructions
 from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
 from sortie.workflow.renderer import render
@@ -365,7 +365,8 @@ async def test_a_thread_that_cannot_be_had_costs_no_later_prompt(
     """However often there is none, what is rendered afterwards is rendered; nobody is blamed."""
     limit = ThreadLimit()
     with monkeypatch.context() as patched, trio.move_on_after(30):
-        patched.setattr(renderer, "start_new_thread", limit.start)
+        patched.setattr(renderer, "_ALARM", Alarm())
+        patched.setattr(alarm, "start_new_thread", limit.start)
         async with trio.open_nursery() as nursery:
             for _ in range(12):
                 nursery.start_soon(rendered, "x")
@@ -392,30 +393,3 @@ async def test_memory_that_runs_out_is_not_the_templates_fault(
 
     assert await rendered("{{ attempt }}") == "0"
     assert len(tries) == 3
-
-
-async def test_a_thread_that_dies_before_it_begins_costs_no_later_prompt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So many die as there are slots and more; each is given up in time, and tried again."""
-    dead: list[int] = []
-
-    def start(work: Callable[..., object], args: tuple[Any, ...]) -> int:
-        if len(dead) < 12:
-            dead.append(1)
-            return 0  # it was made, and there was no memory for its first step
-        return start_new_thread(work, args)
-
-    monkeypatch.setattr(renderer, "start_new_thread", start)
-
-    async def render_one() -> None:
-        texts.append(await rendered("still here", seconds=1.0))
-
-    texts: list[str] = []
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            for _ in range(6):
-                nursery.start_soon(render_one)
-
-    assert texts == ["still here"] * 6
-    assert len(dead) == 12
