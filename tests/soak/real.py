@@ -1,13 +1,15 @@
 """Minutes of full load on real processes: the installed daemon, and agents that take 50 ms.
 
 Issues come and go all the time: an agent moves its issue to a terminal state, so that its workspace
-is removed; its file goes once nobody needs it, and another issue takes its place.
+is removed; its file goes once nobody needs it, and another issue takes its place. Transcripts reach
+their limit early, so that the oldest go, too.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count as counting
 from pathlib import Path
 
@@ -25,12 +27,16 @@ SLOTS = 8
 WAITING = 24
 """Issues that are there beside those that run, so that no slot is ever free for want of one."""
 
+TRANSCRIPTS = 256 * 1024
+"""Bytes that all transcripts may take: those of some six hundred runs."""
+
 LOOKS = 60
 QUANTITIES = (
     Quantity(name="memory", unit="bytes", share=0.03, slack=1_000_000),
     Quantity(name="descriptors", unit="", share=0.1, slack=4),
     Quantity(name="threads", unit="", share=0.0, slack=2),
     WRITE_AHEAD_LOG,
+    Quantity(name="transcripts", unit="bytes", share=0.1, slack=0.0),
 )
 
 
@@ -55,7 +61,11 @@ class Soak:
         """Live through it; a run that fails, or a process that is left, is an error."""
         with benchmark_place() as place:
             place.write_agent(AGENT.format(issues=place.issues))
-            place.configure(1.0, agent={"max_concurrent_agents": SLOTS})
+            place.configure(
+                1.0,
+                agent={"max_concurrent_agents": SLOTS},
+                history={"max_bytes": TRANSCRIPTS},
+            )
             for _ in range(SLOTS + WAITING):
                 self._add(place)
             with place.daemon() as daemon:
@@ -97,10 +107,20 @@ class Soak:
             "descriptors": _descriptors(process),
             "threads": float(process.num_threads()),
             "write-ahead log": float((place.root / ".sortie.db-wal").stat().st_size),
+            "transcripts": _size_of(place.root / ".sortie.db.transcripts"),
             "CPU seconds": daemon.spent().own,
         }
         self.looks.append(look)
         self._report(look)
+
+
+def _size_of(directory: Path) -> float:
+    """Return the bytes of the files in a directory, some of which may go meanwhile."""
+    found = 0
+    for path in directory.iterdir():
+        with suppress(FileNotFoundError):
+            found += path.stat().st_size
+    return float(found)
 
 
 def _descriptors(process: psutil.Process) -> float:
