@@ -33,6 +33,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     began = time.monotonic()
     wrongs: list[str] = []
+    quantities: Sequence[Quantity]
     if given.simulated:
         virtual = simulated.Soak(given.seed, given.hours, _show)
         virtual.live()
