@@ -75,17 +75,22 @@ class LiveRuns:
 
     def __call__(self, fact: Fact) -> None:
         """Note what a fact tells of a live run."""
-        if not isinstance(fact, RunFact):
+        if isinstance(fact, facts.AgentSpoke):  # a thousand times as many as of all others
+            self._spoke(fact)
+        elif not isinstance(fact, RunFact):
             return
-        if isinstance(fact, facts.RunStarted):
+        elif isinstance(fact, facts.RunStarted):
             self._runs[fact.run_id] = _LiveRun(_begun(fact, self._clock()))
         elif isinstance(fact, facts.RunFinished):
             self._runs.pop(fact.run_id, None)
         elif (run := self._runs.get(fact.run_id)) is not None:
             run.changes["last_event_at"] = self._clock()
-            if not isinstance(fact, facts.AgentSpoke):
-                run.changes.update(_changed(fact))
-            elif fact.message is not None:
+            run.changes.update(_changed(fact))
+
+    def _spoke(self, fact: facts.AgentSpoke) -> None:
+        if (run := self._runs.get(fact.run_id)) is not None:
+            run.changes["last_event_at"] = self._clock()
+            if fact.message is not None:
                 run.changes["last_message"] = fact.message
 
 

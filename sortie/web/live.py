@@ -33,8 +33,9 @@ class Live:
         """Take a fact for a sign that something may have changed; a sink."""
         if isinstance(fact, HttpAnswered):
             return
-        for broadcaster in self.broadcasters:
-            broadcaster.stir()
+        self.events.stir()
+        for page in self.pages:
+            page.stir()
 
     async def run(self, publish: Publish) -> None:
         """Have all streams told what changes, until cancelled."""

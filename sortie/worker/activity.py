@@ -57,7 +57,7 @@ class RunActivity:
 
     def news(self, now: float) -> Activity | None:
         """Return what is known where that is more than was told, at most once in PAUSE seconds."""
-        if self._told_at is not None and now - self._told_at < PAUSE:
+        if not self._changed or (self._told_at is not None and now - self._told_at < PAUSE):
             return None
         return self.rest(now)
 

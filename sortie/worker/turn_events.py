@@ -74,8 +74,9 @@ class TurnEvents:
 
     def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life, and told as such."""
-        if self._patience > 0 and not self.stall.cancel_called:
-            self.stall.deadline = trio.current_time() + self._patience
+        now = trio.current_time()
+        if self._patience > 0 and now < self.stall.deadline:
+            self.stall.deadline = now + self._patience
         lines, message, launched = 0, None, False
         texts: list[str] = []
         for event in batch:
@@ -86,7 +87,7 @@ class TurnEvents:
                 case _:
                     launched = launched or isinstance(event, Launched)
                     self._pass_on(event)
-        if (news := self._turn.activity.news(trio.current_time())) is not None:
+        if (news := self._turn.activity.news(now)) is not None:
             self._tell_of(news)
         if launched:
             return

@@ -131,8 +131,11 @@ class _Heard:
         self.credits = False
 
     def __call__(self, events: Sequence[AgentEvent]) -> None:
-        self.launched |= any(isinstance(event, Launched) for event in events)
-        self.credits |= any(isinstance(e, Usage) and e.credits is not None for e in events)
+        for event in events:
+            if isinstance(event, Launched):
+                self.launched = True
+            elif isinstance(event, Usage) and event.credits is not None:
+                self.credits = True
         self._on_events(events)
 
 

@@ -37,21 +37,24 @@ class Pending:
         """How many characters wait."""
         return self._first_size + self._last_size
 
-    def add(self, entry: Entry) -> None:
-        """Take an entry; none is longer than a quarter of the limit."""
+    def add(self, entry: Entry) -> int:
+        """Take an entry, and return how many characters more wait now; none is longer than a
+        quarter of the limit."""
         size = len(entry.text) + _OVERHEAD
         if self._last is None and self._first_size + size <= _HALF:
             self._first.append(entry)
             self._first_size += size
-            return
+            return size
         if self._last is None:
             self._last = deque()
+        before = self._last_size
         self._last.append(entry)
         self._last_size += size
         while self._last_size > _HALF:
             oldest = self._last.popleft()
             self._last_size -= len(oldest.text) + _OVERHEAD
             self._count(oldest.lines)
+        return self._last_size - before
 
     def leave_out(self, entry: Entry) -> None:
         """Count an entry that there is no room for, and all that comes as belonging behind it."""

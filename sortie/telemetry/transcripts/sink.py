@@ -124,12 +124,11 @@ class TranscriptSink:
         self.news.set()
 
     def _add(self, run: OpenTranscript, entry: Entry) -> None:
-        if run.pending is None:
-            run.pending = Pending()
+        pending = run.pending
+        if pending is None:
+            pending = run.pending = Pending()
             self.news.set()
-        before = run.pending.size
         if self._waiting < WAITING_LIMIT or entry.ends:
-            run.pending.add(entry)
+            self._waiting += pending.add(entry)
         else:
-            run.pending.leave_out(entry)
-        self._waiting += run.pending.size - before
+            pending.leave_out(entry)
