@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import trio
 
-from sortie import __version__
+from sortie import __version__, trackers
 from sortie.daemon.day_clock import keep_days
 from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
@@ -52,6 +52,7 @@ from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
+from sortie.trackers import Capability
 from sortie.transports.local import (
     UNMARKED,
     AgentLimits,
@@ -268,6 +269,7 @@ class Daemon:
 
     def _make_orchestrator(self, memory: Memory, contexts: RunContexts) -> Orchestrator:
         settings = self._workflow.settings
+        adapter = trackers.ADAPTERS.load(settings.tracker.kind)
         scheduler = Scheduler(
             policy_of(settings),
             now=trio.current_time(),
@@ -285,5 +287,6 @@ class Daemon:
                 lambda: (contexts.local, self._shortages.shortages),
             ),
             wall=time.time,
+            compares=Capability.COMPARE_AND_SET in adapter.capabilities,
         )
         return Orchestrator(scheduler, settings, context, self._on_crash, memory.comments)

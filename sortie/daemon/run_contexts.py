@@ -83,7 +83,7 @@ class RunContexts:
             prompt=workflow.prompt,
             agent=agent,
             transport=local,
-            workspaces=Workspaces(settings.workspace.root, local, self._is_same_root),
+            workspaces=Workspaces(settings.workspace.root, local, self._root_lock.check),
             tracker=self._tracker,
             environ=self._environ,
             secrets=secrets,
@@ -93,12 +93,6 @@ class RunContexts:
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self.redact(text),
         )
-
-    async def _is_same_root(self) -> bool:
-        try:
-            return await run_in_thread(self._root_lock.check)
-        except Shortage as exc:
-            raise WorkspaceError(str(exc)) from exc
 
     @property
     def local(self) -> RunContext:

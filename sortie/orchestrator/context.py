@@ -15,7 +15,8 @@ from sortie.worker import RunContext
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorContext:
     """Ports and callables. ``run_context_for`` gives the tools for a run on a host by the settings
-    in force; ``wall`` is the time in Unix seconds."""
+    in force; ``wall`` is the time in Unix seconds. ``compares`` tells whether the tracker itself
+    moves an issue only where it still stands as it is said to (COMPARE_AND_SET)."""
 
     store: Store
     tracker: Tracker
@@ -23,3 +24,4 @@ class OrchestratorContext:
     run_context_for: Callable[[str], RunContext]
     preflight: Preflight
     wall: Callable[[], float]
+    compares: bool = False

@@ -151,6 +151,14 @@ async def _move_despite_shortages(context: OrchestratorContext, issue: Issue, st
 
 
 async def _move_if_unchanged(context: OrchestratorContext, issue: Issue, state: str) -> None:
+    if context.compares:
+        try:
+            await context.tracker.transition(issue, state)
+        except TrackerError as exc:
+            if exc.kind not in (TrackerErrorKind.CONFLICT, TrackerErrorKind.NOT_FOUND):
+                raise
+        else:
+            return
     answer = await context.tracker.fetch_by_ids({issue.id})
     if issue.id in answer.failed:
         raise answer.failed[issue.id]

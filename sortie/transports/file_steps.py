@@ -13,9 +13,17 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from sortie.model import TransportError
+from sortie.resources import Shortage, run_in_thread
 from sortie.transports import Files
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnStep:
+    """Something that this process finds out by itself, and that may block."""
+
+    work: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +34,7 @@ class FileStep:
     arguments: tuple[Any, ...]
 
 
-Steps = Generator[FileStep, Any, T]
+Steps = Generator[FileStep | OwnStep, Any, T]
 """Operations in their order; what a TransportError of one means is theirs to say."""
 
 
@@ -39,12 +47,12 @@ class FilesByThread(ABC):
 
 
 def performed(steps: Steps[T], do: Callable[[FileStep], Any]) -> T:
-    """Perform steps by ``do``, which blocks, and return what they come to."""
+    """Perform steps, those with files by ``do``, and return what they come to. Blocks."""
     try:
         step = next(steps)
         while True:
             try:
-                answer = do(step)
+                answer = step.work() if isinstance(step, OwnStep) else do(step)
             except TransportError as exc:
                 step = steps.throw(exc)
             else:
@@ -61,13 +69,28 @@ async def perform(files: Files, steps: Steps[T]) -> T:
         step = next(steps)
         while True:
             try:
-                answer = await getattr(files, step.operation)(*step.arguments)
+                answer = await _answer(files, step)
             except TransportError as exc:
                 step = steps.throw(exc)
             else:
                 step = steps.send(answer)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
+
+
+async def _answer(files: Files, step: FileStep | OwnStep) -> Any:
+    if isinstance(step, FileStep):
+        return await getattr(files, step.operation)(*step.arguments)
+    try:
+        return await run_in_thread(step.work)
+    except Shortage as exc:
+        raise TransportError(str(exc)) from exc
+
+
+def own(work: Callable[[], T]) -> Steps[T]:
+    """Do something that may block."""
+    answer: T = yield OwnStep(work)
+    return answer
 
 
 def make_directory(root: str, name: str) -> Steps[tuple[str, bool]]:

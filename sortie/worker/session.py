@@ -27,6 +27,16 @@ SESSION_SLACK = 30.0
 UseSession = Callable[[Session], Awaitable[RunEnd]]
 
 
+async def verified(workspace: Workspace, context: RunContext) -> None:
+    """See that a workspace is still where it has to be. Raises Abandoned."""
+    try:
+        await context.workspaces.verify(workspace.path)
+    except NotInRootError as exc:
+        raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
+    except WorkspaceError as exc:
+        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+
+
 class _Use:
     """The use of a session; neither ``end`` nor ``error`` is set where it was cancelled."""
 
@@ -70,9 +80,10 @@ class SessionLifetime:
     scopes: RunScopes
 
     async def run(self, workspace: Workspace, env: Mapping[str, str], use: UseSession) -> RunEnd:
-        """Use a session in a workspace. Raises Abandoned where there is none to be had, and what
-        the use raises."""
-        await self._verify(workspace)
+        """Use a session in a workspace, which was verified.
+
+        Raises Abandoned where there is none to be had, and what the use raises.
+        """
         params = self._params(workspace, env)
         done, bound = _Use(use), self.scopes.bound(params.read_timeout + SESSION_PATIENCE)
         try:
@@ -104,14 +115,6 @@ class SessionLifetime:
             late = AgentError(ErrorKind.RESPONSE_TIMEOUT, message, timed_out=True)
             raise self._refused(late.kind, late)
         return done.end
-
-    async def _verify(self, workspace: Workspace) -> None:
-        try:
-            await self.context.workspaces.verify(workspace.path)
-        except NotInRootError as exc:
-            raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
-        except WorkspaceError as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
     def _params(self, workspace: Workspace, env: Mapping[str, str]) -> SessionParams:
         settings = self.context.settings.agent

@@ -36,14 +36,27 @@ class Taken:
     marker: str | None = None
 
 
+Recognise = Callable[[], bool]
+"""Tells whether the root is known, and may block. Raises WorkspaceError where it is another one."""
+
 Make = Callable[[str, str], Steps[Taken]]
 """How a directory that may be there already is made, by the root and the key."""
 
 
-def taken(root: str, key: str, make: Make, *, has_root: bool) -> Steps[Taken | None]:
-    """Make a workspace or take what is there; None where that is incomplete."""
-    if not has_root:
+def recognised(recognise: Recognise | None) -> Steps[bool]:
+    """Tell whether the root is known."""
+    return False if recognise is None else (yield from steps.own(recognise))
+
+
+def with_root(root: str, recognise: Recognise | None) -> Steps[None]:
+    """Make the root, and in it the directory for the markers, unless it is known."""
+    if not (yield from recognised(recognise)):
         yield from steps.make_directory(root, INCOMPLETE)
+
+
+def taken(root: str, key: str, make: Make, recognise: Recognise | None) -> Steps[Taken | None]:
+    """Make a workspace or take what is there; None where that is incomplete."""
+    yield from with_root(root, recognise)
     if (yield from steps.read_file(root, marker_of(key), 1)) is not None:
         return None
     made = yield from make(root, key)
@@ -55,6 +68,8 @@ def taken(root: str, key: str, make: Make, *, has_root: bool) -> Steps[Taken | N
 def made_complete(root: str, key: str) -> Steps[Taken]:
     """Make a workspace that lacks nothing, or take what is there."""
     path, created = yield from steps.make_directory(root, key)
+    if not (yield from steps.contained(root, path)):
+        raise TransportError(f"could not make {path}: it is no directory inside {root}")
     return Taken(path=path, created=created)
 
 

@@ -8,7 +8,7 @@ Rule 3: a workspace is neither used again nor removed while a process lives in i
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -29,13 +29,16 @@ from sortie.workspaces.workspace_steps import (
     INCOMPLETE,
     STATUS_FILE,
     Make,
+    Recognise,
     Taken,
     kept_ignored,
     made_complete,
     made_marked,
     marker_of,
+    recognised,
     status_taken,
     taken,
+    with_root,
 )
 
 T = TypeVar("T")
@@ -60,20 +63,19 @@ class Workspace:
 class Workspaces:
     """The workspaces below one root on one host; ``root`` is an absolute path there.
 
-    All methods raise WorkspaceError. ``recognise`` tells whether the root is known, so that it
-    need not be made, and raises WorkspaceError where it is another than it was: nothing is made
-    or removed then.
+    All methods raise WorkspaceError. Where ``recognise`` knows the root it is not made, and where
+    that says that it is another than it was, nothing is made or removed.
     """
 
     def __init__(
         self,
         root: str,
         transport: Transport,
-        recognise: Callable[[], Awaitable[bool]] | None = None,
+        recognise: Recognise | None = None,
     ) -> None:
         self._root = root
         self._transport = transport
-        self.recognise = recognise or _any_root
+        self.recognise = recognise
 
     async def reach(self) -> None:
         """Prove that the host can be asked."""
@@ -83,7 +85,7 @@ class Workspaces:
     async def check(self) -> None:
         """Make the root if need be, and prove that something can be made in it."""
         with _workspace_errors():
-            await self._have_root()
+            await self._perform(with_root(self._root, self.recognise))
             await self._transport.files.write_file(self._root, _PROBE, b"")
             await self._transport.files.remove_file(self._root, _PROBE)
 
@@ -130,8 +132,7 @@ class Workspaces:
 
     async def _take(self, key: str, make: Make) -> Taken | None:
         """Make a workspace or take what is there; None where that is incomplete."""
-        has_root = await self.recognise()
-        return await self._perform(taken(self._root, key, make, has_root=has_root))
+        return await self._perform(taken(self._root, key, make, self.recognise))
 
     async def _perform(self, steps: Steps[T]) -> T:
         return await perform(self._transport.files, steps)
@@ -148,7 +149,9 @@ class Workspaces:
         """
         with _workspace_errors():
             if not await self._transport.files.contained(self._root, path):
-                await self.recognise()  # a root that is away is nothing that this issue did
+                await self._perform(
+                    recognised(self.recognise)
+                )  # a root that is away is nothing that this issue did
                 raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
                     " look whether it was removed or replaced by a link"
@@ -157,7 +160,7 @@ class Workspaces:
     async def remove(self, identifier: str) -> bool:
         """Remove an issue's workspace with all it holds; return whether it was there."""
         with _workspace_errors():
-            await self.recognise()
+            await self._perform(recognised(self.recognise))
             return await self._remove(workspace_key(identifier))
 
     async def read_status(self, path: str) -> str | None:
@@ -179,11 +182,6 @@ class Workspaces:
         with _workspace_errors():
             await self._transport.files.remove_file(path, STATUS_FILE)
 
-    async def _have_root(self) -> None:
-        """Make the root, and in it the directory for the markers, unless it is known."""
-        if not await self.recognise():
-            await self._transport.files.make_directory(self._root, INCOMPLETE)
-
     async def _clear(self, path: str, grace: float) -> int:
         try:
             return await self._transport.clear(path, grace=grace)
@@ -201,11 +199,6 @@ class Workspaces:
         removed = await self._transport.files.remove_directory(self._root, key)
         await self._transport.files.remove_file(self._root, marker_of(key))
         return removed
-
-
-async def _any_root() -> bool:
-    await trio.lowlevel.checkpoint()
-    return False
 
 
 @contextmanager

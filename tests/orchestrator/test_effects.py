@@ -34,6 +34,7 @@ def context_of(world: World) -> OrchestratorContext:
         run_context_for=world.run_context_for,
         preflight=Preflight(ready),
         wall=world.wall,
+        compares=world.compares,
     )
 
 
@@ -101,11 +102,54 @@ async def test_a_handoff_outlasts_a_shortage_of_this_machine(
     world.tracker.assert_all_in("Review")
 
 
+@pytest.mark.parametrize(("compares", "asked"), [(False, 1), (True, 0)])
+async def test_a_tracker_that_compares_is_not_asked_before_a_move(
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch, compares: bool, asked: int
+) -> None:
+    """It moves the issue only where that stands as it is said to; any other is asked first."""
+    world, told, asking = World(issue("a")), list[Event](), list[frozenset[IssueId]]()
+    world.compares = compares
+    fetch = world.tracker.fetch_by_ids
+
+    async def fetch_and_tell(ids: frozenset[IssueId]) -> IssuesRead:
+        asking.append(ids)
+        return await fetch(ids)
+
+    monkeypatch.setattr(world.tracker, "fetch_by_ids", fetch_and_tell)
+
+    question = do.Transition(token=1, issue=issue("a"), state="Review")
+    await hand_off(context_of(world), question, told.append)
+
+    assert len(asking) == asked
+    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
+    world.tracker.assert_all_in("Review")
+
+
+@pytest.mark.parametrize("compares", [False, True])
+async def test_an_issue_that_was_moved_meanwhile_stays_there(
+    clock: MockClock, compares: bool
+) -> None:
+    """Whoever finds that out."""
+    world, told = World(issue("a", state="Elsewhere")), list[Event]()
+    world.compares = compares
+
+    question = do.Transition(token=1, issue=issue("a"), state="Review")
+    await hand_off(context_of(world), question, told.append)
+
+    (answer,) = told
+    assert isinstance(answer, ev.TransitionAnswered)
+    assert answer.error_kind is TrackerErrorKind.CONFLICT
+    assert "moved from Todo to Elsewhere" in answer.error
+    world.tracker.assert_all_in("Elsewhere")
+
+
+@pytest.mark.parametrize("compares", [False, True])
 async def test_a_move_that_was_made_already_is_completed(
-    clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch, compares: bool
 ) -> None:
     """A tracker in which it takes several steps may have been cut off between two of them."""
     world, told, completed = World(issue("a", state="Review")), list[Event](), list[str]()
+    world.compares = compares
 
     async def complete(moved: Issue) -> None:
         await trio.lowlevel.checkpoint()

@@ -14,6 +14,12 @@ from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
 
+@pytest.fixture(params=[False, True], autouse=True)
+def compares(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the tracker is asked before the issue is moved, or known to compare by itself."""
+    monkeypatch.setattr(World, "compares", request.param)
+
+
 async def test_a_failing_handoff_is_retried_without_a_run(clock: MockClock) -> None:
     """It is tried again with backoff, over a restart too, and the agent is left alone."""
     world = World(issue(), tracker=HANDOFF)

@@ -39,8 +39,11 @@ class World:
     """A tracker, an agent, a transport and a store, and lives of an orchestrator among them.
 
     ``hooks`` says what each hook's script does. ``preflight`` is what the next ones find.
-    ``sinks`` get each fact, as ``facts`` does.
+    ``sinks`` get each fact, as ``facts`` does. ``compares`` is what the orchestrator is told of
+    the tracker, which does compare.
     """
+
+    compares = False
 
     def __init__(
         self, *issues: Issue, hooks: Mapping[str, Does] | None = None, **sections: Mapping[str, Any]
@@ -107,6 +110,7 @@ class World:
             run_context_for=self.run_context_for,
             preflight=Preflight(lambda: self._preflight()),
             wall=self.wall,
+            compares=self.compares,
         )
         return Orchestrator(self.scheduler, self.settings, context, due_comments=memory.comments)
 

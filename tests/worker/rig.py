@@ -86,8 +86,7 @@ class Rig:
     """One issue's worker and its world.
 
     ``journal`` holds in one order what the worker, its agent and its hooks did; ``facts`` and
-    ``told`` what it published and reported. ``on_commit`` is awaited before a commit returns;
-    ``on_tell`` is called with what it reports and does not wait for.
+    ``told`` what it published and reported. ``on_commit`` is awaited before a commit returns.
     ``hooks`` says what each hook's script does; ``hooking`` are further keys of that section.
     """
 
@@ -112,7 +111,6 @@ class Rig:
         self.environ: dict[str, str] = {"PATH": "/bin", "TRACKER_KEY": "hush"}
         self.redact: Callable[[str], str] = str
         self.on_commit: Callable[[Event], Awaitable[object]] | None = None
-        self.on_tell: Callable[[Event], object] = lambda _: None
         names = {name: name for name in hooks or {} if name in _HOOKS}
         sections["hooks"] = {**names, **sections.pop("hooking", {})}
         self.settings = settings_of(**sections)
@@ -183,7 +181,6 @@ class Rig:
 
     def _tell(self, event: Event) -> None:
         self.told.append(event)
-        self.on_tell(event)
 
     async def _commit(self, event: Event) -> None:
         self.told.append(event)

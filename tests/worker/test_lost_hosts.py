@@ -14,7 +14,7 @@ from sortie.model import (
 )
 from tests.agents.fake import Completes
 from tests.transports.fake import FakeTransport
-from tests.worker.rig import Rig
+from tests.worker.rig import HOOKS, Rig
 
 LOST = HostError(HostTrouble.DROPPED, "lost the link to host east")
 SILENT = HostError(HostTrouble.UNREACHABLE, "the shell of host east did not answer")
@@ -59,12 +59,13 @@ async def test_a_workspace_that_cannot_be_looked_at_before_the_session_is_retrie
     clock: MockClock, error: TransportError, kind: ErrorKind
 ) -> None:
     """Nothing has run; where it is the host's trouble, the attempt is not the issue's."""
-    rig = Rig()
+    rig = Rig(hooks={"after_create": HOOKS["after_create"]})
+    await rig.work()
 
-    def lose(_: object) -> None:
+    async def lose(_: object) -> None:
         rig.transport.faults["contained"] = error
 
-    rig.on_tell = lose
+    rig.on_commit = lose
 
     report = await rig.work()
 

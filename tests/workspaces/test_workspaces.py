@@ -509,7 +509,7 @@ async def test_a_root_that_is_not_recognised_is_left_alone(tmp_path: Path) -> No
     is no fault of its issue."""
     root = tmp_path / "root"
 
-    async def refuse() -> bool:
+    def refuse() -> bool:
         raise WorkspaceError("the root is away")
 
     workspaces = Workspaces(str(root), LocalTransport(), refuse)
@@ -531,7 +531,7 @@ async def test_a_known_root_is_never_made(tmp_path: Path) -> None:
     """Also where it vanishes in the moment after it was looked at."""
     root = tmp_path / "root"
 
-    async def vanish() -> bool:
+    def vanish() -> bool:
         return True
 
     workspaces = Workspaces(str(root), LocalTransport(), vanish)

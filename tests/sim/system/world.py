@@ -71,6 +71,7 @@ class SimWorld:
         self.draw = Random(f"{seed} world")
         self.settings: Settings = sim_settings()
         self.tracked = Tracked(FakeTracker(issues), Random(f"{seed} tracker"), trace)
+        self.compares = bool(seed % 2)
         self.manners = Manners(Random(f"{seed} programs"), self.move_issue)
         self.moods = Moods()
         self._agents = Random(f"{seed} agent")
@@ -207,6 +208,7 @@ class SimWorld:
             run_context_for=lambda _host: run_context(),
             preflight=Preflight(preflight),
             wall=self.wall,
+            compares=self.compares,
         )
         orchestrator = Orchestrator(scheduler, self.settings, context, due_comments=memory.comments)
         return Life(plug, transport, orchestrator, scheduler)
