@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -117,14 +117,18 @@ class Painter:
     """Templates whose texts pass through ``redaction``."""
 
     def __init__(self, redaction: Redaction) -> None:
-        self._is_needed = redaction.is_needed
+        self._redaction = redaction
         self._plain = _Templates(None)
-        self._redacting = _Templates(redaction)
+
+    @cached_property
+    def _redacting(self) -> _Templates:
+        """Made when something is to be hidden for the first time, which seldom comes."""
+        return _Templates(self._redaction)
 
     def paint(self, piece: Piece, now: float, operator: bool) -> str:
         """Make the element of a piece as it is at ``now`` (Unix seconds)."""
         made = self._plain.paint(piece, now, operator)
-        if self._is_needed(made):
+        if self._redaction.is_needed(made):
             made = self._redacting.paint(piece, now, operator)
         return str(made)
 
@@ -135,6 +139,6 @@ class Painter:
         """
         known = {part.id: part for part in parts}
         made = self._plain.page(template, known, values)
-        if self._is_needed(made):
+        if self._redaction.is_needed(made):
             made = self._redacting.page(template, known, values)
         return made.encode(errors="backslashreplace")
