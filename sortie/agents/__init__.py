@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
+from sortie.dataclass import dataclass
 from sortie.model import RunId, TurnResult
 from sortie.model.turns import AgentEvent
 

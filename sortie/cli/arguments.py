@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 from sortie.cli.output import Format
 from sortie.cli.parameters import WrongUsage, argument, option
+from sortie.dataclass import dataclass
 from sortie.model import SortieError
 
 if TYPE_CHECKING:

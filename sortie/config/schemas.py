@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from sortie.config.findings import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
+from sortie.dataclass import dataclass
 from sortie.documents import Place
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC
 from difflib import get_close_matches
 
 from sortie.config import TrackerSettings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
+from sortie.dataclass import dataclass
 from sortie.model import Issue, state_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview, RateBudget

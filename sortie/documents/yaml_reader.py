@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
 import yaml
 
+from sortie.dataclass import dataclass
 from sortie.documents.places import Duplicate, Fault, Place, Text
 from sortie.documents.scalars import resolve_scalar
 from sortie.documents.tree import Node, Scalar, dotted

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from sortie.dataclass import dataclass
 
 
 class CheckOutcome(StrEnum):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType
+
+from sortie.dataclass import dataclass
 
 IssueId = NewType("IssueId", str)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from sortie.dataclass import dataclass
 from sortie.model.errors import ErrorKind
 from sortie.model.issues import IssueId
 from sortie.model.spending import NOTHING, Spending

@@ -6,9 +6,9 @@ Adapters make these events; texts may be of any length, the worker bounds them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from sortie.dataclass import dataclass
 from sortie.model.errors import ErrorKind
 from sortie.model.runs import ProcessIdentity, TurnOutcome
 

@@ -7,10 +7,10 @@ Rule 2: what follows from the stored rows is on disk before the scheduler acts o
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 import trio
 
+from sortie.dataclass import dataclass
 from sortie.model import (
     LOCAL,
     HoldReason,

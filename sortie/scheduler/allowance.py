@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
+from sortie.dataclass import dataclass
 from sortie.model import Spending
 from sortie.model.spending import credits_text, dollars_text, tokens_text
 

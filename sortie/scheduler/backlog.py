@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from itertools import islice
 
+from sortie.dataclass import dataclass
 from sortie.model import Issue, IssueId
 from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.gates import FITNESS, ROOM, Gate, closed

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter, is_
 
+from sortie.dataclass import dataclass
 from sortie.model import Issue, IssueId
 from sortie.scheduler.rules import OrderKey
 

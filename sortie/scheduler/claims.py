@@ -11,8 +11,7 @@ what happened, or was what informed it; answers to it and to older questions are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sortie.dataclass import dataclass
 from sortie.model import (
     HoldReason,
     Issue,

@@ -6,10 +6,10 @@ in their order: what is on disk comes before what acts on it. Notes are for peop
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from sortie.dataclass import dataclass
 from sortie.model import (
     AgentSession,
     Issue,

@@ -6,9 +6,9 @@ wall-clock time of the commit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from sortie.dataclass import dataclass
 from sortie.model import (
     Activity,
     ErrorKind,

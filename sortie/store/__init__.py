@@ -6,10 +6,11 @@ Every implementation raises StoreError for a database that cannot be opened, rea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
+from sortie.dataclass import dataclass
 from sortie.model import (
     NOTHING,
     UNKNOWN,

@@ -7,11 +7,12 @@ Rule 2: what is not known is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from sortie.dataclass import dataclass
 from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact, Phase, RunFact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from sortie.adapters import Adapters
 from sortie.config import Finding, TrackerSettings
+from sortie.dataclass import dataclass
 from sortie.model import Issue, IssueId, Sighting, TrackerError
 from sortie.model.checks import Check
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Protocol
 
 import trio.abc
 
+from sortie.dataclass import dataclass
 from sortie.model import ProcessIdentity, RunId
 
 COOKIE = "SORTIE_RUN_ID"

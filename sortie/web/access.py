@@ -12,10 +12,11 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from sortie.dataclass import dataclass
 from sortie.model.addresses import canonical_address, canonical_name, is_loopback
 from sortie.web.sessions import Sessions
 

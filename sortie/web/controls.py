@@ -7,12 +7,12 @@ Rule 2: an explanation comes from what is known already; nothing waits for the t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, TypeAdapter
 
+from sortie.dataclass import dataclass
 from sortie.store import DayRow
 from sortie.web.json_bytes import json_bytes
 from sortie.web.records import Records

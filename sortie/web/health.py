@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sortie.dataclass import dataclass
 
 OVERDUE_LIMIT = 60.0
 """Seconds that the orchestrator may be late before the daemon counts as stuck."""

@@ -10,10 +10,10 @@ import errno
 import ipaddress
 import os
 import socket
-from dataclasses import dataclass
 
 import trio
 
+from sortie.dataclass import dataclass
 from sortie.model import SortieError
 from sortie.model.addresses import is_loopback
 

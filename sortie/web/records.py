@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
+from sortie.dataclass import dataclass
 from sortie.web.issue import IssueView
 from sortie.web.runs import RunView
 

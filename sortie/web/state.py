@@ -7,7 +7,6 @@ Rule 2: times are aware; they leave as RFC 3339 in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Literal
@@ -15,6 +14,7 @@ from typing import Annotated, Literal
 from pydantic import PlainSerializer, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticSerializationError
 
+from sortie.dataclass import dataclass
 from sortie.model.times import rfc3339
 from sortie.web.json_bytes import json_bytes
 

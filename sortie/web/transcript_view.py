@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import cache
 
 from pydantic import TypeAdapter
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.telemetry.transcripts import Kind, TranscriptPage
 from sortie.web.state import Time

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
 from sortie.agents import Agent
 from sortie.config import Settings
+from sortie.dataclass import dataclass
 from sortie.model import AgentSession, Issue, RunId
 from sortie.model.secrets import unchanged
 from sortie.scheduler import Event

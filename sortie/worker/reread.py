@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import trio
 
+from sortie.dataclass import dataclass
 from sortie.model import Issue, TrackerError
 from sortie.trackers import Tracker
 

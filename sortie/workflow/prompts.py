@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from sortie.dataclass import dataclass
 from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.model.times import rfc3339
 

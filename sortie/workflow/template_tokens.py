@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from jinja2 import Environment, TemplateSyntaxError
 from jinja2.lexer import ignored_tokens
 from jinja2.parser import Parser
 
+from sortie.dataclass import dataclass
 from sortie.documents import Text
 
 _SKIPPED = ignored_tokens | {"raw_begin", "raw_end"}

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.model.secrets import spellings
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import trio
 
 from sortie.agents import SessionParams
 from sortie.agents.kiro.settings import KEY_NAME
+from sortie.dataclass import dataclass
 from sortie.kiro.headless.arguments import WHOAMI
 from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError

@@ -6,8 +6,10 @@ Times are whole milliseconds since 1970, None where the store does not tell them
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from sortie.dataclass import dataclass
 
 Engine = Literal["v1", "v2", "v3"]
 

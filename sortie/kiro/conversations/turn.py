@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from sortie.dataclass import dataclass
 from sortie.kiro.conversations.records import (
     Answer,
     Conversation,

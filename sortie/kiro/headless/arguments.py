@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sortie.dataclass import dataclass
 from sortie.model.texts import UNUSABLE
 
 WHOAMI = ("whoami",)

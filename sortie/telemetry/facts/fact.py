@@ -15,10 +15,11 @@ the number of lines depends on the fields, a kind overrides ``level``, ``event``
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId, Spending
 from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
+
+from sortie.dataclass import dataclass
 
 Level = Literal["debug", "info", "warning", "error"]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from sortie.dataclass import dataclass
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

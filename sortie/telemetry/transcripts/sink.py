@@ -9,10 +9,10 @@ Rule 3: what waits is bounded, for each run and for all of them together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 
 import trio
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact, RunFact

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.telemetry.transcripts.cleaning import Cleaner, pieces
 from sortie.telemetry.transcripts.directory import TranscriptDirectory, opened

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from sortie.dataclass import dataclass
 from sortie.documents import Fault, Node, Text
 from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
 from sortie.model.times import rfc3339

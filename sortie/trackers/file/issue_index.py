@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from sortie.dataclass import dataclass
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers.file.entries import (
     Content,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 import structlog
 import trio
 
+from sortie.dataclass import dataclass
 from sortie.model import (
     Blocker,
     Issue,

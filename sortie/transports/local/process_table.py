@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import psutil
 
+from sortie.dataclass import dataclass
 from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
 from sortie.transports import COOKIE

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from sortie.dataclass import dataclass
 from sortie.web.runs import RunView
 
 BUCKET = 15 * 60
