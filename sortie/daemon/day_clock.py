@@ -7,13 +7,13 @@ from collections.abc import Callable
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-import structlog
 import trio
 
 from sortie.model import NOTHING, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import events as ev
 from sortie.store import Store
+from sortie.telemetry.log.structlog_alone import structlog
 
 PERIOD = 15.0
 """Seconds from one look at the clock to the next: a new day is known by then."""

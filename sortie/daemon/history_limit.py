@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import structlog
 import trio
 
 from sortie.model import StoreError
 from sortie.store import Store
+from sortie.telemetry.log.structlog_alone import structlog
 
 PERIOD = 3600.0
 """Seconds from one look for old runs to the next; a changed setting is obeyed by then."""

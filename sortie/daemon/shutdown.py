@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-import structlog
 import trio
 
 from sortie.model import RunId, TransportError
@@ -15,6 +14,7 @@ from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact, PollCompleted
+from sortie.telemetry.log.structlog_alone import structlog
 
 EXIT_OK = 0
 EXIT_FAILURE = 1

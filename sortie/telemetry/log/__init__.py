@@ -12,13 +12,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import Literal, TextIO
 
-import structlog
-
 from sortie.telemetry.log.libraries import route_libraries
 from sortie.telemetry.log.output import LogOutput
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
 from sortie.telemetry.log.sanitize import Sanitizer
 from sortie.telemetry.log.sink import LogSink
+from sortie.telemetry.log.structlog_alone import structlog
 
 __all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
 

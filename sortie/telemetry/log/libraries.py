@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-import structlog
+from sortie.telemetry.log.structlog_alone import structlog
 
 
 class _Router(logging.Handler):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-from structlog.typing import EventDict, WrappedLogger
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, WrappedLogger
 
 _BARE = re.compile(r"[^\s\"'=\\]+")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
@@ -44,7 +45,10 @@ class TerminalRenderer:
     """
 
     def __init__(self, *, colours: bool) -> None:
+        from rich.cells import cell_len  # not before: most daemons write to no terminal
+
         self._colours = colours
+        self._columns_of = cell_len
         self._wide = 0  # columns of the longest name of an issue so far
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
@@ -70,7 +74,7 @@ class TerminalRenderer:
 
     def _missing(self, issue: str) -> int:
         """Return how many columns line the events up with those above."""
-        taken = cell_len(issue)
+        taken = self._columns_of(issue)
         self._wide = max(self._wide, min(taken, _ISSUE_SHOWN))
         return max(0, self._wide - taken)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Mapping
-
-from structlog.typing import EventDict, WrappedLogger
+from typing import TYPE_CHECKING
 
 from sortie.model import TEXT_LIMIT, cut
 from sortie.model.secrets import pattern_of
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, WrappedLogger
 
 VALUE_LIMIT = TEXT_LIMIT
 """Characters of a value that a log line carries at most."""

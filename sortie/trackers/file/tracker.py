@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 
-import structlog
 import trio
 
 from sortie.dataclass import dataclass
@@ -22,6 +21,7 @@ from sortie.model import (
 )
 from sortie.model.checks import Check
 from sortie.resources import run_in_thread
+from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
 from sortie.trackers.file.disk import LockTaken

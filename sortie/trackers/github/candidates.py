@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import structlog
 import trio
 
 from sortie.model import Blocker, Issue, TrackerError, TrackerErrorKind
+from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import Overview, UnreadableIssue
 from sortie.trackers.github.api import PAGE, GitHubApi
 from sortie.trackers.github.items import Item, Repository, issue_of, number_of

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-import structlog
 import trio
 
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
+from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
 from sortie.trackers.github.api import GitHubApi
 from sortie.trackers.github.candidates import Candidates, not_there

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-import structlog
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, state_key
+from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import Overview, UnreadableIssue
 from sortie.trackers.http.changes import OVERLAP, SWEEP, ChangingList
 from sortie.trackers.http.client import HttpClient

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
-import structlog
 import trio
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state, state_key
 from sortie.model.checks import Check
+from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import (
     IssuesRead,
     Overview,
