@@ -42,11 +42,12 @@ async def traced(
     redacted: Callable[[str], str],
 ) -> AsyncIterator[Session]:
     """Have a session whose turns also tell what Kiro has kept of them."""
-    if params.transport.host == LOCAL:
-        yield _TracedSession(session, LocalSource(params, limiter), redacted)
-        return
     async with trio.open_nursery() as nursery:
-        yield _TracedSession(session, HostSource(params, nursery), redacted)
+        is_here = params.transport.host == LOCAL
+        source = LocalSource(params, limiter) if is_here else HostSource(params, nursery)
+        traced_session = _TracedSession(session, source, redacted)
+        nursery.start_soon(traced_session.look)  # while the first turn is prepared
+        yield traced_session
         nursery.cancel_scope.cancel()
 
 
@@ -57,9 +58,10 @@ class _TracedSession:
         self._session = session
         self._source = source
         self._redacted = redacted
+        self._looking = trio.Lock()
         self._sight: Sight | None = None
         self._position: Position | None = None
-        self._trouble = ""
+        self._trouble: str | None = None
 
     @property
     def id(self) -> str:
@@ -69,25 +71,28 @@ class _TracedSession:
     async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
         """Run one prompt and tell what Kiro has kept of it, however it ends."""
         if self._sight is None:
-            await self._look()
+            await self.look()
         heard, lost = _Heard(on_events), False
         try:
             return await self._session.run_turn(prompt, heard)
         except TransportError:
-            self._sight, lost = None, True
+            self._sight, self._trouble, lost = None, None, True
             raise
         finally:
             if heard.launched and not lost:
                 await self._tell(heard)
 
-    async def _look(self) -> None:
-        """Note what is there before a turn."""
-        self._trouble = "what was there before the turn was not read in time"
-        with trio.move_on_after(BOUND):
-            try:
-                self._sight = await self._source.look()
-            except Exception as error:  # the edge: no turn depends on it
-                self._trouble = f"what was there before the turn cannot be read: {_said(error)}"
+    async def look(self) -> None:
+        """Note what is there before a turn, unless that was done."""
+        async with self._looking:
+            if self._sight is not None or self._trouble is not None:
+                return
+            self._trouble = "what was there before the turn was not read in time"
+            with trio.move_on_after(BOUND):
+                try:
+                    self._sight = await self._source.look()
+                except Exception as error:  # the edge: no turn depends on it
+                    self._trouble = f"what was there before the turn cannot be read: {_said(error)}"
 
     async def _tell(self, heard: _Heard) -> None:
         """Tell what there is to tell of a turn that was launched."""
@@ -108,10 +113,10 @@ class _TracedSession:
 
     async def _read(self, heard: _Heard) -> Sequence[AgentEvent]:
         """Return what a turn has added. Raises ConversationError where that is not known."""
-        before, position = self._sight, self._position
-        self._sight = self._position = None
+        before, position, trouble = self._sight, self._position, self._trouble
+        self._sight = self._position = self._trouble = None
         if before is None:
-            raise ConversationError(self._trouble)
+            raise ConversationError(trouble)
         reading = await self._source.read(before)
         self._sight = reading.sight
         if reading.conversation is None:

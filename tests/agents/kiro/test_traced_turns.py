@@ -284,6 +284,48 @@ async def test_fifty_mebibytes_are_not_read(rig: Rig, database: Path) -> None:
     assert "more than 16777216 bytes" in reason(heard)
 
 
+async def test_what_was_there_is_looked_at_while_a_turn_is_prepared(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known when the first turn begins, and nobody looks a second time."""
+    looks, heard = [], Heard()
+    looked, kind = trio.Event(), HostSource if isinstance(rig.transport, Elsewhere) else LocalSource
+    look = kind.look
+
+    async def counted(self: LocalSource | HostSource) -> Sight:
+        looks.append(await look(self))  # type: ignore[arg-type]
+        looked.set()
+        return looks[-1]
+
+    monkeypatch.setattr(kind, "look", counted)
+    with trio.fail_after(LIMIT):
+        async with rig.session() as session:
+            await looked.wait()
+            await session.run_turn("Go\nsim: store=v2 say=PONG", heard)
+
+    assert traces(heard.events) == [TurnTraced(model="auto", answer="PONG")]
+    assert len(looks) == 1
+
+
+async def test_a_session_is_left_though_a_look_hangs(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for what no turn needs any more."""
+    looking = trio.Event()
+
+    async def hang(_: object) -> Sight:
+        looking.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr(traced_session, "BOUND", float("inf"))
+    for kind in (LocalSource, HostSource):
+        monkeypatch.setattr(kind, "look", hang)
+    with trio.fail_after(LIMIT):
+        async with rig.session():
+            await looking.wait()
+
+
 async def test_files_that_are_none_are_passed_over(rig: Rig) -> None:
     """Neither a FIFO nor a broken file hides the session that is there."""
     sessions = Path(rig.environment["HOME"]) / ".kiro" / "sessions"
