@@ -21,7 +21,7 @@ PATIENCE = 0.01
 """Seconds for which news of runs waits for other events: longer than a turn takes to end and the
 next one to begin, in which most of it comes."""
 
-_NEWS = ev.IssueMoved | ev.ProcessLaunched | ev.AgentSessionKnown | ev.AgentActed
+_NEWS = ev.IssueMoved | ev.WorkspaceMade | ev.ProcessLaunched | ev.AgentSessionKnown | ev.AgentActed
 """Not what was used: that may stop a run, before its next turn is on record."""
 
 

@@ -107,7 +107,7 @@ class SessionLifetime:
             if done.error is None:
                 done.error = Abandoned(kind, str(error))
                 done.error.__cause__ = error
-        await trio.lowlevel.checkpoint()  # where a cancellation was passed on
+        await trio.lowlevel.checkpoint_if_cancelled()  # it was passed on
         if done.error is not None:
             raise done.error
         if done.end is None:

@@ -21,6 +21,7 @@ from sortie.model import (
 )
 from sortie.model.checks import Check
 from sortie.resources import run_in_thread
+from sortie.resources.locks import held
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
@@ -172,7 +173,7 @@ class FileTracker(Tracker):
             look.ids = None
         else:
             look.ids.update(ids)
-        async with self._looking:
+        async with held(self._looking):
             if look.reading is None:
                 if look is self._next_look:
                     self._next_look = _Look()
@@ -191,7 +192,7 @@ class FileTracker(Tracker):
     async def _change(
         self, issue: Issue, expected: str | None, change: Change
     ) -> tuple[IssueIndex, IssueEntry]:
-        async with self._changing:
+        async with held(self._changing):
             with trio.move_on_after(LOCK_PATIENCE):
                 while True:
                     try:

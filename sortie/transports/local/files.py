@@ -119,6 +119,8 @@ def _is_contained(root: str, path: str) -> bool:
 
 
 def _make_root(root: str) -> None:
+    if os.path.lexists(root):
+        return  # as nearly always; what it is shows when it is opened
     os.makedirs(os.path.dirname(root), exist_ok=True)
     with suppress(FileExistsError):
         os.mkdir(root, 0o700)
