@@ -118,7 +118,9 @@ class LatestConversations:
             troubles[store] = str(exc)
 
     def _look_at_v1(self) -> dict[str, str]:
-        found = {}
+        found: dict[str, str] = {}
+        if not os.path.isfile(self._places.database):
+            return found
         with opened(self._places.database, PATIENCE) as database:
             there = tables(database)
             for store, (table, query, _) in _TABLES.items():
