@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import trio
 
@@ -147,22 +148,46 @@ async def preflight(
 ) -> Readiness:
     """Look whether runs can be recorded, have a workspace root that is ours, and an agent.
 
-    Of remote hosts only their runs tell. While this machine is short of something, one run at a
-    time is launched, on whatever host.
+    All of it at the same time; of several troubles the first of these is told. Of remote hosts
+    only their runs tell. While this machine is short of something, one run at a time is launched,
+    on whatever host.
     """
-    is_remote = bool(context.settings.worker.ssh_hosts)
+    looks = [partial(_trouble_with, store.check)]
+    if not context.settings.worker.ssh_hosts:
+        looks.append(partial(_trouble_with, partial(_place, context.workspaces, lock)))
+        looks.append(partial(_trouble_with_agent, context))
+    found: list[Readiness | None] = [None] * len(looks)
+
+    async def look(number: int) -> None:
+        found[number] = await looks[number]()
+
+    async with trio.open_nursery() as nursery:
+        for number in range(len(looks)):
+            nursery.start_soon(look, number)
+    troubles = [readiness for readiness in found if readiness is not None]
+    if troubles:
+        return troubles[0]
+    return Readiness(shortage="; ".join(shortages.shortages) or None)
+
+
+async def _trouble_with(look: Callable[[], Awaitable[object]]) -> Readiness | None:
     try:
-        await store.check()
-        if not is_remote:
-            await context.workspaces.check()
-            await run_in_thread(lock.ensure)
+        await look()
     except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
         return Readiness(fault=str(exc))
-    if not is_remote:
-        try:
-            await agent_program(context)
-        except AgentError as exc:
-            if shortage_behind(exc) is None:
-                return Readiness(hindrance=str(exc))
-            return Readiness(shortage=str(exc))
-    return Readiness(shortage="; ".join(shortages.shortages) or None)
+    return None
+
+
+async def _place(workspaces: Workspaces, lock: Lock) -> None:
+    await workspaces.check()
+    await run_in_thread(lock.ensure)  # again where the root was made just now
+
+
+async def _trouble_with_agent(context: RunContext) -> Readiness | None:
+    try:
+        await agent_program(context)
+    except AgentError as exc:
+        if shortage_behind(exc) is None:
+            return Readiness(hindrance=str(exc))
+        return Readiness(shortage=str(exc))
+    return None

@@ -18,6 +18,7 @@ STATUS_LIMIT = 4096
 INCOMPLETE = "@incomplete"
 """The directory in the root that has a marker for each workspace that was not completed."""
 
+_PROBE = f"{INCOMPLETE}/@probe"
 _IGNORE_FILE = ".sortie/.gitignore"
 _IGNORE_ALL = b"*\n"
 
@@ -52,6 +53,13 @@ def with_root(root: str, recognise: Recognise | None) -> Steps[None]:
     """Make the root, and in it the directory for the markers, unless it is known."""
     if not (yield from recognised(recognise)):
         yield from steps.make_directory(root, INCOMPLETE)
+
+
+def proven(root: str, recognise: Recognise | None) -> Steps[None]:
+    """Make the root if need be, and prove that something can be made in it."""
+    yield from with_root(root, recognise)
+    yield from steps.write_file(root, _PROBE, b"")
+    yield from steps.remove_file(root, _PROBE)
 
 
 def taken(root: str, key: str, make: Make, recognise: Recognise | None) -> Steps[Taken | None]:

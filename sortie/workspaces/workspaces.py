@@ -26,7 +26,6 @@ from sortie.transports import Transport
 from sortie.transports.file_steps import Steps, perform
 from sortie.workspaces.keys import workspace_key
 from sortie.workspaces.workspace_steps import (
-    INCOMPLETE,
     STATUS_FILE,
     Make,
     Recognise,
@@ -35,15 +34,13 @@ from sortie.workspaces.workspace_steps import (
     made_complete,
     made_marked,
     marker_of,
+    proven,
     recognised,
     status_taken,
     taken,
-    with_root,
 )
 
 T = TypeVar("T")
-
-_PROBE = f"{INCOMPLETE}/@probe"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +82,7 @@ class Workspaces:
     async def check(self) -> None:
         """Make the root if need be, and prove that something can be made in it."""
         with _workspace_errors():
-            await self._perform(with_root(self._root, self.recognise))
-            await self._transport.files.write_file(self._root, _PROBE, b"")
-            await self._transport.files.remove_file(self._root, _PROBE)
+            await self._perform(proven(self._root, self.recognise))
 
     async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
         """Return an issue's workspace, made or reused, in which nobody lives.
