@@ -12,11 +12,11 @@ from sortie.model import SortieError
 from sortie.resources import Shortage, Shortages, keep_account, shortage_behind
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import keep_reserve
-from sortie.resources.garbage import search_as_usual
+from sortie.resources.garbage import search_as_daemon
 from sortie.resources.watchdog import Watchdog
 from sortie.telemetry import Publish, facts
 
-STARTED_AFTER = 5.0
+STARTED_AFTER = 2.0
 """Seconds after which a daemon has loaded what it needs."""
 
 
@@ -48,7 +48,7 @@ class Guards:
 
 async def _end_the_start() -> None:
     await trio.sleep(STARTED_AFTER)
-    search_as_usual()
+    search_as_daemon()
 
 
 def published_shortages(publish: Publish) -> Shortages:

@@ -10,22 +10,26 @@ from sortie.resources.garbage import OBJECTS_OF_A_START, few_searches
 
 PROGRAM = """
 import gc
-from sortie.resources.garbage import few_searches, search_as_usual
+from sortie.resources.garbage import (
+    DAEMON_THRESHOLDS,
+    few_searches,
+    search_as_daemon,
+)
 
 class Cycle:
     def __init__(self):
         self.itself = self
 
-usual = gc.get_threshold()
 with few_searches():
     begun = sum(generation["collections"] for generation in gc.get_stats())
     made = [[] for _ in range(20_000)]
     searched = sum(generation["collections"] for generation in gc.get_stats()) - begun
     cycles = [Cycle() for _ in range(10)]
     del cycles
-    search_as_usual()
+    search_as_daemon()
     lost = sum(isinstance(each, Cycle) for each in gc.get_objects())
-    print(searched, lost, gc.get_threshold() == usual, gc.get_freeze_count() > len(made))
+    is_set = gc.get_threshold() == DAEMON_THRESHOLDS
+    print(searched, lost, is_set, gc.get_freeze_count() > len(made))
 """
 
 
