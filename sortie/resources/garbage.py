@@ -16,7 +16,7 @@ OBJECTS_OF_A_START = 200_000
 """More objects than a command has made when it begins to work."""
 
 DAEMON_THRESHOLDS = (10_000, 10, 10)
-"""The young ones are looked at after 10,000 more objects, and all after a million at the soonest."""
+"""The young ones are looked at after 10,000 more objects, all after a million at the soonest."""
 
 
 @contextmanager

@@ -51,18 +51,16 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
 
 async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvents) -> TurnEnd:
     settings = turn.context.settings.agent
-    patience = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
     end: TurnEnd | None = None
-    with trio.move_on_after(settings.turn_timeout) as deadline:
-        with trio.move_on_after(patience) as heard.stall:
-            try:
-                end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
-            except Exception as exc:  # known ones are the turn's end, others the run's
-                end = _failed(sole_error(exc))
-            end = _clean(end, turn.context.redact)
+    with heard.deadlines.scope:
+        try:
+            end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
+        except Exception as exc:  # known ones are the turn's end, others the run's
+            end = _failed(sole_error(exc))
+        end = _clean(end, turn.context.redact)
     if end is not None:
         return end
-    if deadline.deadline <= heard.stall.deadline:  # the earlier one ended the turn
+    if not heard.deadlines.silence_is_first:
         return _late(
             TurnOutcome.TIMED_OUT,
             ErrorKind.TURN_TIMEOUT,
@@ -72,7 +70,7 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
     return _late(
         TurnOutcome.STALLED,
         ErrorKind.TURN_STALLED,
-        f"the agent was silent longer than agent.stall_timeout_ms ({patience:g} s)",
+        f"the agent was silent longer than agent.stall_timeout_ms ({settings.stall_timeout:g} s)",
         "stall",
     )
 

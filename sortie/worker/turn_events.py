@@ -30,6 +30,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter
+from sortie.worker.turn_deadlines import TurnDeadlines
 from sortie.worker.usage import RunUsage
 
 WORD_LIMIT = 200
@@ -66,8 +67,9 @@ class TurnEvents:
         self._turn = turn
         self._agent = turn.context.settings.agent.kind
         self._redact = turn.context.redact
-        self.stall = trio.CancelScope()
-        self._patience = turn.context.settings.agent.stall_timeout
+        settings = turn.context.settings.agent
+        patience = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
+        self.deadlines = TurnDeadlines(settings.turn_timeout, patience)
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
         self.usage = turn.usage.begin_turn()
@@ -75,8 +77,7 @@ class TurnEvents:
     def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life, and told as such."""
         now = trio.current_time()
-        if self._patience > 0 and now < self.stall.deadline:
-            self.stall.deadline = now + self._patience
+        self.deadlines.heard(now)
         lines, message, launched = 0, None, False
         texts: list[str] = []
         for event in batch:

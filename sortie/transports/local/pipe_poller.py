@@ -20,13 +20,13 @@ PAUSE = 0.005
 
 
 class PipeReader:
-    """One who reads some pipes, whose descriptors are told by numbers."""
+    """One who reads some pipes, descriptors by their numbers."""
 
-    __slots__ = ("found", "task", "unwatched", "watched")
+    __slots__ = ("found", "pipes", "task", "unwatched")
 
     def __init__(self, pipes: Mapping[int, int]) -> None:
-        self.unwatched = dict(pipes)
-        self.watched: dict[int, int] = {}
+        self.pipes = pipes
+        self.unwatched = [*pipes]
         self.found: list[int] = []
         self.task: trio.lowlevel.Task | None = None
 
@@ -56,9 +56,9 @@ class PipePoller:
         There may be none, where the reader was woken by somebody else. Raises OSError.
         """
         while reader.unwatched:
-            number, fd = reader.unwatched.popitem()
-            self._selector.register(fd, selectors.EVENT_READ, (reader, number))
-            reader.watched[number] = fd
+            number = reader.unwatched[-1]
+            self._selector.register(reader.pipes[number], selectors.EVENT_READ, (reader, number))
+            reader.unwatched.pop()
         if not self._runs:
             self._runs = True
             trio.lowlevel.spawn_system_task(self._run)
@@ -67,9 +67,11 @@ class PipePoller:
         return reader.found
 
     def forget(self, reader: PipeReader, number: int) -> None:
-        """Look at a pipe no more, which is to be closed. Safe more than once."""
-        if reader.unwatched.pop(number, None) is None:
-            self._unwatch(reader, number)
+        """Look at a pipe no more, which has ended or is to be closed."""
+        if number in reader.unwatched:
+            reader.unwatched.remove(number)
+        else:
+            self._selector.unregister(reader.pipes[number])
 
     async def _run(self) -> None:
         try:
@@ -93,12 +95,7 @@ class PipePoller:
                 woken.add(reader)
             if reader in woken:
                 reader.found.append(number)
-            elif (fd := self._unwatch(reader, number)) is not None:
-                reader.unwatched[number] = fd
+            else:
+                self._selector.unregister(key.fd)
+                reader.unwatched.append(number)
         return len(woken)
-
-    def _unwatch(self, reader: PipeReader, number: int) -> int | None:
-        fd = reader.watched.pop(number, None)
-        if fd is not None:
-            self._selector.unregister(fd)
-        return fd

@@ -116,8 +116,9 @@ class Output:
         """Read no more."""
         self._closed = True
         self._reader.wake()
-        for number, fd in self._fds.items():
+        for number in self._open:
             self._poller.forget(self._reader, number)
+        for fd in self._fds.values():
             os.close(fd)
 
 

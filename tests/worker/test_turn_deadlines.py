@@ -1,0 +1,60 @@
+"""Which of a turn's two deadlines ends it, and when."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sortie.worker.turn_deadlines import TurnDeadlines
+
+TURN, PATIENCE = 100.0, 30.0
+
+
+@pytest.mark.parametrize(
+    ("patience", "heard", "ends_at", "by_silence"),
+    [
+        (PATIENCE, [], 30.0, True),
+        (PATIENCE, [20.0, 45.0], 75.0, True),
+        (PATIENCE, [20.0, 45.0, 70.0], 100.0, False),
+        (TURN, [], 100.0, False),
+        (math.inf, [20.0], 100.0, False),
+    ],
+)
+async def test_the_earlier_one_ends_it(
+    autojump_clock: MockClock,
+    patience: float,
+    heard: list[float],
+    ends_at: float,
+    by_silence: bool,
+) -> None:
+    """Silence is counted from what was heard last; where both end together it was the turn."""
+    began = trio.current_time()
+    deadlines = TurnDeadlines(TURN, patience)
+
+    with deadlines.scope:
+        for at in heard:
+            await trio.sleep_until(began + at)
+            deadlines.heard(trio.current_time())
+        await trio.sleep_forever()
+
+    assert trio.current_time() - began == ends_at
+    assert deadlines.silence_is_first is by_silence
+
+
+async def test_what_is_heard_too_late_changes_nothing(autojump_clock: MockClock) -> None:
+    """A turn that is being ended for its silence is ended for that, however long that takes."""
+    deadlines = TurnDeadlines(TURN, PATIENCE)
+
+    with deadlines.scope:
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(TURN - PATIENCE - 1.0)
+            deadlines.heard(trio.current_time())
+
+    assert deadlines.scope.cancelled_caught
+    assert deadlines.silence_is_first
