@@ -20,6 +20,7 @@ _OUTCOMES = {
     **dict.fromkeys(("failed", "timed_out", "stalled", "error", "timeout"), _RED),
 }
 _OUTCOME_KEYS = frozenset({"status", "outcome", "result"})
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 _RUN_SHOWN = 8
 _ISSUE_SHOWN = 24
 """Columns that the names of issues are lined up in at most."""
@@ -103,7 +104,7 @@ def _value(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    text = _ENCODER.encode(value)
     return text if text.isprintable() else "".join(map(_visible, text))
 
 

@@ -218,11 +218,17 @@ def _(fact: facts.TurnCompleted, to: RunMetrics) -> None:
     to.turn_duration.labels(fact.agent, fact.outcome).observe(fact.seconds)
     to.agent_runtime.inc(rise(fact.seconds))
     spent = fact.spent
-    to.turn_credits.labels(fact.agent).inc(rise(spent.credits))
-    to.turn_cost.labels(fact.agent).inc(rise(spent.cost_usd))
-    to.tokens.labels("total").inc(rise(spent.tokens))
-    to.tokens.labels("input").inc(rise(spent.input_tokens))
-    to.tokens.labels("output").inc(rise(spent.output_tokens))
-    to.tokens.labels("cached").inc(rise(spent.cached_tokens))
+    _add(to.turn_credits, fact.agent, spent.credits)
+    _add(to.turn_cost, fact.agent, spent.cost_usd)
+    _add(to.tokens, "total", spent.tokens)
+    _add(to.tokens, "input", spent.input_tokens)
+    _add(to.tokens, "output", spent.output_tokens)
+    _add(to.tokens, "cached", spent.cached_tokens)
     if fact.timeout is not None:
         to.turn_timeouts.labels(fact.timeout).inc()
+
+
+def _add(counter: Counter, label: str, amount: float | None) -> None:
+    """Let a counter rise, looked up only where it does: it has begun at 0."""
+    if more := rise(amount):
+        counter.labels(label).inc(more)
