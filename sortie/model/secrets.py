@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
+from functools import lru_cache
 from urllib.parse import quote
 
 SHORTEST_SECRET = 4
@@ -64,7 +65,12 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
 
     What is too short to be one is left alone: it would be found in every other word.
     """
-    known = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    return _redactor(frozenset(secret for secret in secrets if len(secret) >= SHORTEST_SECRET))
+
+
+@lru_cache(maxsize=16)
+def _redactor(known: Set[str]) -> Callable[[str], str]:
+    """Return the same function for the same secrets: each turn of each run asks for it."""
     pattern = pattern_of(known)
     if pattern is None:
         return unchanged

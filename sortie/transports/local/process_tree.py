@@ -149,6 +149,8 @@ class ProcessTrees:
 
     def reap(self, table: ProcessTable) -> None:
         """Reap the adopted that have died."""
+        if not table.by_pid:
+            return
         roots = self.roots()
         starting = self.starting
         for seen in table.by_pid.values():
