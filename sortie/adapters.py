@@ -7,10 +7,11 @@ somebody asks for its kind. Rule 2: no package can replace an adapter that is bu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pkgutil import iter_modules
 from typing import Generic, Protocol, TypeVar
 
@@ -52,7 +53,7 @@ class Adapters(Generic[AdapterT]):
     def found(self) -> Mapping[str, AdapterT | BrokenAdapter]:
         """Every kind there is and its adapter, those that are built in first."""
         found = {kind: self._built_in(kind) for kind in self.built_in}
-        points = sorted(entry_points(group=self._port), key=_source)
+        points = sorted(_announced(tuple(sys.path))(group=self._port), key=_source)
         for kind in sorted({point.name for point in points}):
             first, *others = (point for point in points if point.name == kind)
             sources = " and ".join(map(_source, (first, *others)))
@@ -104,6 +105,15 @@ class Adapters(Generic[AdapterT]):
         if adapter.kind != kind:
             return BrokenAdapter(f"{source} gives an adapter whose kind is {adapter.kind!r}")
         return adapter
+
+
+@lru_cache(maxsize=1)
+def _announced(_paths: tuple[str, ...]) -> Callable[..., EntryPoints]:
+    """Return what gives the announcements of all packages below these paths for one group.
+
+    A file is read for each package, once for all groups.
+    """
+    return entry_points().select
 
 
 def _source(point: EntryPoint) -> str:
