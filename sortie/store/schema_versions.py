@@ -36,16 +36,14 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def migrate(database: Database, steps: Sequence[Migration]) -> None:
-    """Apply the steps that a database lacks, each in a transaction of its own.
+    """Apply the steps that a database lacks, all of them or none.
 
     Raises StoreError as ``schema_version`` does.
     """
     if schema_version(database, steps) == len(steps):
         return
-    for step in steps:
-        with database.transaction():
-            if schema_version(database, steps) >= step.version:
-                continue
+    with database.transaction():
+        for step in steps[schema_version(database, steps) :]:
             for statement in statements(step.script):
                 database.execute(statement)
             database.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -17,8 +17,8 @@ from sortie.store.sqlite import open_store
 ONE = Migration(version=1, script="CREATE TABLE one (a);\nINSERT INTO one VALUES (1);\n")
 TWO = Migration(version=2, script="ALTER TABLE one ADD COLUMN b;\nUPDATE one SET b = 2;\n")
 BROKEN = Migration(
-    version=2,
-    script="CREATE TABLE two (a);\nUPDATE one SET a = 9;\nINSERT INTO missing VALUES (1);",
+    version=3,
+    script="CREATE TABLE three (a);\nUPDATE one SET a = 9;\nINSERT INTO missing VALUES (1);",
 )
 
 
@@ -58,15 +58,15 @@ def test_only_missing_steps_are_applied(tmp_path: Path) -> None:
     assert dump(place)[0] == 2
 
 
-def test_a_step_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
-    """A migration that breaks in its middle is undone whole, and can be tried again."""
+def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    """All missing steps are made or none, so that an older version can still use the file."""
     place = tmp_path / "x.db"
     database, _ = a_database(place)
     migrate(database, [ONE])
     before = dump(place)
 
     with pytest.raises(sqlite3.OperationalError, match="missing"):
-        migrate(database, [ONE, BROKEN])
+        migrate(database, [ONE, TWO, BROKEN])
     after = dump(place)
     migrate(database, [ONE, TWO])
 
