@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import cached_property
 
 import trio
 
@@ -28,18 +29,22 @@ class LocalProcess:
         root: ChildProcess,
         tree: ProcessTree,
         observer: Observer,
-        reaper: Reaper[ProcessInfo],
+        make_reaper: Callable[[], Reaper[ProcessInfo]],
         pipes: Pipes,
     ) -> None:
         self._root = root
         self._tree = tree
         self._observer = observer
-        self._reaper = reaper
+        self._make_reaper = make_reaper
         self._pipes = pipes
-        self._lock = trio.Lock()
+        self._lock: trio.Lock | None = None  # as with the reaper, until its end it needs none
         self._by_us = False
         self._forced = False
         self._over = False
+
+    @cached_property
+    def _reaper(self) -> Reaper[ProcessInfo]:
+        return self._make_reaper()
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -80,6 +85,7 @@ class LocalProcess:
     async def _end_once(self) -> None:
         """End the tree, unless that was done; who is left is known by the reaper."""
         if not self._over:
+            self._lock = self._lock or trio.Lock()
             async with self._lock:
                 if not self._over:
                     await self._end()

@@ -97,8 +97,8 @@ class LocalTransport:
             manager = trio.open_nursery()
             nursery = await manager.__aenter__()
             pipes.feed(nursery)
-            reaper = self._reaper_of(tree, root, command.grace)
-            process = LocalProcess(root, tree, self._observer, reaper, pipes)
+            make_reaper = partial(self._reaper_of, tree, root, command.grace)
+            process = LocalProcess(root, tree, self._observer, make_reaper, pipes)
             try:
                 nursery.start_soon(process.watch)
                 yield process
