@@ -63,8 +63,9 @@ class Command:
 class Script:
     """A short script for a POSIX shell that only looks at something; ``purpose`` says what for.
 
-    ``arguments`` are its $1 and so on. ``env`` it has for certain; it may have more variables of
-    the host's, but none of a run. ``limit`` is how many bytes it may write to stdout.
+    It sets no trap and does not become another program, or no answer comes. ``arguments`` are its
+    $1 and so on. ``env`` it has for certain; it may have more variables of the host's, but none of
+    a run. ``limit`` is how many bytes it may write to stdout.
     """
 
     purpose: str

@@ -45,6 +45,7 @@ class HostSource:
     def __init__(self, params: SessionParams, nursery: trio.Nursery) -> None:
         self._params = params
         self._nursery = nursery
+        self._patterns = patterns_of(params.workspace)
         self._run: _ScriptRun | None = None
 
     async def look(self) -> Sight:
@@ -60,7 +61,8 @@ class HostSource:
             await self._run.over.wait()
         nonce = f"sortie-{secrets.token_hex(16)}"
         directory = self._params.workspace
-        self._run = run = _ScriptRun(self._params, arguments(nonce, directory, mode, before))
+        words = (nonce, str(LIMIT), *self._patterns, mode, _lines_of(before))
+        self._run = run = _ScriptRun(self._params, words)
         self._nursery.start_soon(run.begin)
         try:
             await run.over.wait()
@@ -111,21 +113,21 @@ def _environment(given: Mapping[str, str]) -> dict[str, str]:
     return places | {name: given[name] for name in _LOGIN if name in given}
 
 
-def arguments(nonce: str, directory: str, mode: str, before: Sight) -> tuple[str, ...]:
-    """Return what the script is given to look for a directory's conversations."""
+def patterns_of(directory: str) -> tuple[str, str, str]:
+    """Return SQL that is a directory, and regular expressions that find it in sessions of v2 and
+    of v3."""
     key = f"CAST(X'{directory.encode(errors='surrogateescape').hex()}' AS TEXT)"
     spelled = (json.dumps(directory), json.dumps(directory, ensure_ascii=False))
     either = "|".join(dict.fromkeys(map(_literal, spelled)))
-    known = "\n".join(f"{store} {version}" for store, version in before.versions.items())
     return (
-        nonce,
-        str(LIMIT),
         key,
         f'"cwd"[[:space:]]*:[[:space:]]*({either})',
         rf'"workspacePaths"[[:space:]]*:[[:space:]]*\[[^]]*({either})',
-        mode,
-        known,
     )
+
+
+def _lines_of(sight: Sight) -> str:
+    return "\n".join(f"{store} {version}" for store, version in sight.versions.items())
 
 
 def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> Reading:

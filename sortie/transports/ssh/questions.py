@@ -43,6 +43,7 @@ def script_body(script: Script) -> list[bytes]:
         b"cd -P -- %s || no 'its directory cannot be entered'" % word(script.cwd),
         *(b"export " + assignment(name, value) for name, value in script.env.items()),
         b" ".join([b"set --", *map(word, script.arguments)]),
-        # It may be no whole command, set traps, or become another program.
-        b'(eval %s) || no "it ended with $?"\nwhole yes' % word(script.text),
+        text("script"),
+        # It may be no whole command.
+        b"eval " + word(script.text),
     ]

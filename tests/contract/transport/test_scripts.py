@@ -30,15 +30,23 @@ async def test_a_script_tells_what_it_sees(transport: Transport, place: str) -> 
 
 
 async def test_the_next_script_knows_nothing_of_the_last(transport: Transport, place: str) -> None:
-    """Neither its variables nor its directory nor its traps."""
-    await transport.run_script(script(place, "cd /; LEFT=1; export LEFT; trap 'echo x' EXIT"))
+    """Neither its variables nor its directory nor its options."""
+    await transport.run_script(script(place, "cd /; LEFT=1; export LEFT; set -euf; IFS=x; exit"))
 
     said = await transport.run_script(script(place, 'printf %s "${LEFT-none} "; pwd'))
 
     assert said == b"none " + os.fsencode(os.path.realpath(place)) + b"\n"
 
 
-@pytest.mark.parametrize("text", ["echo a; exit 3", "echo a; (", "fi", "echo a; exec false"])
+async def test_a_script_may_use_any_name(transport: Transport, place: str) -> None:
+    """What else runs in its shell has names, too."""
+    text = "for n in nonce status r again; do eval $n=1; done; IFS=012; t() { echo x; }\n"
+    text += "\n".join(f"{name}() {{ t; }}" for name in ("yes", "no", "whole", "because"))
+
+    assert await transport.run_script(script(place, f"{text}\nyes")) == b"x\n"
+
+
+@pytest.mark.parametrize("text", ["echo a; exit 3", "echo a; (", "fi", "echo a; false"])
 async def test_a_script_that_fails_is_told(transport: Transport, place: str, text: str) -> None:
     """Also one that is no command of a shell, and what comes after it is not harmed."""
     with pytest.raises(TransportError, match="could not look"):
