@@ -19,9 +19,8 @@ def refresh(scale: Scale) -> Mapping[str, Value]:
     with benchmark_place() as place:
         place.write_agent("")
         place.configure()
-        with place.daemon(level="debug") as daemon, to_nowhere() as onto:
-            daemon.wait("poll.completed")
-            daemon.wait("http.listening")
+        with place.daemon() as daemon, to_nowhere() as onto:
+            daemon.wait("http.listening")  # which is after the first poll
             for number in range(scale.often(ISSUES, 2)):
                 place.add_issue(f"R-{number}")
                 with daemon.spending() as spending:
