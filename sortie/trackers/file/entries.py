@@ -72,6 +72,16 @@ class AddComment:
 
 Change = SetState | AddComment
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedChange:
+    """A change of an issue; with ``expected``, that must be in this state."""
+
+    issue_id: IssueId
+    expected: str | None
+    change: Change
+
+
 Splice = tuple[int, int, str]
 """A change of a text: from where, to where, and what stands there instead."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+
+from outcome import Outcome, Value, capture
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
@@ -20,6 +22,7 @@ from sortie.trackers.file.entries import (
     IssueEntry,
     MalformedEntry,
     SetState,
+    WantedChange,
 )
 from sortie.trackers.file.fields import one_line
 from sortie.trackers.file.issue_index import IssueFile, IssueIndex
@@ -41,6 +44,10 @@ class _Place:
     folder: Path
     file_format: FileFormat
     only: str | None = None
+
+
+Changed = tuple[Reading, IssueEntry]
+"""An issue that was changed, and what is known with that."""
 
 
 class IssueFiles:
@@ -98,27 +105,35 @@ class IssueFiles:
                 known = known.changed(self._changes(place, known, names, at))
         return self.look(known, at)
 
-    def change(
-        self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
-    ) -> tuple[Reading, IssueEntry]:
-        """Make a change durable, and return it with what was read around it.
+    def change(self, known: Reading, wanted: Sequence[WantedChange]) -> list[Outcome[Changed]]:
+        """Make changes durable, one after the other, and return what came of each.
 
-        With ``expected``, the issue must be in that state. Raises TrackerError and LockTaken.
+        That is the changed issue with what was read around it, or what was raised, TrackerError
+        above all. Raises TrackerError and LockTaken where none could be tried.
         """
+        made: list[Outcome[Changed]] = []
         with self._translated("change an issue in"):
             folder = self._place().folder
             with disk.locked(folder):
                 if self._has_leftovers:
                     self._has_leftovers = False
                     disk.remove_leftovers(folder)
-                for _ in range(TRIES):
-                    known = self.reread(known, {issue_id}, 0.0)
-                    changed = self._try(known, issue_id, expected, change)
-                    if changed is not None:
-                        return known, changed
+                for one in wanted:
+                    made.append(capture(self._change, known, one))
+                    if isinstance(made[-1], Value):
+                        known = made[-1].value[0]
+        return made
+
+    def _change(self, known: Reading, wanted: WantedChange) -> Changed:
+        with self._translated("change an issue in"):
+            for _ in range(TRIES):
+                known = self.reread(known, {wanted.issue_id}, 0.0)
+                changed = self._try(known, wanted.issue_id, wanted.expected, wanted.change)
+                if changed is not None:
+                    return known, changed
         raise TrackerError(
             TrackerErrorKind.UNAVAILABLE,
-            f"issue {issue_id!r} was changed by somebody else {TRIES} times meanwhile",
+            f"issue {wanted.issue_id!r} was changed by somebody else {TRIES} times meanwhile",
         )
 
     def _try(

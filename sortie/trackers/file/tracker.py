@@ -25,17 +25,12 @@ from sortie.resources.locks import held
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
-from sortie.trackers.file.disk import LockTaken
-from sortie.trackers.file.entries import AUTHOR, AddComment, Change, IssueEntry, SetState
+from sortie.trackers.file.entries import AUTHOR, AddComment, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import IssueIndex
 from sortie.trackers.file.reading import Reading
-
-LOCK_PATIENCE = 10.0
-"""Seconds that a change waits for another process to give up the lock."""
-
-_LOCK_INTERVAL = 0.05
+from sortie.trackers.file.shared_changes import SharedChanges
 
 _ISSUES_AT_ONCE = 500  # some milliseconds of work, after which other tasks have their turn
 
@@ -76,7 +71,7 @@ class FileTracker(Tracker):
         self._reading = Reading()
         self._next_look = _Look()
         self._looking = trio.Lock()
-        self._changing = trio.Lock()
+        self._changes = SharedChanges(files, lambda: self._reading)
         self._complaints: dict[str, str] = {}
         self._told_of: IssueIndex | None = None
         self._sighted: dict[IssueId, tuple[str, Sighting]] = {}
@@ -124,7 +119,7 @@ class FileTracker(Tracker):
                 f"a state is one line of at most {NAME_LIMIT} characters",
             )
         change = SetState(state=state.strip(), at=self._now())
-        known, found = await self._change(issue, issue.state, change)
+        known, found = await self._changes.make(issue, issue.state, change)
         return (await self._issues(known, [found]))[0]
 
     async def comment(
@@ -138,7 +133,7 @@ class FileTracker(Tracker):
         text = harmless(body).rstrip("\n")
         if again and await self._last_said(issue) == text:
             return
-        await self._change(issue, None, AddComment(body=text, at=self._now()))
+        await self._changes.make(issue, None, AddComment(body=text, at=self._now()))
 
     async def _last_said(self, issue: Issue) -> str | None:
         read = await self.fetch_by_ids([issue.id])
@@ -187,25 +182,6 @@ class FileTracker(Tracker):
             return await run_in_thread(self._files.look, self._reading, at, abandon_on_cancel=True)
         return await run_in_thread(
             self._files.reread, self._reading, ids, at, abandon_on_cancel=True
-        )
-
-    async def _change(
-        self, issue: Issue, expected: str | None, change: Change
-    ) -> tuple[IssueIndex, IssueEntry]:
-        async with held(self._changing):
-            with trio.move_on_after(LOCK_PATIENCE):
-                while True:
-                    try:
-                        reading, changed = await run_in_thread(
-                            self._files.change, self._reading, issue.id, expected, change
-                        )
-                        return reading.index, changed
-                    except LockTaken:
-                        await trio.sleep(_LOCK_INTERVAL)
-        raise TrackerError(
-            TrackerErrorKind.UNAVAILABLE,
-            f"cannot change issue {issue.identifier}: another process has held the lock of its "
-            f"directory for {LOCK_PATIENCE:g} s",
         )
 
     def _complain(self, known: IssueIndex) -> None:

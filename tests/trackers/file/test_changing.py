@@ -16,7 +16,7 @@ from sortie.model import (
     TrackerErrorKind,
 )
 from sortie.trackers.file.disk import LOCK_NAME, Syscalls, locked
-from sortie.trackers.file.tracker import LOCK_PATIENCE
+from sortie.trackers.file.shared_changes import LOCK_PATIENCE
 from tests.trackers.file.folders import Memory, make, one, write
 
 
