@@ -25,7 +25,7 @@ from sortie.trackers.file.entries import (
     WantedChange,
 )
 from sortie.trackers.file.fields import one_line
-from sortie.trackers.file.issue_index import IssueFile, IssueIndex
+from sortie.trackers.file.issue_index import IssueFile
 from sortie.trackers.file.json_list import IssueList
 from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
 from sortie.trackers.file.reading import Reading
@@ -140,7 +140,7 @@ class IssueFiles:
         self, reading: Reading, issue_id: IssueId, expected: str | None, change: Change
     ) -> IssueEntry | None:
         """Make a change once; None where the file is no longer what was read."""
-        _raise_unless_found(reading.index, issue_id, self._path)
+        reading.index.require(issue_id, str(self._path))
         place = self._place()
         name = reading.index.files[issue_id]
         path, limit = place.folder / name, place.file_format.limit
@@ -296,14 +296,6 @@ def _unreadable(
 
 def _digest(raw: bytes) -> str:
     return sha256(raw).hexdigest()
-
-
-def _raise_unless_found(known: IssueIndex, issue_id: IssueId, path: Path) -> None:
-    trouble = known.troubles.get(issue_id)
-    if trouble is not None:
-        raise trouble.error()
-    if issue_id not in known.found:
-        raise TrackerError(TrackerErrorKind.NOT_FOUND, f"{path}: no issue has the id {issue_id!r}")
 
 
 def _pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:

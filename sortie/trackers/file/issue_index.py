@@ -101,6 +101,15 @@ class IssueIndex:
     has_clashes: bool = False
     hinted: frozenset[IssueId] = frozenset()  # ids that malformed issues may have
 
+    def require(self, issue_id: IssueId, place: str) -> None:
+        """Raise TrackerError unless an issue was found in this place, and is sound."""
+        trouble = self.troubles.get(issue_id)
+        if trouble is not None:
+            raise trouble.error()
+        if issue_id not in self.found:
+            message = f"{place}: no issue has the id {issue_id!r}"
+            raise TrackerError(TrackerErrorKind.NOT_FOUND, message)
+
     def files_of(self, ids: Iterable[IssueId]) -> set[str] | None:
         """Return the files that say how these issues stand, and how what blocks them does.
 
