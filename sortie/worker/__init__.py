@@ -5,6 +5,6 @@ Rule 2: a worker keeps the settings it started with; only which states are activ
 """
 
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
-from sortie.worker.run import work
+from sortie.worker.work import work
 
 __all__ = ["Assignment", "RunContext", "RunReporter", "RunScopes", "work"]

@@ -156,3 +156,9 @@ def content_of(node: Node, without: Collection[str] = ()) -> object:
             return ("special", "")
         case _:
             return ("special", node.text.casefold())
+
+
+def pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:
+    """Return the issue of that id, if it is among them."""
+    found = (e for e in entries if isinstance(e, IssueEntry) and e.issue.id == issue_id)
+    return next(found, None)

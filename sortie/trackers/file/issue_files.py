@@ -23,6 +23,7 @@ from sortie.trackers.file.entries import (
     MalformedEntry,
     SetState,
     WantedChange,
+    pick,
 )
 from sortie.trackers.file.fields import one_line
 from sortie.trackers.file.issue_index import IssueFile
@@ -152,7 +153,7 @@ class IssueFiles:
             raise disk.translated(exc, f"cannot change issue {issue_id!r}") from exc
         present: IssueEntry | None = reading.index.found[issue_id]
         if reading.documents[name].digest != _digest(raw):
-            present = _pick(place.file_format.read(path.name, raw, issue_id), issue_id)
+            present = pick(place.file_format.read(path.name, raw, issue_id), issue_id)
         if present is None:
             return None
         if expected is not None and not same_state(present.issue.state, expected):
@@ -173,7 +174,7 @@ class IssueFiles:
             return None
         written = place.file_format.read(path.name, new, issue_id)
         self._written[name] = _digest(new), written
-        return _pick(written, issue_id)
+        return pick(written, issue_id)
 
     def _place(self) -> _Place:
         status = os.stat(self._path)
@@ -296,8 +297,3 @@ def _unreadable(
 
 def _digest(raw: bytes) -> str:
     return sha256(raw).hexdigest()
-
-
-def _pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:
-    found = (e for e in entries if isinstance(e, IssueEntry) and e.issue.id == issue_id)
-    return next(found, None)

@@ -2,7 +2,7 @@
 
 A sample belongs to the innermost of its frames that has a part: what a library does that has none,
 such as ``json``, is given to who asked for it. This explains more than the time that each line
-takes by itself, of which nearly half is in libraries that all parts use.
+takes by itself, of which half to four fifths is in libraries that all parts use.
 """
 
 from __future__ import annotations
