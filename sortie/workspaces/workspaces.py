@@ -144,9 +144,8 @@ class Workspaces:
         """
         with _workspace_errors():
             if not await self._transport.files.contained(self._root, path):
-                await self._perform(
-                    recognised(self.recognise)
-                )  # a root that is away is nothing that this issue did
+                # A root that is away is nothing that this issue did.
+                await self._perform(recognised(self.recognise))
                 raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
                     " look whether it was removed or replaced by a link"

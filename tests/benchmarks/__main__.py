@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.report import as_json, as_text, machine
-from tests.benchmarks.row import Measure, Row, Scale, Value
+from tests.benchmarks.row import Measure, Row, Scale, Value, named
 from tests.benchmarks.table import ROWS
 
 
@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--list", action="store_true", help="show the rows")
     given = parser.parse_args(arguments)
     try:
-        rows = rows_named(given.names)
+        rows = named(ROWS, given.names)
     except KeyError as error:
         parser.error(f"there is no row {error}; --list shows them")
     if given.list:
@@ -44,20 +44,6 @@ def main(arguments: list[str]) -> int:
         results = as_json(rows, values, where) | {"short": given.short}
         given.json.write_text(json.dumps(results, indent=2) + "\n")
     return 1 if failed else 0
-
-
-def rows_named(names: list[str]) -> list[Row]:
-    """Return the rows of these names, or of the groups before a dot; no names are all rows.
-
-    Raises KeyError for a name that is neither.
-    """
-    chosen = []
-    for name in names:
-        found = [row for row in ROWS if f"{row.name}.".startswith(f"{name}.")]
-        if not found:
-            raise KeyError(name)
-        chosen += found
-    return [row for row in ROWS if row in chosen] if names else list(ROWS)
 
 
 def measure(rows: Sequence[Row], scale: Scale) -> tuple[dict[str, Value], bool]:

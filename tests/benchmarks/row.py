@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 Count = TypeVar("Count", int, float)
 
@@ -72,3 +72,25 @@ def middle(values: list[float]) -> float:
     """Return the median of what was measured, which must be something."""
     assert values, "nothing was measured"
     return median(values)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Named = TypeVar("Named", bound=_Named)
+
+
+def named(rows: Sequence[Named], names: Sequence[str]) -> list[Named]:
+    """Return the rows of these names, or of the groups before a dot; no names are all rows.
+
+    Raises KeyError for a name that is neither.
+    """
+    chosen: list[Named] = []
+    for name in names:
+        found = [row for row in rows if f"{row.name}.".startswith(f"{name}.")]
+        if not found:
+            raise KeyError(name)
+        chosen += found
+    return [row for row in rows if row in chosen] if names else list(rows)

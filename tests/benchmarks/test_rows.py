@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import remote_turn, transports
-from tests.benchmarks.__main__ import main, measure, rows_named
+from tests.benchmarks.__main__ import main, measure
 from tests.benchmarks.report import as_text, number
-from tests.benchmarks.row import Measure, Row, Scale, Value
+from tests.benchmarks.row import Measure, Row, Scale, Value, named
 from tests.benchmarks.table import ROWS
 from tests.transports.ssh.sshd import requires_sshd
 
@@ -118,14 +118,14 @@ def test_tables_show_what_was_measured() -> None:
 
 def test_rows_are_chosen_by_name_or_group() -> None:
     """A group is what stands before a dot; the order is the table's."""
-    assert [row.name for row in rows_named(["turn", "version"])] == [
+    assert [row.name for row in named(ROWS, ["turn", "version"])] == [
         "version",
         "turn.cpu",
         "turn.gap",
     ]
-    assert rows_named([]) == list(ROWS)
+    assert named(ROWS, []) == list(ROWS)
     with pytest.raises(KeyError):
-        rows_named(["ver"])
+        named(ROWS, ["ver"])
 
 
 def test_the_command_writes_what_machines_read(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ import json
 import sys
 from pathlib import Path
 
-from tests.benchmarks.profile.profiles import PROFILED, named, profile
+from tests.benchmarks.profile.profiles import PROFILED, profile
 from tests.benchmarks.profile.report import as_text
 from tests.benchmarks.profile.samplers import program
 from tests.benchmarks.report import machine
+from tests.benchmarks.row import named
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--short", action="store_true", help="see that it works, in seconds")
     given = parser.parse_args(arguments)
     try:
-        rows = named(given.names)
+        rows = named(PROFILED, given.names)
     except KeyError as error:
         names = ", ".join(row.name for row in PROFILED)
         parser.error(f"{error} cannot be profiled; {names} can")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -106,20 +106,6 @@ class Profile:
     machine: Mapping[str, float]
     machine_explained: float
     counts: Mapping[str, float]
-
-
-def named(names: Sequence[str]) -> list[Profiled]:
-    """Return the rows of these names, or of the groups before a dot; no names are all rows.
-
-    Raises KeyError for a name that is neither.
-    """
-    chosen = []
-    for name in names:
-        found = [one for one in PROFILED if f"{one.name}.".startswith(f"{name}.")]
-        if not found:
-            raise KeyError(name)
-        chosen += found
-    return [one for one in PROFILED if one in chosen] if names else list(PROFILED)
 
 
 def profile(row: Profiled, short: bool) -> Profile:

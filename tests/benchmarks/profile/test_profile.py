@@ -16,9 +16,10 @@ from tests.benchmarks.profile import page
 from tests.benchmarks.profile.__main__ import main
 from tests.benchmarks.profile.machine_parts import of_machine, system_calls
 from tests.benchmarks.profile.parts import fold, outside, part_of, read_stacks
-from tests.benchmarks.profile.profiles import PROFILED, Profile, named
+from tests.benchmarks.profile.profiles import PROFILED, Profile
 from tests.benchmarks.profile.report import as_markdown, as_text
 from tests.benchmarks.profile.samplers import program
+from tests.benchmarks.row import named
 from tests.benchmarks.table import ROWS
 from tests.benchmarks.test_page import MACHINE
 
@@ -149,13 +150,13 @@ def test_profiled_rows_are_rows_of_the_table() -> None:
     assert [(row.name, measures[row.name]) for row in PROFILED] == [
         (row.name, row.measure) for row in PROFILED
     ]
-    assert [row.name for row in named(["remote", "runs"])] == [
+    assert [row.name for row in named(PROFILED, ["remote", "runs"])] == [
         "runs.8.cpu",
         "runs.64.cpu",
         "remote.cpu",
     ]
     with pytest.raises(KeyError):
-        named(["idle"])
+        named(PROFILED, ["idle"])
 
 
 def test_profiles_go_onto_the_page_and_nothing_else_changes(
@@ -165,7 +166,7 @@ def test_profiles_go_onto_the_page_and_nothing_else_changes(
     copy, results = tmp_path / "performance.md", tmp_path / "results.json"
     before = PAGE.read_text()
     copy.write_text(before)
-    monkeypatch.setattr(page, "PAGE", copy)
+    monkeypatch.setattr("tests.benchmarks.page.PAGE", copy)
     told = {name: getattr(profile("turn.cpu"), name) for name in Profile.__dataclass_fields__}
     content = {"machine": MACHINE, "short": True, "profiles": [told]}
 
