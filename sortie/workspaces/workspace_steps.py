@@ -77,7 +77,10 @@ def made_complete(root: str, key: str) -> Steps[Taken]:
     """Make a workspace that lacks nothing, or take what is there."""
     path, created = yield from steps.make_directory(root, key)
     if not (yield from steps.contained(root, path)):
-        raise TransportError(f"could not make {path}: it is no directory inside {root}")
+        raise TransportError(
+            f"could not make {path}: what is there is no directory inside {root}; remove it, and"
+            " look what has put it there"
+        )
     return Taken(path=path, created=created)
 
 

@@ -109,7 +109,10 @@ class Workspaces:
                 await self._remove(key)
                 found = await self._take(key, make)
                 if found is None:
-                    raise WorkspaceError(f"could not make {path}: somebody else marks it, too")
+                    raise WorkspaceError(
+                        f"could not make {path}: somebody marks it as incomplete again as soon as"
+                        f" it is removed; end whatever else works in {self._root}"
+                    )
             if found.marker is not None:
                 # Somebody else made it in between; it must not be taken for incomplete.
                 with trio.CancelScope(shield=True):
