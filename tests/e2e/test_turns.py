@@ -30,7 +30,7 @@ async def test_what_an_agent_did_is_shown_while_it_runs_and_after_a_crash(
 ) -> None:
     """Kiro's own record of the turn tells it; the daemon's is on disk before the next turn."""
     place.write_workflow(agent={"command": "sortie-kiro-sim", "max_turns": 2})
-    place.add_issue("A", "delay=0.5 write=src/a.py")
+    place.add_issue("A", "delay=1 write=src/a.py")
 
     async with start() as daemon:
         await daemon.line("turn.started", issue="A", nth=2)
@@ -38,6 +38,9 @@ async def test_what_an_agent_did_is_shown_while_it_runs_and_after_a_crash(
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
     [row] = await place.history()
+    async with start() as daemon:  # ends the agent of the second turn
+        await daemon.line("run.started", issue="A")
+    closed, _ = await place.history()
 
     did = {
         "model": "auto",
@@ -47,6 +50,7 @@ async def test_what_an_agent_did_is_shown_while_it_runs_and_after_a_crash(
     }
     assert {name: live[name] for name in did} == did
     assert {name: row[name] for name in did} == did
+    assert {name: closed[name] for name in did} == did
 
 
 async def test_an_agent_that_finishes_its_issue_gets_no_further_turn(
