@@ -9,10 +9,11 @@ from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar, TypeVarTuple
 
 import trio
-from outcome import Error, Outcome, Value
+from outcome import Error, Outcome, Value, capture
 
 from sortie.resources.register import note
 from sortie.resources.shortages import shortage_behind
+from sortie.resources.work_queue import current_work_queue
 
 PATIENCE = 30.0
 """Seconds for which what a shortage stands in the way of is tried again."""
@@ -54,6 +55,7 @@ async def run_in_thread(
     """Do as ``trio.to_thread.run_sync``, and wait for a thread where there is none to be had.
 
     The work is done once at most: a shortage that it meets itself is noted, and raised as it is.
+    Other work goes first that was asked for before, as long as none of it blocks.
     It sees no context variables, and asks ``check_cancelled`` instead of ``trio.from_thread``.
     Raises Shortage where there was no thread for PATIENCE seconds.
     """
@@ -84,10 +86,10 @@ _here = _Here()
 
 
 class _Call(Generic[T]):
-    """One piece of work for a thread of trio's cache.
+    """One piece of work for the queue.
 
-    ``trio.to_thread.run_sync`` goes through trio's loop once more for a place that is free, names
-    the thread anew, copies the context and lets the thread call back.
+    ``trio.to_thread.run_sync`` wakes a thread for each, goes through trio's loop once more for a
+    place that is free, names the thread anew, copies the context and lets the thread call back.
     """
 
     def __init__(
@@ -98,6 +100,8 @@ class _Call(Generic[T]):
         self._limiter = limiter
         self._abandon = abandon_on_cancel
         self._task: trio.lowlevel.Task | None = None
+        self._token = trio.lowlevel.current_trio_token()
+        self._queue = current_work_queue()
 
     async def run(self) -> Outcome[T]:
         """Return what came of the work. Raises RuntimeError where there is no thread."""
@@ -107,34 +111,31 @@ class _Call(Generic[T]):
         except trio.WouldBlock:
             await self._limiter.acquire_on_behalf_of(self)
         self._task = trio.lowlevel.current_task()
-        deliver = partial(self._deliver, trio.lowlevel.current_trio_token())
-        started = False
-        try:
-            trio.lowlevel.start_thread_soon(self._in_thread, deliver)
-            started = True
-        finally:
-            if not started:
-                self._limiter.release_on_behalf_of(self)
+        self._queue.add(self)
         result: Outcome[T] = await trio.lowlevel.wait_task_rescheduled(self._abort)
         return result
 
-    def _in_thread(self) -> T:
+    def perform(self) -> None:
+        """Do the work, in a thread."""
         _here.call = self
-        try:
-            return self._work()
-        finally:
-            del _here.call
-
-    def _deliver(self, token: trio.lowlevel.TrioToken, result: Outcome[T]) -> None:
+        result = capture(self._work)
+        del _here.call
         with suppress(trio.RunFinishedError):  # nobody waits any more
-            token.run_sync_soon(self._return, result)
+            self._token.run_sync_soon(self._return, Value(result))
 
-    def _return(self, result: Outcome[T]) -> None:
+    def refuse(self, why: Exception) -> None:
+        """Have ``run`` raise why there is no thread, soon."""
+        self._token.run_sync_soon(self._return, Error(why))
+
+    def _return(self, result: Outcome[Outcome[T]]) -> None:
         self._limiter.release_on_behalf_of(self)
         if self._task is not None:
-            trio.lowlevel.reschedule(self._task, Value(result))
+            trio.lowlevel.reschedule(self._task, result)
 
     def _abort(self, raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:
+        if self._queue.withdraw(self):
+            self._limiter.release_on_behalf_of(self)
+            return trio.lowlevel.Abort.SUCCEEDED
         self.raise_cancel = raise_cancel
         if not self._abandon:
             return trio.lowlevel.Abort.FAILED
