@@ -98,7 +98,7 @@ class ConnectionPool:
                 )
             except SessionsFull as exc:
                 slot.free()
-                if not used.worked and used.count == 0:  # it never carries any
+                if not used.link.carried and used.count == 0:  # it never carries any
                     raise HostError(HostTrouble.UNREACHABLE, str(exc)) from exc
                 used.refused()
                 await self._dismiss_shells(used)
@@ -116,7 +116,6 @@ class ConnectionPool:
                     raise HostError(HostTrouble.DROPPED, f"{exc}, and a program may run") from exc
                 raise
             else:
-                used.worked = True
                 channel = Channel(self._thread, buffer, session)
                 channel.carrier = used
                 return channel
@@ -210,7 +209,7 @@ class ConnectionPool:
         """Close what nobody has used for a while; the first stays where the host is wanted."""
         since = trio.current_time() - (_IDLE_FOR if self._wanted else _UNWANTED_FOR)
         for used in self._used[1 if self._wanted else 0 :]:
-            if used.worked and used.count == 0 and used.idle_since <= since:
+            if used.link.carried and used.count == 0 and used.idle_since <= since:
                 self._forget(used.link)
                 self._thread.post(used.link.begin_close)
 

@@ -76,7 +76,9 @@ class Link:
     """A way to a host that is logged in at every hop; closes itself where one of them is lost."""
 
     def __init__(self, thread: AsyncioThread, host: str, when_lost: Callable[[], object]) -> None:
-        self.alive = True  # may be read in any thread
+        # These two may be read in any thread; a session may be over before who asked for it knows.
+        self.alive = True
+        self.carried = False  # a session
         self.reached: Hop | None = None  # the hop that is or was connected to last
         self._thread = thread
         self._host = host
@@ -127,6 +129,7 @@ class Link:
                 encoding=None,
                 window=HIGH,
             )
+            self.carried = True
         except asyncssh.ChannelOpenError as exc:
             # asyncssh gives its own refusals on a dead connection one of the host's codes.
             if self._is_dead() or exc.reason == "SSH connection closed":

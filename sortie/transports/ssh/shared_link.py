@@ -23,7 +23,6 @@ class SharedLink:
     def __init__(self, link: Link) -> None:
         self.link = link
         self.count = 0
-        self.worked = False
         self.idle_since = trio.current_time()
         self.full = math.inf
         self.full_until = math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import socket
 import threading
@@ -15,8 +16,11 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import Channel, SessionsFull
 from sortie.transports.ssh.connection_pool import ConnectionPool
+from sortie.transports.ssh.link import Link
+from sortie.transports.ssh.receive_buffer import ReceiveBuffer
+from sortie.transports.ssh.session import Session
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
 pytestmark = [requires_sshd, pytest.mark.timeout(60)]
@@ -33,7 +37,7 @@ async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
 
 
 def restart_with(sshd: Sshd, **options: str | int) -> None:
-    """LoginSlot the host anew with other options."""
+    """Start the host anew with other options."""
     sshd.stop()
     sshd.options.update(options)
     sshd.start()
@@ -120,6 +124,41 @@ async def test_who_finds_all_full_waits(
 
     assert sorted(answers) == [b"0\n", b"1\n", b"2\n", b"3\n", b"4\n"]
     assert connections.links == 1
+
+
+async def test_a_session_that_is_over_before_it_is_known_shows_that_there_are_some(
+    connections: ConnectionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is refused meanwhile waits, and is not told that the host refuses every session."""
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_LINKS", 1)
+    real = Link.session
+    began: list[str] = []
+    refused = asyncio.Event()
+
+    async def session(link: Link, command: str, buffer: ReceiveBuffer) -> Session:
+        began.append(command)
+        if began[1:] == [command]:
+            while connections.sessions > 1:
+                await asyncio.sleep(0.01)
+            refused.set()
+            raise SessionsFull("one at a time")
+        session = await real(link, command, buffer)
+        if began[0] == command:
+            await refused.wait()
+            await asyncio.sleep(0.1)
+        return session
+
+    monkeypatch.setattr(Link, "session", session)
+    answers: list[bytes] = []
+
+    async def ask(number: int) -> None:
+        answers.append(await run(connections, f"echo {number}"))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(2):
+            nursery.start_soon(ask, number)
+
+    assert sorted(answers) == [b"0\n", b"1\n"]
 
 
 async def test_a_closed_session_whose_command_lives_still_counts(
