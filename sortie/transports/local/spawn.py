@@ -32,6 +32,7 @@ from sortie.resources.descriptors import give_back_limit, inherited_limit, relea
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command, Exit
 from sortie.transports.identity import identity_of
+from sortie.transports.local.own_children import note_starter
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
@@ -108,6 +109,7 @@ def _start(
 
 def _fork(command: Command, program: str, given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = given
+    note_starter()
     with inherited_limit():
         return subprocess.Popen(
             command.argv,

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
+import trio
 
+from sortie.transports import Command
 from sortie.transports.local import become_subreaper
 from sortie.transports.local import own_children as own_children_module
-from sortie.transports.local.own_children import own_children
+from sortie.transports.local.own_children import note_starter, own_children
+from sortie.transports.local.pipe_poller import PipePoller
+from sortie.transports.local.spawn import spawn
 from sortie.transports.local.subreaper import is_subreaper
 from tests.transports.former import ESCAPE, killed_at_last, without_adoption
+
+_CLONE = {"x86_64": 56, "aarch64": 220}
+_CLONE_PARENT = 0x8000
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -57,12 +66,13 @@ def test_who_outlives_its_parent_is_there_when_the_parent_has_been_waited_for(wo
     assert children() == before
 
 
-def test_children_of_every_thread_are_there() -> None:
+def test_children_of_every_thread_that_starts_commands_are_there() -> None:
     """Also when the thread that started them is over, and while it is not."""
     started: list[subprocess.Popen[bytes]] = []
     go = threading.Event()
 
     def start(stay: bool) -> None:
+        note_starter()
         started.append(subprocess.Popen(["sleep", "1000"]))
         if stay:
             go.wait()
@@ -86,6 +96,32 @@ def test_children_of_every_thread_are_there() -> None:
     assert pids <= found
     assert pids <= afterwards
     assert not pids & children()
+    assert own_children_module._starters <= {int(task) for task in os.listdir("/proc/self/task")}
+
+
+@pytest.mark.skipif(platform.machine() not in _CLONE, reason="no number known of clone(2)")
+async def test_a_child_that_a_command_made_ours_is_there(tmp_path: Path) -> None:
+    """It has the parent that the command has: the thread that started it. Nobody adopts it."""
+    told = tmp_path / "pid"
+    program = f"""
+import ctypes, os, pathlib
+if ctypes.CDLL(None).syscall({_CLONE[platform.machine()]}, {_CLONE_PARENT} | 17, 0, 0, 0, 0) == 0:
+    pathlib.Path({str(told)!r}).write_text(str(os.getpid()))
+    os.execvp("sleep", ["sleep", "1000"])
+"""
+    before = children()
+    argv = (sys.executable, "-I", "-c", program)
+
+    root, pipes = await spawn(Command(argv=argv, cwd="/", env={}), PipePoller())
+    await root.exited()
+    while not told.exists() or not told.read_text():
+        await trio.sleep(0.01)
+    found = children()
+    kill([int(told.read_text())])
+    root.reap()
+    pipes.close()
+
+    assert found - before == {root.pid, int(told.read_text())}
 
 
 def test_a_zombie_is_a_child_until_it_is_waited_for() -> None:
