@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import TracebackType
+from typing import ClassVar
 
 import trio
 from jinja2 import Template
@@ -65,11 +66,37 @@ async def render(prompt: Prompt, context: PromptContext, seconds: float = RENDER
 
 async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> str:
     """Render in a thread, which is left alone once its time on the real clock is over."""
-    deadline = time.monotonic() + seconds
-    with _ALARM.set(deadline + _SLACK):
-        work = partial(_work, prompt, context, deadline)
-        return await run_in_thread(work, abandon_on_cancel=True, limiter=_limiter())
+    work = partial(_work, prompt, context)
+    rendering = _Rendering(work, seconds)
+    with _ALARM.set(rendering.is_late_at):
+        return await run_in_thread(rendering.run, abandon_on_cancel=True, limiter=_limiter())
     raise TemplateError(f"{prompt.path}:{prompt.line}: prompt: {TOO_LONG}")
+
+
+class _Rendering:
+    """Has its time from its beginning on; until then it waits as long as others come to an end,
+    of which there may be a thousand."""
+
+    last_ended_at: ClassVar[float] = 0.0
+
+    def __init__(self, work: Callable[[float], str], seconds: float) -> None:
+        self._work = work
+        self._seconds = seconds
+        self._asked_at = time.monotonic()
+        self._begun_at: float | None = None
+
+    def is_late_at(self) -> float:
+        """Return when it is given up, as it stands."""
+        since = self._begun_at or max(self._asked_at, _Rendering.last_ended_at)
+        return since + self._seconds + _SLACK
+
+    def run(self) -> str:
+        """Do the work, which is told when it has to have ended."""
+        self._begun_at = time.monotonic()
+        try:
+            return self._work(self._begun_at + self._seconds)
+        finally:
+            _Rendering.last_ended_at = time.monotonic()
 
 
 def _limiter() -> trio.CapacityLimiter:

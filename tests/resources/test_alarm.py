@@ -37,9 +37,13 @@ class Threads:
         return start_new_thread(run, ())
 
 
+def at(deadline: float) -> Callable[[], float]:
+    return lambda: deadline
+
+
 async def late(bell: Alarm, seconds: float) -> bool:
     """Wait for ever with an alarm that is set; tell whether it rang."""
-    with bell.set(time.monotonic() + seconds) as scope:
+    with bell.set(at(time.monotonic() + seconds)) as scope:
         await trio.sleep_forever()
     return scope.cancelled_caught
 
@@ -65,7 +69,7 @@ async def test_who_is_done_in_time_hears_nothing(monkeypatch: pytest.MonkeyPatch
 
     scopes = []
     for _ in range(5):
-        with bell.set(deadline) as scope:
+        with bell.set(at(deadline)) as scope:
             await trio.lowlevel.checkpoint()
         scopes.append(scope)
     await trio.to_thread.run_sync(threads.ended.acquire)
@@ -80,10 +84,28 @@ async def test_an_earlier_time_is_kept_beside_a_later_one() -> None:
     """The thread that sleeps until the later one is woken."""
     bell = Alarm()
 
-    with trio.fail_after(30), bell.set(time.monotonic() + 600) as outer:
+    with trio.fail_after(30), bell.set(at(time.monotonic() + 600)) as outer:
         assert await late(bell, 0.05)
 
     assert not outer.cancel_called
+
+
+async def test_a_time_that_is_put_off_is_not_kept() -> None:
+    """What counts is the time as it stands when it has come."""
+    bell, began = Alarm(), time.monotonic()
+    times = iter([0.0, 0.05, 0.1, 0.15])
+    latest = 0.0
+
+    def deadline() -> float:
+        nonlocal latest
+        latest = next(times, latest)
+        return began + latest
+
+    with bell.set(deadline) as scope:
+        await trio.sleep_forever()
+
+    assert scope.cancelled_caught
+    assert time.monotonic() - began >= 0.15
 
 
 async def test_a_thread_that_never_began_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +114,7 @@ async def test_a_thread_that_never_began_is_replaced(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(alarm, "start_new_thread", threads.start)
     monkeypatch.setattr(alarm, "_LATE", 0.05)
 
-    with trio.fail_after(30), bell.set(time.monotonic()) as first:
+    with trio.fail_after(30), bell.set(at(time.monotonic())) as first:
         await trio.sleep(0.1)
         assert await late(bell, 0.05)
         await trio.sleep_forever()

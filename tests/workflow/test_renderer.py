@@ -275,6 +275,27 @@ async def test_abandoned_renderings_cannot_pile_up(monkeypatch: pytest.MonkeyPat
             await trio.sleep(0.01)
 
 
+async def test_who_waits_behind_many_others_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prompt has its time from when it is begun: a thousand sessions may begin at once."""
+    render_one = renderer._rendered
+
+    def slowly(*args: Any) -> str:
+        time.sleep(0.2)
+        return render_one(*args)
+
+    monkeypatch.setattr(renderer, "_rendered", slowly)
+    texts: list[str] = []
+
+    async def try_one() -> None:
+        texts.append(await rendered("{{ attempt }}", seconds=0.3))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(40):
+            nursery.start_soon(try_one)
+
+    assert texts == ["0"] * 40
+
+
 async def test_a_prompt_may_have_four_mebibytes() -> None:
     """Up to 4 MiB of UTF-8 pass, one byte more does not."""
     given = context(replace(ISSUE, description="ä" * ((2 << 20) - 1)))
