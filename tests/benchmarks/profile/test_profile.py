@@ -213,5 +213,5 @@ def test_a_row_can_be_profiled(name: str, tmp_path: Path) -> None:
     assert sum(found["parts"].values()) == pytest.approx(found["amount"])
     if program("perf") is not None:
         assert sum(found["machine"].values()) == pytest.approx(found["amount"])
-    assert {"waits", "threads", "programs", "calls in threads"} <= set(found["counts"])
+    assert {"waits", "threads", "programs", "threads woken for work"} <= set(found["counts"])
     assert found["counts"]["waits"] > 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import trio
 
-CELLS = ("collections", "seconds of collections", "threads", "programs", "calls in threads")
+CELLS = ("collections", "seconds of collections", "threads", "programs", "threads woken for work")
 """What FILE holds, as numbers of eight bytes, in this order."""
 
 
@@ -56,7 +56,7 @@ def main() -> int:
     counters = Counters(sys.argv.pop(1))
     counters.count_calls(threading, "_start_new_thread", "threads")
     counters.count_calls(subprocess, "_fork_exec", "programs")
-    counters.count_calls(trio.lowlevel, "start_thread_soon", "calls in threads")
+    counters.count_calls(trio.lowlevel, "start_thread_soon", "threads woken for work")
     gc.callbacks.append(counters.collecting)
     from sortie.cli import main as sortie  # so that it finds the counters
 
