@@ -98,7 +98,8 @@ def test_validating_a_tracker_over_http_loads_no_client(here: Path) -> None:
 
 def test_a_daemon_without_hosts_and_server_loads_neither(here: Path) -> None:
     """What SSH, HTTP and metrics need is loaded where they are wanted."""
-    (here / "WORKFLOW.md").write_text(WORKFLOW)
+    soon = "file:\n", "polling:\n  interval_ms: 1000\nfile:\n"  # it leaves after two polls
+    (here / "WORKFLOW.md").write_text(WORKFLOW.replace(*soon, 1))
     (here / "issues").mkdir()
 
     loaded = loaded_by("run", "--port", "0", "--exit-when-idle")
