@@ -31,8 +31,8 @@ class Live:
 
     def stir(self, fact: Fact) -> None:
         """Take a fact for a sign that something may have changed; a sink."""
-        if isinstance(fact, HttpAnswered):
-            return
+        if not self.room.taken or isinstance(fact, HttpAnswered):
+            return  # who begins to listen is shown everything
         self.events.stir()
         for page in self.pages:
             page.stir()

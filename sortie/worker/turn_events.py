@@ -81,13 +81,13 @@ class TurnEvents:
         lines, message, launched = 0, None, False
         texts: list[str] = []
         for event in batch:
-            match event:
-                case Notification(message=last, lines=count, text=whole):
-                    lines, message = lines + _lines(count), self._text(last, NOTIFICATION_LIMIT)
-                    texts.append(message if whole is None else _checked(whole, str))
-                case _:
-                    launched = launched or isinstance(event, Launched)
-                    self._pass_on(event)
+            if isinstance(event, Notification):  # a thousand times as many as of all others
+                lines, whole = lines + _lines(event.lines), event.text
+                message = self._text(event.message, NOTIFICATION_LIMIT)
+                texts.append(message if whole is None else _checked(whole, str))
+            else:
+                launched = launched or isinstance(event, Launched)
+                self._pass_on(event)
         if (news := self._turn.activity.news(now)) is not None:
             self._tell_of(news)
         if launched:

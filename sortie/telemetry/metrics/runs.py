@@ -37,7 +37,6 @@ class RunMetrics:
     def __init__(self, make: MetricFactory) -> None:
         self._define_turn_metrics(make)
         self._agents: set[str] = set()
-        self._output_lines: dict[str, Counter] = {}
         self.dispatches = make.counter(
             "dispatches", "Claims that led to a run.", outcome=("started", "dropped", "error")
         )
@@ -75,8 +74,8 @@ class RunMetrics:
         self.usage_limits = make.counter(
             "usage_limits", "Usage limits of an agent's account that were reached.", agent=()
         )
-        self.turn_output_lines = make.counter(
-            "turn_output_lines", "Non-empty lines of output that agents wrote.", agent=()
+        self.turn_output_lines = make.tally(
+            "turn_output_lines", "Non-empty lines of output that agents wrote.", "agent"
         )
         self.tokens = make.counter(
             "tokens",
@@ -106,12 +105,6 @@ class RunMetrics:
             agent=(),
         )
 
-    def output_lines_of(self, agent: str) -> Counter:
-        """Return the counter of an agent's lines; it is looked up once, being the busiest one."""
-        if agent not in self._output_lines:
-            self._output_lines[agent] = self.turn_output_lines.labels(agent)
-        return self._output_lines[agent]
-
     def know_agent(self, agent: str) -> None:
         """Begin all counters of an agent at 0, the first time it is named."""
         if agent in self._agents:
@@ -124,7 +117,7 @@ class RunMetrics:
         self.turn_credits.labels(agent)
         self.turn_cost.labels(agent)
         self.usage_limits.labels(agent)
-        self.turn_output_lines.labels(agent)
+        self.turn_output_lines.counts[agent] += 0
         self.turn_startup.labels(agent)
         self.model_answer.labels(agent)
 
@@ -208,7 +201,7 @@ def _(fact: facts.ModelAnswered, to: RunMetrics) -> None:
 
 @count.register
 def _(fact: facts.AgentSpoke, to: RunMetrics) -> None:
-    to.output_lines_of(fact.agent).inc(fact.lines)
+    to.turn_output_lines.counts[fact.agent] += fact.lines
 
 
 @count.register
