@@ -1,4 +1,4 @@
-"""Three pure paths that run all the time cost no more than they did, counted in instructions.
+"""Four pure paths that run all the time cost no more than they did, counted in instructions.
 
 Each has a number of steps, as ``instructions.steps`` counts them, that was measured when the path
 last got cheaper. It may cost a third more: versions of Python differ by about a fifth, and what
@@ -16,19 +16,21 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.agents import OnEvents
 from sortie.agents.kiro.reader import KiroReader
 from sortie.agents.output import AgentOutput
-from sortie.model import Blocker
+from sortie.model import Blocker, TurnOutcome, TurnResult
+from sortie.model.turns import notification
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.web.state import to_json
-from tests.agents.fake import Silent
+from tests.agents.fake import FakeSession, Silent
 from tests.benchmarks.instructions import steps
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.scheduler.driver import POLICY, Driver
 from tests.scheduler.driver import issue as candidate
-from tests.worker.rig import clock_that_waits_for_threads
+from tests.worker.rig import Rig, clock_that_waits_for_threads
 from tests.worker.rig import issue as run_issue
 
 SLACK = 1.33
@@ -38,6 +40,9 @@ TICK, QUIET_TICK = 1163.0, 30.0
 
 CHUNK = 483.0
 """Steps of 64 KiB of output up to events."""
+
+LINE_HEARD = 9.8
+"""Steps of a line that an agent says, from its adapter's event to the fact of it."""
 
 SNAPSHOT = 731.0
 """Steps of a state as JSON."""
@@ -89,6 +94,21 @@ def chunk(size: int) -> Callable[[], None]:
     return act
 
 
+async def line_heard(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Return the steps of one line of an agent in a turn with a stall deadline."""
+    rig, counted = Rig(agent={"stall_timeout_ms": 60_000}), 0.0
+
+    async def play(_session: FakeSession, _prompt: str, heard: OnEvents) -> TurnResult:
+        nonlocal counted
+        counted = steps(lambda: heard([notification(["It reads a file of the project"])]))
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    monkeypatch.setattr(rig.agent, "play", play)
+    await rig.work()
+    assert rig.of(facts.AgentSpoke)[-1].lines == 1
+    return counted
+
+
 async def snapshot(runs: int) -> float:
     """Return the steps of showing the state of a daemon with so many runs, as JSON."""
     issues = [run_issue(f"i{number}") for number in range(runs)]
@@ -130,6 +150,13 @@ def test_a_chunk_costs_no_more_than_it_did() -> None:
 def test_a_chunk_grows_with_its_lines() -> None:
     """Twice the output costs at most about twice as much."""
     assert steps(chunk(2 * CHUNK_SIZE)) < 2.2 * steps(chunk(CHUNK_SIZE))
+
+
+async def test_a_line_that_is_heard_costs_no_more_than_it_did(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A sign of life is noted, and moves no deadline of trio's."""
+    assert await line_heard(monkeypatch) < LINE_HEARD * SLACK
 
 
 @pytest.fixture
