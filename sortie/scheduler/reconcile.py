@@ -229,17 +229,16 @@ def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
 
 
 def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
-    if issue.id in state.crashed and issue == claim.issue:
+    ended_by = hold_ended_by(claim.issue, claim.reason, issue)
+    if issue.id in state.crashed and ended_by is None:
         if not claim.settled:
             settle_hold(state, claim, issue)
         return  # it reads as it did when the daemon crashed over it; to put it away may be why
     if state.policy.is_terminal(issue):
-        ended_by: str | None = f"it is {issue.state}"
+        ended_by = f"it is {issue.state}"
     elif not claim.settled and _is_aftermath(state, claim, issue):
         settle_hold(state, claim, issue)
         return
-    else:
-        ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if ended_by is None:
         return
     end_hold(state, claim, ended_by)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from sortie.model import (
+    Comment,
     ErrorKind,
     Failed,
     Finish,
@@ -99,6 +101,27 @@ def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
         driver.die()
 
     assert driver.holds() is reason
+
+
+def test_a_comment_of_ours_is_no_change_of_a_finished_issue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that was late, on an issue that the daemon crashes over when it puts it away."""
+    finish = fails_on_poison(state.SchedulerState.finish)
+    monkeypatch.setattr(state.SchedulerState, "finish", finish)
+    finished = replace(poison(), state="Done")
+    driver = Lives()
+    driver.put(finished)
+    for _ in range(2):
+        driver.disk.write(rec.RecordCrash(issue=finished), 0.0)
+    driver.die()
+    driver.pass_time()
+    comment = Comment(author="sortie", body="The run failed.", created_at=datetime.now(UTC))
+    driver.put(replace(finished, comments=(comment,)))
+
+    driver.pass_time(60)
+
+    assert driver.holds() is HoldReason.INTERNAL_ERROR
 
 
 def test_a_mended_issue_runs_and_its_crashes_are_forgotten(

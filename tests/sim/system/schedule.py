@@ -76,6 +76,11 @@ class Schedule:
             if not process.cookie:
                 process.kill()
 
+    def _mend_but_writes(self) -> None:
+        refusal = self._world.tracked.line.refusal
+        self.mend()
+        self._world.tracked.line.refusal = refusal
+
     # Kinds of happenings: each returns what may happen
 
     def _people(self, _life: Life) -> Happenings:
@@ -207,6 +212,7 @@ class Schedule:
             ("lists lag behind", lambda: setattr(line, "lagging", chance)),
             (f"ways take {delay:g} s", lambda: setattr(line, "delay", delay)),
             (f"writes meet {kind}", lambda: setattr(line, "refusal", kind)),
+            (f"all writes meet {kind}", lambda: setattr(line, "refusal", kind)),
             (f"{name} reads {kind}", lambda: world.tracked.truth.unreadable.update({name: kind})),
             ("lists catch up", world.tracked.remember),
         ]
@@ -269,6 +275,8 @@ class Schedule:
         moods, chances = world.moods, world.chances
         return [
             ("agents refuse", lambda: setattr(moods, "refuses", chance)),
+            ("agents refuse again", lambda: setattr(moods, "refuses", chance)),
+            ("agents still refuse", lambda: setattr(moods, "refuses", chance)),
             ("the adapter crashes", lambda: setattr(moods, "crashes", chance)),
             ("sessions cling", lambda: setattr(moods, "clings", chance)),
             ("no agent", lambda: setattr(chances, "hindrance", "no program of the agent's")),
@@ -353,7 +361,7 @@ class Schedule:
         name = self.draw.choice(self.names)
         return [
             ("all works well", self.mend),
-            ("all works well again", self.mend),
+            ("all works well, but writes are refused as before", self._mend_but_writes),
             (f"a person revives {name}", lambda: revive(name)),
         ]
 
