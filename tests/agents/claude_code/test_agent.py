@@ -95,22 +95,14 @@ async def test_a_conversation_that_nobody_knows_begins_anew(rig: Rig) -> None:
 async def test_an_id_that_is_somebody_elses_is_given_up(rig: Rig) -> None:
     """The conversation that has it cannot go on here, so another one begins, and is told."""
     (rig.home / "conversations").mkdir()
-    (rig.home / "conversations" / ID).symlink_to("nowhere")
+    (rig.home / "conversations" / ID).symlink_to("nowhere")  # taken, and nobody can go on with it
     with trio.fail_after(LIMIT):
         async with rig.agent().session(rig.params(resume=ID)) as session:
-            (rig.home / "conversations" / ID).unlink()
             heard = Heard()
-
-            async def take_the_id() -> None:
-                while len(rig.launches()) < 1:
-                    await trio.sleep(0.01)
-                (rig.home / "conversations" / ID).touch()
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(take_the_id)
-                result = await session.run_turn("Hello", heard)
+            result = await session.run_turn("Hello", heard)
 
             assert (result, session.id != ID) == (COMPLETED, True)
+    assert by(rig) == [("--resume", ID), ("--session-id", ID), ("--session-id", session.id)]
     assert SessionKnown(session_id=session.id) in heard.events
 
 

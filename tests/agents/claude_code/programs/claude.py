@@ -2,8 +2,8 @@
 """Stands in for Claude Code: prints streams as the prompt's line ``claude: name=value ...`` says.
 
 Like the real one it refuses to begin a conversation whose id was ever used, and to go on with one
-that does not exist; conversations are files in ``$HOME/conversations``. What it was started with
-is added to ``$HOME/log.jsonl``.
+that does not exist; conversations are files in ``$HOME/conversations``, those of somebody else
+links to nowhere. What it was started with is added to ``$HOME/log.jsonl``.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def conversation(given: dict[str, str], prompt: str) -> str:
         errors: Any = {"is_error": True, "errors": [message], "num_turns": 0}
         tell("result", subtype="error_during_execution", session_id=session, **errors)
         sys.exit(1)
-    if "--session-id" in given and file.exists():
+    if "--session-id" in given and (file.exists() or file.is_symlink()):
         sys.stderr.write(f"Error: Session ID {session} is already in use.\n")
         sys.exit(1)
     if "--no-session-persistence" not in given:
