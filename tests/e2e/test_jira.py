@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,8 @@ from tests.trackers.server.serving import TestServer, serving
 
 HANDOFF = "Human Review"
 
+READ_WITHIN = 1.0
+"""Seconds after which what a daemon has written to its log before a request is known here."""
 
 FULL = pytest.mark.full
 
@@ -163,8 +166,17 @@ async def test_a_kill_at_a_request_of_a_handoff_leaves_one_comment_and_one_state
     issue = service.put(1, description=text(service, "sim: delay 1"))
     key = environ(service)
 
+    def is_over() -> bool:
+        """Tell whether the run is: what is asked from then on is asked for the handoff."""
+        ends_at = time.monotonic() + READ_WITHIN
+        while not daemon.lines("run.finished"):
+            if time.monotonic() > ends_at:
+                return False
+            time.sleep(0.01)
+        return True
+
     def kill_at(request: Received) -> None:
-        if request.method == method and re.search(path, request.path):
+        if request.method == method and re.search(path, request.path) and is_over():
             server.before = lambda request: None
             server.inject(Reset(performed=performed))
             daemon.signal(signal.SIGKILL)

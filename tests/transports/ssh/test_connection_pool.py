@@ -87,7 +87,7 @@ async def test_a_connection_is_made_on_first_use_and_kept(
 
     for _ in range(3):
         assert await run(connections, "echo x") == b"x\n"
-    await hold_many(connections, 10)
+    await hold_many(connections, 7)  # of ten: a busy host may count the three still
 
     assert connections.links == sshd.links() == 1
 
