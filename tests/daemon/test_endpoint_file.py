@@ -27,6 +27,7 @@ from sortie.daemon.endpoint_file import (
 )
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of
+from tests.descriptors import no_descriptor_stays_open
 
 TOKEN = "a-token-5f1c0de"
 URL = "http://127.0.0.1:7678/"
@@ -326,10 +327,8 @@ def with_process(identity: ProcessIdentity) -> DaemonEndpoint:
 def test_what_is_no_file_costs_no_descriptor(db_path: str) -> None:
     """However often a directory in its place is looked at, nothing stays open."""
     os.mkdir(f"{db_path}.daemon")
-    before = len(os.listdir("/proc/self/fd"))
 
-    for _ in range(5):
-        with pytest.raises(UnreadableEndpointFile):
-            read_endpoint(db_path)
-
-    assert len(os.listdir("/proc/self/fd")) == before
+    with no_descriptor_stays_open():
+        for _ in range(5):
+            with pytest.raises(UnreadableEndpointFile):
+                read_endpoint(db_path)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sortie.resources.descriptors import own, released_reserve
+from tests.descriptors import no_descriptor_stays_open
 from tests.resources.scarcity import descriptors_left, own_reserve
 
 PROGRAM = """
@@ -90,10 +91,7 @@ def test_a_reserve_that_others_took_is_held_again_when_there_is_room() -> None:
 
 def test_a_descriptor_of_which_no_file_can_be_made_is_closed(tmp_path: Path) -> None:
     """A directory is opened and refused, and leaves nothing behind."""
-    before = len(os.listdir("/proc/self/fd"))
-
-    for _ in range(5):
-        with pytest.raises(IsADirectoryError):
-            own(os.open(tmp_path, os.O_RDONLY), "rb")
-
-    assert len(os.listdir("/proc/self/fd")) == before
+    with no_descriptor_stays_open():
+        for _ in range(5):
+            with pytest.raises(IsADirectoryError):
+                own(os.open(tmp_path, os.O_RDONLY), "rb")

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from sortie.model import WorkflowError
 from sortie.workflow import Prompt, Workflow, load
 from tests.config.sample import SCHEMAS
+from tests.descriptors import no_descriptor_stays_open
 from tests.workflow.sample import ENV, FRONT_MATTER, loaded, problems, write
 
 PROMPT = "Work on {{ issue.title }}."
@@ -358,9 +359,6 @@ def test_the_error_text_holds_errors_only(tmp_path: Path) -> None:
 
 def test_what_is_no_file_costs_no_descriptor(tmp_path: Path) -> None:
     """However often a directory is looked at in the file's place, nothing stays open."""
-    before = len(os.listdir("/proc/self/fd"))
-
-    for _ in range(5):
-        assert problems(tmp_path)
-
-    assert len(os.listdir("/proc/self/fd")) == before
+    with no_descriptor_stays_open():
+        for _ in range(5):
+            assert problems(tmp_path)

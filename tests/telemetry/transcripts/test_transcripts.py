@@ -21,6 +21,7 @@ from sortie.telemetry.transcripts.reader import PAGE_BYTES
 from sortie.telemetry.transcripts.sink import Place
 from sortie.telemetry.transcripts.writer import TranscriptLimits
 from sortie.telemetry.transcripts.writing import Written
+from tests.descriptors import no_descriptor_stays_open
 from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, TURN_FAILED
 from tests.telemetry.transcripts.rig import Rig
 
@@ -355,14 +356,13 @@ async def test_one_file_that_cannot_be_written_harms_no_other(at_once: MockClock
 async def test_a_silent_run_holds_next_to_nothing(at_once: MockClock, rig: Rig) -> None:
     """Once written, a run has neither buffer nor descriptor; one that is over is not known any
     more."""
-    before = len(os.listdir("/proc/self/fd"))
-    rig.begin()
-    await rig.writer.page(RUN, 0, 1)
+    with no_descriptor_stays_open():
+        rig.begin()
+        await rig.writer.page(RUN, 0, 1)
     size = rig.file().stat().st_size
     silent = rig.sink._open[RUN]
 
     assert (silent.pending, silent.place) == (None, Place(size, 2))
-    assert len(os.listdir("/proc/self/fd")) == before
     rig.end()
     await rig.writer.page(RUN, 0, 1)
     assert not rig.sink.live()
