@@ -47,7 +47,7 @@ def test_a_broken_promise_is_told_before_anything_else(capsys: pytest.CaptureFix
 @linux
 def test_the_simulated_load_is_full() -> None:
     """Nearly every slot is taken at each look, runs go on, and no promise is broken."""
-    soak = simulated.Soak(1, 0.06, lambda _look: None, LOOKS)
+    soak = simulated.Soak(1, 0.03, lambda _look: None, LOOKS)
 
     soak.live()
 
