@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from html import escape
 from urllib.parse import unquote
 
 from starlette.datastructures import MutableHeaders
@@ -14,7 +15,7 @@ from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
 from sortie.web.bodies import ambiguous_length, discard
-from sortie.web.responses import error_response
+from sortie.web.responses import error_response, page_response
 
 _ALWAYS = {
     "cache-control": "no-store",
@@ -33,6 +34,11 @@ _ALWAYS = {
 
 CALLER = "sortie.caller"
 """Where the scope says who sent the request, as a ``Caller``."""
+
+_SIGN_IN = (
+    "This page needs a browser that is signed in. On the machine where Sortie runs,"
+    " <code>sortie open</code> prints a link that signs one in."
+)
 
 _KEPT = re.compile(rb"%(2[fF]|25)")
 
@@ -81,7 +87,10 @@ class AccessMiddleware:
         more = dict(reason.headers)
         if reason.status == 401:
             more["www-authenticate"] = 'Bearer realm="sortie"'
-        answer = error_response(reason.status, reason.message, headers=more)
+        if _is_for_a_person(head):
+            answer = page_response(reason.status, _told(reason), headers=more)
+        else:
+            answer = error_response(reason.status, reason.message, headers=more)
         await answer(scope, receive, send_counted)
 
     def _label(self, scope: Scope) -> str:
@@ -101,6 +110,17 @@ def _other_version(scope: Scope) -> Refusal | None:
     if scope.get("http_version", "1.1") in ("1.0", "1.1"):
         return None
     return Refusal(status=505, message="only HTTP/1.1 is spoken here")
+
+
+def _is_for_a_person(head: RequestHead) -> bool:
+    """Tell whether a browser shows the answer as a page: no program asks for HTML by itself."""
+    accepted = b",".join(value for name, value in head.headers if name == b"accept")
+    return b"text/html" in accepted and not head.path.startswith("/api/")
+
+
+def _told(reason: Refusal) -> str:
+    """Say in HTML to a person why there is nothing to see."""
+    return _SIGN_IN if reason.status == 401 else f"{escape(reason.message)}."
 
 
 def _head(scope: Scope) -> RequestHead:

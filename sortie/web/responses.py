@@ -1,10 +1,10 @@
-"""The shapes of answers: JSON, and the one shape of every error that a client sees."""
+"""The shapes of answers: JSON, the one shape of every error, and a page of one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from sortie.web.json_bytes import json_bytes
 
@@ -21,6 +21,14 @@ _CODES = {
     505: "http_version_not_supported",
 }
 
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Sortie</title>
+{head}<p>{text}</p>
+"""
+
 
 def json_response(status: int, value: object, headers: Mapping[str, str] | None = None) -> Response:
     """Make an answer of plain data."""
@@ -33,3 +41,10 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
     """Make ``{"error": {"code", "message"}}`` of a status and a message."""
     error = {"code": _CODES.get(status, f"http_{status}"), "message": message}
     return json_response(status, {"error": error}, headers)
+
+
+def page_response(
+    status: int, text: str, *, head: str = "", headers: Mapping[str, str] | None = None
+) -> Response:
+    """Make a page that says one thing and needs nothing else; ``text`` and ``head`` are HTML."""
+    return HTMLResponse(_PAGE.format(head=head, text=text), status, headers=headers)

@@ -6,33 +6,18 @@ Whoever holds the token asks for a code; the browser that brings the code gets a
 from __future__ import annotations
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from sortie.web.access import SIGN_IN, Caller, sessions_in
 from sortie.web.middleware import CALLER
 from sortie.web.operations import Answer, Operation
-from sortie.web.responses import error_response, json_response
+from sortie.web.responses import error_response, json_response, page_response
 from sortie.web.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Sortie</title>
-{head}<p>{text}</p>
-"""
-
-# No redirect: where another page's link led here, the browser would not send the new cookie with
-# what a redirect has it ask for, and does with what our own page has it ask for.
-_WELCOME = _PAGE.format(
-    head='<meta http-equiv="refresh" content="0; url=/">\n',
-    text='You are signed in. <a href="/">Go on to Sortie.</a>',
-)
-_EXPIRED = _PAGE.format(
-    head="",
-    text=f"This link has been used, or is older than {CODE_SECONDS / 60:g} minutes."
-    " Ask for another one with <code>sortie open</code>.",
+_EXPIRED = (
+    f"This link has been used, or is older than {CODE_SECONDS / 60:g} minutes."
+    " Ask for another one with <code>sortie open</code>."
 )
 
 
@@ -47,6 +32,19 @@ _CODE = {
 def is_signed_in(request: Request) -> bool:
     """Tell whether a request comes from somebody who may give commands."""
     return request.scope.get(CALLER) in (Caller.SESSION, Caller.TOKEN)
+
+
+def _welcome() -> Response:
+    """Make the page that leads on.
+
+    No redirect: where another page's link led here, the browser would not send the new cookie with
+    what a redirect has it ask for, and does with what our own page has it ask for.
+    """
+    return page_response(
+        200,
+        'You are signed in. <a href="/">Go on to Sortie.</a>',
+        head='<meta http-equiv="refresh" content="0; url=/">\n',
+    )
 
 
 def sign_in_operation(sessions: Sessions | None) -> list[Operation]:
@@ -79,13 +77,13 @@ def sign_in_pages(sessions: Sessions | None) -> list[Route]:
 
     async def sign_in(request: Request) -> Response:
         if any(map(sessions.is_open, _sessions(request))):
-            return HTMLResponse(_WELCOME)
+            return _welcome()
         if request.method == "HEAD":
-            return HTMLResponse(_EXPIRED, 403)  # whoever only looks uses up nothing
+            return page_response(403, _EXPIRED)  # whoever only looks uses up nothing
         session = sessions.open(request.query_params.get("code", ""))
         if session is None:
-            return HTMLResponse(_EXPIRED, 403)
-        answer = HTMLResponse(_WELCOME)
+            return page_response(403, _EXPIRED)
+        answer = _welcome()
         answer.set_cookie(
             sessions.cookie,
             session,

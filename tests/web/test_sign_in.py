@@ -213,6 +213,27 @@ async def test_elsewhere_than_on_loopback_a_session_may_read(
     assert [a.status_code for a in (stranger, welcome, state, forwarded)] == [401, 200, 200, 200]
 
 
+async def test_who_is_not_signed_in_is_told_how_on_a_page(world: World, sessions: Sessions) -> None:
+    """A browser that shows what it gets to a person gets a page; a program gets JSON."""
+    browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    async with client_of(world, sessions, loopback=False) as client:
+        page = await client.get("/", headers=browser)
+        gone = await client.get("/SRT-1", headers=browser)
+        program = await client.get("/")
+        api = await client.get("/api/v1/state", headers=browser)
+        elsewhere = await client.get("/", headers=browser | {"host": "<b>.example"})
+
+    told = [page, gone, program, api, elsewhere]
+    assert [answer.status_code for answer in told] == [401, 401, 401, 401, 403]
+    kinds = [answer.headers["content-type"].partition(";")[0] for answer in told]
+    assert kinds == ["text/html", "text/html", "application/json", "application/json", "text/html"]
+    assert "<code>sortie open</code>" in page.text
+    assert page.headers["www-authenticate"] == api.headers["www-authenticate"]
+    assert page.headers["content-security-policy"] == api.headers["content-security-policy"]
+    assert "must name the address" in elsewhere.text
+    assert "example" not in elsewhere.text
+
+
 async def test_a_rebound_name_cannot_follow_a_link(client: httpx.AsyncClient) -> None:
     """Host is looked at there, too."""
     path = await link(client)
