@@ -92,7 +92,7 @@ def test_what_is_not_one_plain_document_is_refused(text: str, problem: str) -> N
 
     assert problem in str(refused.value.problem)
     assert refused.value.place.line in (1, 2, 3)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_aliases_that_multiply_are_refused_without_being_followed() -> None:

@@ -37,7 +37,7 @@ async def test_sigterm_drains_and_the_next_start_continues(place: Place, start: 
     rows = await place.history()
 
     assert (code, was_gone) == (0, True)
-    assert took < 15
+    assert took < 30
     assert again["attempt"] == 1
     assert in_short(rows) == [(0, "failed"), (1, "interrupted"), (1, "succeeded")]
     assert found_alive_before_each_run(place) == [[], [], []]
@@ -69,7 +69,7 @@ async def test_a_second_signal_leaves_at_once(
     rows = await place.history()
 
     assert (code, was_gone) == (130, True)
-    assert took < 6
+    assert took < 18  # the grace time is 20
     assert again["attempt"] == 1
     assert in_short(rows) == [(0, "failed"), (1, "interrupted"), (1, "succeeded")]
 

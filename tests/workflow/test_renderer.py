@@ -353,10 +353,10 @@ async def test_cancelling_does_not_wait() -> None:
     begin = time.monotonic()
 
     with trio.move_on_after(0.05) as scope:
-        await rendered(ENDLESS["loops"], seconds=5.0)
+        await rendered(ENDLESS["loops"], seconds=60.0)
 
     assert scope.cancelled_caught
-    assert time.monotonic() - begin < 4
+    assert time.monotonic() - begin < 30
 
 
 async def test_virtual_time_does_not_cut_a_rendering(

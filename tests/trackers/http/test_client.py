@@ -144,7 +144,7 @@ async def test_a_slow_drip_and_silence_end_in_time(
             began = trio.current_time()
             with pytest.raises(TrackerError) as failed:
                 await client.ask(READ)
-            assert trio.current_time() - began < 5
+            assert trio.current_time() - began < 20
             assert failed.value.kind is TrackerErrorKind.UNAVAILABLE
             assert "0.3 s" in str(failed.value)
 
