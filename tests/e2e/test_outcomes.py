@@ -129,7 +129,8 @@ async def test_each_outcome_has_its_status_error_kind_and_consequence(
         for case in RETRIED:
             plans[case.name] = await daemon.line("retry.scheduled", issue=case.name)
             if case.name not in waiting:
-                waiting |= by_name((await daemon.state())["waiting"])
+                now = by_name((await daemon.state())["waiting"])
+                waiting |= {name: now[name] for name in now.keys() & {c.name for c in RETRIED}}
         state = await daemon.state()
     first = {row["issue"]: row for row in await place.history() if row["attempt"] == 0}
 
@@ -149,6 +150,7 @@ async def test_each_outcome_has_its_status_error_kind_and_consequence(
     assert {(n, w["kind"], w["attempt"]) for n, w in waiting.items()} == {
         (c.name, "retry", 1) for c in RETRIED
     }
+    assert DONE.name not in by_name(state["waiting"])  # its handoff did, for a moment
     assert [(h["issue_identifier"], h["reason"]) for h in state["held"]] == [
         (HELD.name, "agent_not_found")
     ]
