@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
@@ -25,9 +25,15 @@ from sortie.config.rules import (
     worker_findings,
 )
 from sortie.config.schemas import AgentSchema, BlockSchema, DecodeContext, Schemas, TrackerSchema
-from sortie.config.settings import AgentSettings, Block, Settings, WorkspaceSettings
+from sortie.config.settings import (
+    AgentSettings,
+    Block,
+    Isolation,
+    Settings,
+    WorkspaceSettings,
+)
 from sortie.config.token_rates import TokenRate
-from sortie.config.values import HostPathText, PathText
+from sortie.config.values import HostPathText, PathText, choice
 from sortie.documents import Node
 from sortie.model import Problem
 
@@ -58,8 +64,13 @@ class _WrittenRemotely(Block):
     root: HostPathText | None = None
 
 
-class _WrittenPaths(Block):
+class _TopLevel(Block):
+    """The settings that stand in no block."""
+
     db_path: PathText | None = None
+    isolation: Annotated[
+        Isolation | None, choice(*(isolation.value for isolation in Isolation))
+    ] = None
 
 
 RATES = "token_rates"
@@ -101,7 +112,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     blocks = dict(_blocks(report, schemas.trackers, tracker, context))
     secrets = {*_SECRETS, *report.secret_variables}
     blocks |= _blocks(report, schemas.agents, agent, context)
-    db_path = _db_path(report, context)
+    top_level = _top_level(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
     for finding in _findings(parts, (tracker, agent), blocks):
         _tell(report, finding)
@@ -111,7 +122,8 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
         return None
     return Settings(
         **parts | {"workspace": workspace},
-        db_path=db_path,
+        db_path=top_level.db_path or str(context.directory / ".sortie.db"),
+        isolation=top_level.isolation or Isolation.AUTO,
         blocks=blocks,
         token_rates=rates,
         tracker_block=tracker.block_name,
@@ -142,7 +154,12 @@ def _parts_of_secrets(variables: Collection[str], context: DecodeContext) -> Ite
 
 
 def _warn_of_unknown_keys(report: Report, schemas: Schemas) -> None:
-    known = {"db_path", RATES, *SECTIONS, *(schema.block_name for schema in schemas.blocks())}
+    known = {
+        *_TopLevel.model_fields,
+        RATES,
+        *SECTIONS,
+        *(schema.block_name for schema in schemas.blocks()),
+    }
     assert isinstance(report.document.value, Mapping)
     for key, node in report.document.value.items():
         if key not in known:
@@ -201,15 +218,15 @@ def _defaults(model: type[BaseModel]) -> BaseModel | None:
         return None
 
 
-def _db_path(report: Report, context: DecodeContext) -> str:
-    written = report.document.entries().get("db_path")
-    entries = {} if written is None else {"db_path": written}
+def _top_level(report: Report, context: DecodeContext) -> _TopLevel:
+    """Return what stands in no block; what is wrong with it is reported, and left out."""
+    written = report.document.entries()
+    entries = {key: written[key] for key in _TopLevel.model_fields if key in written}
     alone = Report(Node(value=entries, origin=report.document.place))
-    paths = decode_block((), _WrittenPaths, context, alone)
+    decoded = decode_block((), _TopLevel, context, alone)
     report.problems += alone.problems
     report.bad |= alone.bad
-    given = paths.db_path if isinstance(paths, _WrittenPaths) else None
-    return given or str(context.directory / ".sortie.db")
+    return decoded if isinstance(decoded, _TopLevel) else _TopLevel()
 
 
 def _workspace(

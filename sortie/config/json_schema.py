@@ -10,6 +10,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from sortie.config.decode import RATES, SECTIONS
 from sortie.config.schemas import Schemas
+from sortie.config.settings import Isolation
 from sortie.config.token_rates import TokenRate
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,6 +41,12 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
         "additionalProperties": refs[TokenRate, _MODE],
     }
     properties["db_path"] = {"type": "string", "description": "The database of the daemon."}
+    properties["isolation"] = {
+        "type": "string",
+        "enum": [isolation.value for isolation in Isolation],
+        "default": Isolation.AUTO.value,
+        "description": "Whether the programs of runs start in PID namespaces of their own.",
+    }
     definitions = shared["$defs"]
     for definition in definitions.values():
         _put_right(definition)

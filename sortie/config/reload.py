@@ -7,6 +7,7 @@ from sortie.config.settings import Settings
 from sortie.config.values import Frozen
 
 _TRACKER = ("kind", *TRACKER_KEYS)
+_TOP_LEVEL = ("db_path", "isolation")
 _SECTIONS = ("workspace", "server", "logging")
 
 
@@ -31,8 +32,7 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
             for name, info in type(before).model_fields.items()
             if getattr(before, name) != getattr(after, name)
         ]
-    if old.db_path != new.db_path:
-        changed.append("db_path")
+    changed += [name for name in _TOP_LEVEL if getattr(old, name) != getattr(new, name)]
     return tuple(changed)
 
 
@@ -44,7 +44,7 @@ def keep_restart_only(old: Settings, new: Settings) -> Settings:
         update={
             "tracker": new.tracker.model_copy(update=kept),
             **{section: getattr(old, section) for section in _SECTIONS},
-            "db_path": old.db_path,
+            **{name: getattr(old, name) for name in _TOP_LEVEL},
             "remote_root": old.remote_root,
             "blocks": Frozen(blocks),
             "tracker_block": old.tracker_block,

@@ -6,6 +6,7 @@ A field's alias, where it has one, is its key in WORKFLOW.md: there times are mi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -52,6 +53,17 @@ class Block(BaseModel):
     """A mapping of WORKFLOW.md with known keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Isolation(StrEnum):
+    """Whether the programs of a run start in a PID namespace of their own, which ends them all."""
+
+    AUTO = "auto"
+    """Where one can be had."""
+    PID_NAMESPACE = "pid-namespace"
+    """Always; where none can be had, nothing is started."""
+    NONE = "none"
+    """Never: for agents that need sudo, which fails in the namespace of an ordinary user."""
 
 
 class CommentSettings(Block):
@@ -199,6 +211,7 @@ class Settings(Block):
     budget: BudgetSettings = BudgetSettings()
     token_rates: Rates = Frozen()
     db_path: PathText
+    isolation: Isolation = Isolation.AUTO
     blocks: Blocks = Frozen()
     tracker_block: str = ""
     remote_root: str = ""

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from sortie.config import AgentSettings, Frozen, WorkerSettings, decode
+from sortie.config import AgentSettings, Frozen, Isolation, WorkerSettings, decode
 from sortie.documents import Node, Place
 from tests.config.sample import (
     GOOD,
@@ -75,6 +75,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "budget": {"daily_credits": 0.0, "daily_cost_usd": 0.0, "timezone": "UTC"},
         "token_rates": {},
         "db_path": "/srv/.sortie.db",
+        "isolation": Isolation.AUTO,
         "tracker_block": "file",
         "remote_root": f"~/.local/state/sortie/workspaces/{digest}",
         "secret_variables": ("SORTIE_SERVER_AUTH_TOKEN", "SORTIE_TRACKER_API_KEY"),
@@ -167,8 +168,8 @@ def test_a_key_without_a_value_has_its_default() -> None:
 
 
 UNKNOWN_TOP = (
-    "known: agent, board, budget, db_path, file, history, hooks, logging, polling, robot, server, "
-    "token_rates, tracker, worker, workspace"
+    "known: agent, board, budget, db_path, file, history, hooks, isolation, logging, polling, "
+    "robot, server, token_rates, tracker, worker, workspace"
 )
 
 BAD = {
@@ -366,6 +367,12 @@ worker:
         [
             'W:9:18: logging.level: needs debug, info, warning or error, not the text "warn"',
             'W:9:32: logging.format: needs text or json, not the text "xml"',
+        ],
+    ),
+    "isolation": (
+        GOOD + "isolation: bubblewrap",
+        [
+            'W:9:12: isolation: needs auto, pid-namespace or none, not the text "bubblewrap"',
         ],
     ),
     "db_path": (GOOD + "db_path: [a]", ["W:9:1: db_path: needs a text, not a list"]),

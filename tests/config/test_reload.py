@@ -19,6 +19,7 @@ workspace: {root: /elsewhere}
 server: {host: localhost, port: 1, auth_token: $T}
 logging: {level: debug, format: json}
 db_path: other.db
+isolation: none
 polling: {interval_ms: 5}
 agent: {max_turns: 3}
 robot: {trust: [a]}
@@ -44,6 +45,7 @@ def test_what_needs_a_restart_is_named() -> None:
         "logging.level",
         "logging.format",
         "db_path",
+        "isolation",
     )
 
 
