@@ -159,14 +159,31 @@ class HttpClient:
     async def _signed(self, request: Request) -> Answer:
         """Make a request with the credential, for which that may have to ask first."""
         signed = await self._credential.headers() if request.signed else {}
-        async with self._slots:
+        async with self._slot(request):
             return await self._answered(request, signed)
+
+    @asynccontextmanager
+    async def _slot(self, request: Request) -> AsyncIterator[None]:
+        """Hold one of the slots for requests, of which a change holds none while it waits.
+
+        Changes take turns: the first in line waits for the end of the gap and then for a slot, so
+        that two begin a gap apart however long the slots are taken.
+        """
+        if request.is_change and self._provider.change_gap:
+            async with self._changes:
+                await trio.sleep_until(self._next_change)
+                await self._slots.acquire()
+                self._next_change = trio.current_time() + self._provider.change_gap
+        else:
+            await self._slots.acquire()
+        try:
+            yield
+        finally:
+            self._slots.release()
 
     async def _answered(self, request: Request, signed: Mapping[str, str]) -> Answer:
         """Return the whole answer, whatever it is; the remembered one where it is the same."""
         self._check_budget(request)
-        if request.is_change and self._provider.change_gap:
-            await self._take_turn()
         url = self._endpoint.url(request)
         accept = request.headers.get("Accept", "")
         key = (str(url), accept)
@@ -194,12 +211,6 @@ class HttpClient:
             retry_after=wait,
             lists_only=for_lists,
         )
-
-    async def _take_turn(self) -> None:
-        """Wait until a change may begin: they begin some time apart."""
-        async with self._changes:
-            await trio.sleep_until(self._next_change)
-            self._next_change = trio.current_time() + self._provider.change_gap
 
     async def _sent(self, request: Request, url: httpx2.URL, headers: Mapping[str, str]) -> Answer:
         try:
