@@ -26,6 +26,10 @@ NO_VALUE = ""
 """The metavar of a flag, which takes no value."""
 
 
+class NoWorkflowFile(SortieError):
+    """There is no workflow file of the name that was given."""
+
+
 class LogLevel(StrEnum):
     """From which level on there are log lines."""
 
@@ -94,6 +98,8 @@ ExitWhenIdle = Annotated[
     ),
 ]
 OutputFormat = Annotated[Format, option("--format", "-f", help="Print for people or for programs.")]
+LongFormat = Annotated[Format, option("--format", help="Print for people or for programs.")]
+"""The same where ``-f`` is another option's."""
 
 
 def workflow_of(argument: Path | None, option: Path | None) -> Path:
@@ -129,11 +135,11 @@ class Source:
         return RunOptions(workflow=self.workflow, environ=dict(os.environ), env_file=self.env_file)
 
     def require(self) -> None:
-        """Raise SortieError with a hint for newcomers where there is no workflow file."""
+        """Raise NoWorkflowFile with a hint for newcomers where there is no workflow file."""
         try:
             self.workflow.stat()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise SortieError(
+            raise NoWorkflowFile(
                 f"there is no {self.workflow}; name the workflow file, make one with"
                 " 'sortie init', or look at 'sortie demo'"
             ) from error

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from sortie.cli.arguments import DEFAULT_WORKFLOW, Source
+from sortie.cli.arguments import DEFAULT_WORKFLOW, NoWorkflowFile, Source
 from sortie.cli.format import utc
 from sortie.cli.output import note
 from sortie.model import SortieError, WorkflowError
@@ -85,6 +85,8 @@ def locate(source: Source) -> DaemonPlace:
     """Return where the daemon of a workflow file is to be looked for.
 
     Where the file is not valid that is said on stderr, and what can be read of it is gone by.
+    Raises NoWorkflowFile where there is none: a word that names no file would else stand for the
+    database that happens to lie beside it.
     """
     from sortie.daemon.workflow_file import load_workflow
 
@@ -93,17 +95,30 @@ def locate(source: Source) -> DaemonPlace:
         return DaemonPlace(source=source, db_path=load_workflow(options).settings.db_path)
     except WorkflowError as error:
         place = DaemonPlace(source=source, db_path=_salvaged(options), guessed=True)
-        if not os.path.lexists(source.workflow) and not _is_in_use(place.db_path):
+        if os.path.isdir(source.workflow):
+            raise NoWorkflowFile(
+                f"{source.workflow} is a directory; name the workflow file"
+            ) from error
+        if not os.path.lexists(source.workflow) and not _has_vanished(source, place.db_path):
             source.require()
         note(_complaint(source, error))
         return place
 
 
-def _is_in_use(db_path: str) -> bool:
-    """Tell whether a daemon has been here."""
-    from sortie.daemon.endpoint_file import endpoint_path
+def _has_vanished(source: Source, db_path: str) -> bool:
+    """Tell whether a workflow file that is not there was there before.
 
-    return os.path.lexists(db_path) or os.path.lexists(endpoint_path(db_path))
+    Under the default name it was where a database is; under any other a daemon has to name it.
+    """
+    from sortie.daemon.endpoint_file import endpoint_path, read_endpoint
+
+    if source.workflow == DEFAULT_WORKFLOW:
+        return os.path.lexists(db_path) or os.path.lexists(endpoint_path(db_path))
+    try:
+        daemons = read_endpoint(db_path).workflow
+    except SortieError:
+        return False
+    return os.path.realpath(daemons) == os.path.realpath(source.workflow)
 
 
 def _complaint(source: Source, error: WorkflowError) -> str:

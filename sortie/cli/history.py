@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
 
-from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.arguments import NoWorkflowFile, OutputFormat, Source
 from sortie.cli.format import took, utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.cli.parameters import option
-from sortie.model import RunId, SortieError, StoreError
+from sortie.model import LOCAL, RunId, SortieError, StoreError
 from sortie.model.spending import tokens_text, told_amounts
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 
 _ERROR_LIMIT = 300
 _NAME_LIMIT = 60
+_COLUMNS = ("started", "took", "issue", "attempt", "status", "turns", "used", "files", "host")
+_SILENT: Mapping[str, Sequence[str]] = {
+    "host": (LOCAL, ""),
+    "attempt": ("0",),
+    "files": ("",),
+    "used": ("",),
+    "turns": (),
+}
+_SPARED = tuple(_SILENT)
+"""The columns that a narrow terminal does without, the first one first; and what says nothing."""
 
 
 def history(
@@ -71,11 +82,16 @@ def history(
 def _database(source: Source) -> str:
     from sortie.cli.discovery import locate
 
-    place = locate(source)
+    try:
+        place = locate(source)
+    except NoWorkflowFile as error:
+        name = quote(os.fspath(source.workflow))
+        raise SortieError(
+            f"{error}; 'sortie history --issue {name}' shows the runs of one issue, --db FILE those"
+            " of a database"
+        ) from error
     if place.guessed:
         note(f"showing what is recorded in {place.db_path}; --db FILE names another database")
-        if not source.workflow.suffix and not os.path.lexists(source.workflow):
-            note(f"for the runs of one issue: sortie history --issue {source.workflow}")
     return place.db_path
 
 
@@ -96,32 +112,51 @@ def as_json(row: HistoryRow) -> Json:
 
 
 def listing(rows: Sequence[HistoryRow], width: int) -> str:
-    """Return a line for each run, and below it its error."""
-    from sortie.cli.tables import Row, table
+    """Return a line for each run, and below it its error.
 
-    names = ["started", "took", "issue", "attempt", "status", "turns", "used", "host"]
+    Columns for which there is no room are told below their runs, as far as they say anything.
+    """
+    from sortie.cli.tables import Row, fits, table
+
     cells = [_cells(row) for row in rows]
-    files = [row.activity.files_modified for row in rows]
-    if any(known is not None for known in files):
-        names.insert(-1, "files")
-        for row, known, of_row in zip(rows, files, cells, strict=True):
-            more = "+" if row.activity.files_omitted else ""
-            of_row.insert(-1, "" if known is None else f"{len(known)}{more}")
-    texts = [_error(row) for row in rows]
-    return table(names, [Row(*row) for row in zip(cells, texts, strict=True)], width)
+    names = [name for name in _COLUMNS if name != "files" or any(of[name] for of in cells)]
+    below: list[str] = []
+    for name in ("", *_SPARED):
+        below += [name] if name in names else []
+        beside = [each for each in names if each not in below]
+        lines = [Row([of[each] for each in beside]) for of in cells]
+        if fits(beside, lines, width):
+            break
+    else:
+        beside, below = names, []
+    texts = [_below(row, of, below) for row, of in zip(rows, cells, strict=True)]
+    return table(
+        beside,
+        [Row([of[each] for each in beside], text) for of, text in zip(cells, texts, strict=True)],
+        width,
+    )
 
 
-def _cells(row: HistoryRow) -> list[str]:
-    return [
-        utc(row.started_at),
-        took(row.started_at, row.finished_at) if row.finished_at else "",
-        _cut(row.issue, _NAME_LIMIT),
-        str(row.attempt),
-        row.status.value,
-        str(row.turns),
-        _used(row),
-        _cut(row.host, _NAME_LIMIT),
-    ]
+def _cells(row: HistoryRow) -> dict[str, str]:
+    files = row.activity.files_modified
+    more = "+" if row.activity.files_omitted else ""
+    return {
+        "started": utc(row.started_at),
+        "took": took(row.started_at, row.finished_at) if row.finished_at else "",
+        "issue": _cut(row.issue, _NAME_LIMIT),
+        "attempt": str(row.attempt),
+        "status": row.status.value,
+        "turns": str(row.turns),
+        "used": _used(row),
+        "files": "" if files is None else f"{len(files)}{more}",
+        "host": _cut(row.host, _NAME_LIMIT),
+    }
+
+
+def _below(row: HistoryRow, cells: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return what is told below a run: cells that say something, and its error."""
+    told = [f"{name} {cells[name]}" for name in names if cells[name] not in _SILENT[name]]
+    return "; ".join(part for part in (", ".join(told), _error(row)) if part)
 
 
 def _used(row: HistoryRow) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from sortie.cli.arguments import OutputFormat, Source
+from sortie.cli.arguments import NO_VALUE, LongFormat, Source
 from sortie.cli.operator import IssueArgument
 from sortie.cli.output import Format, emit, note, visible
 from sortie.cli.parameters import option
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 def logs(
     issue: IssueArgument,
     source: Source,
-    follow: Annotated[bool, option("--follow", help="Go on until the run is over.")] = False,
+    follow: Annotated[
+        bool,
+        option("--follow", "-f", metavar=NO_VALUE, help="Go on until the run is over."),
+    ] = False,
     run: Annotated[
         str | None,
         option(metavar="ID", help="Of this run of the issue; default: its newest."),
@@ -29,7 +32,7 @@ def logs(
         Path | None,
         option("--db", metavar="FILE", help="Look beside this database; no workflow file."),
     ] = None,
-    output: OutputFormat = Format.TEXT,
+    output: LongFormat = Format.TEXT,
 ) -> None:
     """Show what a run has said and done, whether or not a daemon runs.
 

@@ -35,22 +35,35 @@ class Row:
     text: str = ""
 
 
+def fits(names: Sequence[str], rows: Sequence[Row], width: int) -> bool:
+    """Tell whether the cells of all rows stand beside each other in ``width`` columns."""
+    return _width(names, [_visible(row) for row in rows]) <= width
+
+
 def table(names: Sequence[str], rows: Sequence[Row], width: int, *, text: str | None = None) -> str:
     """Return rows under the names of their cells, in ``width`` columns.
 
     ``text`` is the name of the text's column; None has it always below its row.
     """
-    rows = [Row([one_line(cell) for cell in row.cells], one_line(row.text)) for row in rows]
+    rows = [_visible(row) for row in rows]
     texts = [cell_len(row.text) for row in rows]
-    cells = _GAP * (len(names) - 1) + sum(
-        max(cell_len(name), *(cell_len(row.cells[index]) for row in rows))
-        for index, name in enumerate(names)
-    )
+    cells = _width(names, rows)
     if cells > width:
         return _lists(names, rows, width)
     if text is not None and width - cells - _GAP >= min(max((*texts, cell_len(text))), _READABLE):
         return _beside([*names, text], rows, width)
     return _below(names, rows, width)
+
+
+def _visible(row: Row) -> Row:
+    return Row([one_line(cell) for cell in row.cells], one_line(row.text))
+
+
+def _width(names: Sequence[str], rows: Sequence[Row]) -> int:
+    return _GAP * (len(names) - 1) + sum(
+        max(cell_len(name), *(cell_len(row.cells[index]) for row in rows))
+        for index, name in enumerate(names)
+    )
 
 
 def _beside(names: Sequence[str], rows: Sequence[Row], width: int) -> str:

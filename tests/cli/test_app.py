@@ -8,27 +8,8 @@ import sys
 import pytest
 
 from sortie import __version__
+from sortie.cli.commands import COMMANDS
 from tests.cli.conftest import Cli
-
-COMMANDS = (
-    "run",
-    "validate",
-    "doctor",
-    "init",
-    "schema",
-    "demo",
-    "render",
-    "history",
-    "status",
-    "explain",
-    "open",
-    "refresh",
-    "pause",
-    "resume",
-    "stop",
-    "retry",
-    "version",
-)
 
 PYTHON = ".".join(map(str, sys.version_info[:3]))
 

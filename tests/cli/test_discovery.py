@@ -182,6 +182,33 @@ def test_a_workflow_that_vanished_does_not_hide_the_daemon(
     assert ran.err == f"{NOT_VALID}WORKFLOW.md: there is no such file\n"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("word", ["A-2", "elsewhere.md", "issues"])
+def test_a_word_that_is_no_workflow_file_reaches_no_daemon(
+    cli: Cli, here: Path, daemon: FakeDaemon, command: str, word: str
+) -> None:
+    """The daemon that happens to work here is not told to pause because of it."""
+    (here / "issues").mkdir()
+
+    ran = cli(*command.split(), word)
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert ran.err.startswith(f"sortie: {'there is no ' if word != 'issues' else ''}{word}")
+    assert daemon.asked == []
+
+
+def test_a_vanished_workflow_of_any_name_does_not_hide_its_daemon(
+    cli: Cli, here: Path, daemon: FakeDaemon
+) -> None:
+    """The daemon says which file it is of."""
+    announce(here, replace(daemon.endpoint(), workflow=str(here / "team.md")))
+
+    ran = cli("pause", "team.md")
+
+    assert (ran.code, ran.out) == (0, PAUSED.out)
+    assert ran.err == "sortie: team.md is not valid as read here: team.md: there is no such file\n"
+
+
 def test_the_database_is_the_one_of_a_valid_workflow(
     cli: Cli, here: Path, daemon: FakeDaemon
 ) -> None:

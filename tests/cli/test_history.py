@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from sortie.cli.history import listing
 from sortie.model import Activity, ErrorKind, RunStatus, Spending, Streak
 from sortie.scheduler.records import Record
+from sortie.store.readonly import read_history
 from sortie.store.sqlite import open_store
 from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran
@@ -86,6 +88,40 @@ def three_runs(here: Path) -> None:
 def test_people_see_a_line_for_each_run(cli: Cli) -> None:
     """Runs stand newest first, unknown is blank, and an error follows below its run."""
     assert cli("history") == Ran(code=0, out=LISTING, err="")
+
+
+NARROW = """\
+started                took  issue  status     turns  used          files
+2023-11-14 22:14:50Z         B-2    running        0
+2023-11-14 22:14:40Z   0.5s  A-1    failed         0
+    attempt 2; turn_failed: the agent said \\x1b[31mno [bold]
+2023-11-14 22:13:20Z  1m15s  A-1    succeeded      1  0.25 credits     2+
+"""
+NARROWER = """\
+started                took  issue  status     turns
+2023-11-14 22:14:50Z         B-2    running        0
+2023-11-14 22:14:40Z   0.5s  A-1    failed         0
+    attempt 2; turn_failed: the agent said \\x1b[31mno
+    [bold]
+2023-11-14 22:13:20Z  1m15s  A-1    succeeded      1
+    files 2+, used 0.25 credits
+"""
+
+
+@pytest.mark.usefixtures("three_runs")
+@pytest.mark.parametrize(("width", "shown"), [(100, LISTING), (80, NARROW), (55, NARROWER)])
+def test_a_narrow_terminal_has_a_table_too(here: Path, width: int, shown: str) -> None:
+    """Columns without room are told below their runs, where they say anything."""
+    assert listing(read_history(str(here / ".sortie.db")), width) == shown
+
+
+@pytest.mark.usefixtures("three_runs")
+def test_a_terminal_of_twenty_columns_has_a_list(here: Path) -> None:
+    """Every cell is there, one below the other."""
+    shown = listing(read_history(str(here / ".sortie.db")), 30)
+
+    assert "  host     local" in shown.splitlines()
+    assert max(map(len, shown.splitlines())) <= 30
 
 
 @pytest.mark.usefixtures("three_runs")
@@ -252,12 +288,15 @@ def test_a_broken_workflow_does_not_hide_the_history(cli: Cli, here: Path, broke
 
 
 @pytest.mark.usefixtures("three_runs")
-def test_an_issue_given_as_the_workflow_file_is_told_how_to_ask_for_it(cli: Cli) -> None:
-    """Other commands take an issue first; history says by which option it takes one."""
-    ran = cli("history", "DEMO-1")
+@pytest.mark.parametrize("word", ["A-1", "gone/W.md", "other.md", "issues"])
+def test_a_word_that_is_no_workflow_file_shows_no_runs(cli: Cli, here: Path, word: str) -> None:
+    """Runs of a database that merely lies there are not shown for it; how to ask is said."""
+    (here / "issues").mkdir()
 
-    assert ran.code == 0
-    assert ran.err.endswith("\nfor the runs of one issue: sortie history --issue DEMO-1\n")
+    ran = cli("history", word)
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert f"'sortie history --issue {word}' shows the runs of one issue" in ran.err
 
 
 @pytest.mark.usefixtures("three_runs")

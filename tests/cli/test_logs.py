@@ -76,7 +76,9 @@ def two_runs(here: Path, rig: Rig) -> None:
 
 
 @pytest.mark.usefixtures("two_runs")
-@pytest.mark.parametrize("more", [(), ("--follow",), ("--run", NEW), ("--db", ".sortie.db")])
+@pytest.mark.parametrize(
+    "more", [(), ("--follow",), ("-f",), ("--run", NEW), ("--db", ".sortie.db")]
+)
 def test_people_see_the_lines_of_the_newest_run(cli: Cli, more: tuple[str, ...]) -> None:
     """Time, turn, kind and text, in which nothing acts on the terminal; what is over is not waited
     for."""
