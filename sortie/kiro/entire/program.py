@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sortie.kiro.entire.call import (
     SILENCE,
@@ -21,16 +21,20 @@ from sortie.kiro.entire.call import (
 )
 from sortie.kiro.entire.repository import EntireError, Repository, file_name, write_file
 
+if TYPE_CHECKING:
+    from sortie.kiro.entire.transcripts import Transcript
+
 
 def _info(_: Call) -> object:
     from sortie.kiro.entire.hooks import VERBS
 
-    able = {"hooks", "transcript_analyzer"}
+    able = {"hooks", "transcript_analyzer", "compact_transcript"}
     capabilities = (
         "hooks",
         "transcript_analyzer",
         "transcript_preparer",
         "token_calculator",
+        "compact_transcript",
         "text_generator",
         "hook_response_writer",
         "subagent_aware_extractor",
@@ -112,7 +116,7 @@ def _write_session(call: Call) -> None:
     reference = text_in(told, "session_ref") or text_in(told, "session_id")
     if not reference:
         raise EntireError("the session has neither session_ref nor session_id")
-    write_file(call.repository.referenced(reference), decoded(told.get("native_data")))
+    write_file(call.repository.written(reference), decoded(told.get("native_data")))
 
 
 def _read_transcript(call: Call) -> bytes:
@@ -190,17 +194,31 @@ def _extract_modified_files(call: Call) -> object:
 
 
 def _extract_prompts(call: Call) -> object:
-    from sortie.kiro.entire.transcripts import Transcript
-
-    found = Transcript.at(call.repository.referenced(call.flag("session-ref")))
-    return {"prompts": found.prompts(max(0, call.number("offset")))}
+    return {"prompts": _referenced(call).prompts(max(0, call.number("offset")))}
 
 
 def _extract_summary(call: Call) -> object:
+    said = _referenced(call).summary()
+    return {"summary": said or "", "has_summary": said is not None}
+
+
+def _compact_transcript(call: Call) -> object:
+    import base64
+
+    from sortie.kiro.entire.compact import compacted
+
+    version = call.environment.get("ENTIRE_CLI_VERSION", "").strip() or "unknown"
+    return {"transcript": base64.b64encode(compacted(_referenced(call), version)).decode()}
+
+
+def _referenced(call: Call) -> Transcript:
+    """Return the transcript that ``--session-ref`` means; an absolute path may be any, as
+    ``--path`` may."""
     from sortie.kiro.entire.transcripts import Transcript
 
-    said = Transcript.at(call.repository.referenced(call.flag("session-ref"))).summary()
-    return {"summary": said or "", "has_summary": said is not None}
+    reference = call.flag("session-ref")
+    is_path = os.path.isabs(reference)
+    return Transcript.at(reference if is_path else call.repository.referenced(reference))
 
 
 _CALLS: Mapping[str, tuple[Callable[[Call], object], str, str]] = {
@@ -224,6 +242,7 @@ _CALLS: Mapping[str, tuple[Callable[[Call], object], str, str]] = {
     "extract-modified-files": (_extract_modified_files, "path offset", ""),
     "extract-prompts": (_extract_prompts, "session-ref offset", ""),
     "extract-summary": (_extract_summary, "session-ref", ""),
+    "compact-transcript": (_compact_transcript, "session-ref", ""),
 }
 
 

@@ -44,15 +44,24 @@ class Repository:
         return session_id
 
     def referenced(self, session_ref: str) -> str:
-        """Return the file that a reference means: a path inside of the sessions' directory, or
-        the id of a session. Raises EntireError for any other."""
+        """Return the file that a reference means: a path in the repository, or a session's id.
+
+        Raises EntireError for any other.
+        """
+        return self._file(session_ref, self.root)
+
+    def written(self, session_ref: str) -> str:
+        """Return the file of a reference to write to, which lies in the sessions' directory."""
+        return self._file(session_ref, self.sessions)
+
+    def _file(self, session_ref: str, home: str) -> str:
         if not os.path.isabs(session_ref):
             return self.session_file(session_ref.removesuffix(".json"))
         parts = session_ref.split("/")
         inside = os.path.realpath(os.path.dirname(session_ref))
-        home = os.path.realpath(self.sessions)
-        if "." in parts or ".." in parts or os.path.commonpath([inside, home]) != home:
-            raise EntireError(f"{session_ref} lies outside of {self.sessions}")
+        allowed = os.path.realpath(home)
+        if "." in parts or ".." in parts or os.path.commonpath([inside, allowed]) != allowed:
+            raise EntireError(f"{session_ref} lies outside of {home}")
         return session_ref
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sortie.acp import values
@@ -32,7 +31,10 @@ EMPTY = b'{"conversation_id":"","history":[]}\n'
 
 
 class Transcript:
-    """A recorded session. ``length`` is how many entries its history has."""
+    """A recorded session. ``length`` is how many entries its history has.
+
+    ``cli_version`` is the version of Entire that recorded it, None where that is not told.
+    """
 
     def __init__(self, content: bytes, name: str = "the transcript") -> None:
         try:
@@ -44,6 +46,8 @@ class Transcript:
         history = document.get("history")
         entries = history if isinstance(history, list) else []
         self.length = len(entries)
+        self.cli_version = values.text(document, "cli_version")
+        self._timestamps = [values.text(entry, "user", "timestamp") for entry in entries]
         if any("message" in values.mapping(entry) for entry in entries):
             pairs = [(n, r) for n, entry in enumerate(entries) for r in _of_ide(entry)]
         else:
@@ -66,6 +70,13 @@ class Transcript:
         """Return the records of the entries from a position on."""
         return [record for entry, record in self._pairs if entry >= position]
 
+    def entries(self) -> Iterator[tuple[str | None, list[Record]]]:
+        """Yield the time and the records of each entry, as far as the entry tells them."""
+        records: list[list[Record]] = [[] for _ in self._timestamps]
+        for entry, record in self._pairs:
+            records[entry].append(record)
+        return zip(self._timestamps, records, strict=True)
+
     def modified_files(self, position: int = 0) -> list[str]:
         """Return the files that were written, each once."""
         return list(modified_files(self.since(position)))
@@ -83,26 +94,30 @@ def _of_ide(entry: object) -> Iterator[Record]:
     """Return the records of an entry of Kiro IDE: a role, and a text or blocks."""
     message = values.mapping(entry, "message")
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    text = "\n".join(
-        block["text"]
-        for block in values.items(blocks)
-        if block.get("type") == "text" and isinstance(block.get("text"), str)
-    )
+    text = _text(content)
     if message.get("role") == "user" and text:
         yield Prompt(text=text)
     elif message.get("role") == "assistant" and text:
         yield Answer(text=text)
-    for block in values.items(blocks):
+    for block in values.items(content):
         match block.get("type"):
             case "tool_use" if (used := values.text(block, "id")) is not None:
                 name = values.text(block, "name") or ""
                 yield ToolUse(id=used, name=name, input=values.mapping(block, "input"))
             case "tool_result" if (used := values.text(block, "tool_use_id")) is not None:
                 failed = block.get("is_error") is True
-                yield ToolResult(tool_use_id=used, text="", succeeded=not failed)
+                said = _text(block.get("content"))
+                yield ToolResult(tool_use_id=used, text=said, succeeded=not failed)
             case _:
                 pass
+
+
+def _text(content: object) -> str:
+    """Return the text of a content of Kiro IDE: a text or blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = (block for block in values.items(content) if block.get("type") == "text")
+    return "\n".join(block["text"] for block in blocks if isinstance(block.get("text"), str))
 
 
 def as_document(conversation: Conversation) -> dict[str, Any]:
@@ -194,10 +209,11 @@ def decoded(text: object) -> bytes:
 def native(root: str, environment: Mapping[str, str]) -> bytes | None:
     """Return the session that Kiro, as CLI or IDE, has changed last in a directory; None: none."""
     from sortie.kiro.conversations import ConversationError, ConversationStores, KiroPlaces
+    from sortie.kiro.entire.ide_sessions import newest_ide_session
 
     stores = ConversationStores(KiroPlaces.of(environment), limit=10 * 1024 * 1024)
     newest = stores.newest(root)
-    ide = _newest_of_ide(root, environment)
+    ide = newest_ide_session(root, environment)
     if ide is not None and (newest is None or ide[0] > newest.updated):
         return read_file(ide[1])
     if newest is None:
@@ -208,44 +224,3 @@ def native(root: str, environment: Mapping[str, str]) -> bytes | None:
         return json.dumps(as_document(stores.load(newest)), ensure_ascii=False).encode()
     except ConversationError as exc:
         raise EntireError(str(exc)) from exc
-
-
-def _newest_of_ide(root: str, environment: Mapping[str, str]) -> tuple[int, str] | None:
-    """Return when Kiro IDE changed its newest session of a directory, in milliseconds, and its
-    file."""
-    for folder in _ide_folders(os.path.realpath(root), environment):
-        try:
-            sessions = json.loads(read_file(os.path.join(folder, "sessions.json")))
-        except (OSError, ValueError, EntireError):
-            continue
-        found = list(_ide_sessions(folder, sessions))
-        if found:
-            return max(found)
-    return None
-
-
-def _ide_folders(root: str, environment: Mapping[str, str]) -> Iterable[str]:
-    import sys
-
-    home = environment.get("HOME") or os.path.expanduser("~")
-    if sys.platform == "darwin":
-        data = os.path.join(home, "Library", "Application Support")
-    else:
-        data = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    above = os.path.join(
-        data, "Kiro", "User", "globalStorage", "kiro.kiroagent", "workspace-sessions"
-    )
-    plain = base64.b64encode(os.fsencode(root))
-    for name in (plain, base64.urlsafe_b64encode(os.fsencode(root)), plain.replace(b"=", b"_")):
-        yield os.path.join(above, name.decode().replace("/", "_"))
-        yield os.path.join(above, name.decode().rstrip("=").replace("/", "_"))
-
-
-def _ide_sessions(folder: str, sessions: object) -> Iterator[tuple[int, str]]:
-    for session in values.items(sessions):
-        identity = values.text(session, "sessionId")
-        if identity is None or "/" in identity:
-            continue
-        path = os.path.join(folder, f"{identity}.json")
-        if os.path.isfile(path):
-            yield os.stat(path).st_mtime_ns // 1_000_000, path

@@ -90,6 +90,7 @@ def test_info_says_what_is_there(repo: Repo) -> None:
     assert {name for name, has in info["capabilities"].items() if has} == {
         "hooks",
         "transcript_analyzer",
+        "compact_transcript",
     }
     assert info["protected_files"] == []
 
@@ -111,6 +112,7 @@ def test_info_says_what_is_there(repo: Repo) -> None:
         ["read-transcript", "--session-ref", "../../etc/passwd"],
         ["resolve-session-file", "--session-dir", "/d", "--session-id", "../up"],
         ["read-session"],
+        ["compact-transcript", "--session-ref", SESSION],
     ],
 )
 def test_what_cannot_be_answered_is_1_and_a_line_on_stderr(
@@ -239,24 +241,41 @@ def test_at_the_end_of_a_turn_the_cli_session_is_recorded(repo: Repo) -> None:
     assert repo.told("extract-prompts", *reference, "--offset", "0") == {"prompts": ["and more"]}
 
 
-def test_at_the_end_of_a_turn_the_ide_session_is_recorded(repo: Repo) -> None:
-    """From the folder that is named after the repository."""
+def ide_folder(repo: Repo, *index: dict[str, Any]) -> Path:
+    """Make the folder in which Kiro IDE keeps the sessions of a repository."""
     name = base64.b64encode(str(repo.root).encode()).decode()
     sessions = "home/.config/Kiro/User/globalStorage/kiro.kiroagent/workspace-sessions"
     folder = repo.root / sessions / name
     folder.mkdir(parents=True)
-    (folder / "sessions.json").write_text(json.dumps([{"sessionId": "i-1", "title": "t"}]))
-    blocks = [
-        {"type": "text", "text": "I write"},
-        {"type": "tool_use", "id": "t", "name": "fs_write", "input": {"path": "b.py"}},
-    ]
-    history = [
-        {"message": {"role": "user", "content": "hello"}},
-        {"message": {"role": "assistant", "content": blocks}},
-        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]}},
-        {"message": {"role": "assistant", "content": "there"}},
-    ]
-    (folder / "i-1.json").write_text(json.dumps({"history": history}))
+    (folder / "sessions.json").write_text(json.dumps(index))
+    return folder
+
+
+IDE_HISTORY = [
+    {"message": {"role": "user", "content": "hello"}},
+    {
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I write"},
+                {"type": "tool_use", "id": "t", "name": "fs_write", "input": {"path": "b.py"}},
+            ],
+        }
+    },
+    {
+        "message": {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}],
+        }
+    },
+    {"message": {"role": "assistant", "content": "there"}},
+]
+
+
+def test_at_the_end_of_a_turn_the_ide_session_is_recorded(repo: Repo) -> None:
+    """From the folder that is named after the repository."""
+    folder = ide_folder(repo, {"sessionId": "i-1", "title": "t"})
+    (folder / "i-1.json").write_text(json.dumps({"history": IDE_HISTORY}))
 
     event = repo.told("parse-hook", "--hook", "stop")
 
@@ -266,6 +285,33 @@ def test_at_the_end_of_a_turn_the_ide_session_is_recorded(repo: Repo) -> None:
         "files": ["b.py"],
         "current_position": 4,
     }
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-02-01T00:00:00+00:00"),
+        ("999999999999", "1767225600000"),
+        ("1767225600000", "2026-02-01T00:00:00Z"),
+        (None, "2026-02-01T00:00:00Z"),
+        ("no date", 1767225600000),
+        ([], "1767225600000"),
+    ],
+)
+def test_the_newest_ide_session_is_the_one_that_the_list_says(
+    repo: Repo, older: object, newer: object
+) -> None:
+    """Whichever file was touched last, in whatever order the list is."""
+    index = [{"sessionId": "new", "dateCreated": newer}, {"sessionId": "old", "dateCreated": older}]
+    folder = ide_folder(repo, *index)
+    for name, mtime in (("new", 1_000), ("old", 2_000)):
+        history = [{"message": {"role": "assistant", "content": name}}]
+        (folder / f"{name}.json").write_text(json.dumps({"history": history}))
+        os.utime(folder / f"{name}.json", (mtime, mtime))
+
+    event = repo.told("parse-hook", "--hook", "stop")
+
+    assert event["response_message"] == "new"
 
 
 def test_without_a_session_of_kiros_the_record_is_empty(repo: Repo) -> None:
@@ -323,6 +369,123 @@ def test_what_is_written_is_read_again_byte_for_byte(repo: Repo, content: bytes)
     assert isinstance(by_id["modified_files"], list)
     assert (by_id["new_files"], by_id["deleted_files"]) == ([], [])
     assert repo.call("read-transcript", "--session-ref", SESSION)[1] == content
+
+
+def test_a_transcript_may_be_named_by_any_absolute_path(repo: Repo, tmp_path: Path) -> None:
+    """By ``--session-ref`` as by ``--path``; bytes are read from the repository alone."""
+    elsewhere = tmp_path / "elsewhere.json"
+    for path in (repo.root / "in-the-root.json", elsewhere):
+        path.write_text(json.dumps(document(*TURN)))
+        reference = ("--session-ref", str(path))
+
+        prompts = repo.told("extract-prompts", *reference, "--offset", "0")
+        assert prompts == {"prompts": ["do it"]}
+        assert repo.told("extract-prompts", *reference, "--offset", "999") == {"prompts": []}
+        assert repo.told("extract-summary", *reference) == {"summary": "done", "has_summary": True}
+        code, out, _ = repo.call("read-transcript", *reference)
+        assert (code, bool(out)) == ((1, False) if path == elsewhere else (0, True))
+
+
+def compact(repo: Repo, value: Any, **more: str) -> list[Any]:
+    """Return the lines of a transcript in Entire's compact form."""
+    (repo.root / "t.json").write_text(json.dumps(value))
+    told = repo.told("compact-transcript", "--session-ref", str(repo.root / "t.json"), **more)
+    text = base64.b64decode(told["transcript"], validate=True).decode()
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_session_of_the_cli_is_compacted(repo: Repo) -> None:
+    """With the times, the names and the results that Entire shows; what was stopped failed."""
+    began = entry({"Prompt": {"prompt": "do it"}}, said("I write", "m-1"))
+    began["user"]["timestamp"] = "2026-01-01T00:00:00Z"
+    stopped = {"tool_use_id": "t-3", "content": [], "status": "Error"}
+    calls: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("t-1", "fs_write", {"path": "a.py"}),
+        ("t-2", "shell", {}),
+    )
+    value = document(
+        began,
+        entry(None, uses(*calls, text="see")),
+        entry(results(("t-1", {"Text": "ok"}, "Success"), ("t-2", {"Text": "no"}, "Error")), None),
+        entry(None, uses(("t-3", "write", {}), ("t-4", "unanswered", {}))),
+        entry({"CancelledToolUses": {"prompt": "stop", "tool_use_results": [stopped]}}, None),
+    )
+    head = {"v": 1, "agent": "kiro", "cli_version": "9.9.9"}
+
+    def tool(id_: str, name: str, given: Any, result: Any = None) -> dict[str, Any]:
+        block = {"type": "tool_use", "id": id_, "name": name, "input": given}
+        return block if result is None else {**block, "result": result}
+
+    lines = compact(repo, value, ENTIRE_CLI_VERSION="9.9.9")
+
+    at = {"ts": "2026-01-01T00:00:00Z"}
+    assert lines == [
+        {**head, "type": "user", **at, "content": [{"text": "do it"}]},
+        {
+            **head,
+            "type": "assistant",
+            **at,
+            "id": "m-1",
+            "content": [{"type": "text", "text": "I write"}],
+        },
+        {
+            **head,
+            "type": "assistant",
+            "id": "m-0",
+            "content": [
+                {"type": "text", "text": "see"},
+                tool("t-1", "Write", {"path": "a.py"}, {"output": "ok", "status": "success"}),
+                tool("t-2", "shell", {}, {"output": "no", "status": "error"}),
+            ],
+        },
+        {
+            **head,
+            "type": "assistant",
+            "id": "m-0",
+            "content": [
+                tool("t-3", "Write", {}, {"output": "", "status": "error"}),
+                tool("t-4", "unanswered", {}),
+            ],
+        },
+        {**head, "type": "user", "content": [{"text": "stop"}]},
+    ]
+
+
+def test_a_session_of_the_ide_is_compacted(repo: Repo) -> None:
+    """The version that recorded it goes before the caller's."""
+    value = {"cli_version": "1.2.3", "history": IDE_HISTORY}
+
+    lines = compact(repo, value, ENTIRE_CLI_VERSION="9.9.9")
+
+    assert {line["cli_version"] for line in lines} == {"1.2.3"}
+    assert [(line["type"], line["content"]) for line in lines] == [
+        ("user", [{"text": "hello"}]),
+        (
+            "assistant",
+            [
+                {"type": "text", "text": "I write"},
+                {
+                    "type": "tool_use",
+                    "id": "t",
+                    "name": "Write",
+                    "input": {"path": "b.py"},
+                    "result": {"output": "ok", "status": "success"},
+                },
+            ],
+        ),
+        ("assistant", [{"type": "text", "text": "there"}]),
+    ]
+
+
+@pytest.mark.parametrize("value", [{}, {"history": []}, {"history": [{"message": {}}, 7]}])
+def test_a_transcript_without_words_cannot_be_compacted(repo: Repo, value: Any) -> None:
+    """One line says so."""
+    (repo.root / "t.json").write_text(json.dumps(value))
+
+    code, out, err = repo.call("compact-transcript", "--session-ref", str(repo.root / "t.json"))
+
+    assert (code, out, err.count("\n")) == (1, b"", 1)
 
 
 def test_nothing_is_written_outside_of_the_sessions(repo: Repo) -> None:
