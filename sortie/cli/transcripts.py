@@ -2,6 +2,7 @@
 
 Rule 1: nothing is asked of a daemon: what it has written is read, as it stands.
 Rule 2: following ends, whatever becomes of the run and the daemon.
+Rule 3: of the history the one run is read, however many there are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sortie.cli.format import utc
 from sortie.daemon.locks import database_lock_path, living_holder
 from sortie.model import RunId, RunStatus, SortieError
 from sortie.store import HistoryRow
-from sortie.store.readonly import read_history
+from sortie.store.readonly import read_newest, read_one
 from sortie.telemetry.transcripts import (
     TranscriptLine,
     TranscriptPage,
@@ -31,7 +32,6 @@ LATE = 15.0
 """Seconds by which the end of a transcript may come later than its run's end is recorded."""
 
 _LINES = 1000  # of a page
-_EVERY_RUN = 1_000_000
 
 
 def find(db_path: str, issue: str, run: str | None) -> RunTranscript:
@@ -41,14 +41,11 @@ def find(db_path: str, issue: str, run: str | None) -> RunTranscript:
     """
     if not os.path.lexists(db_path):
         raise SortieError(f"there is no database {db_path} yet: no daemon has run here")
-    rows = read_history(db_path, issue=issue, limit=1 if run is None else _EVERY_RUN)
-    if not rows:  # it may be named by its id
-        rows = [row for row in read_history(db_path, limit=_EVERY_RUN) if row.issue_id == issue]
-    found = [row for row in rows if run is None or row.run_id == run]
-    if not found:
+    row = read_newest(db_path, issue) if run is None else read_one(db_path, RunId(run))
+    if row is None or issue not in (row.issue, row.issue_id):
         what = f"no run of {issue} is recorded" if run is None else f"{issue} has no run {run}"
         raise SortieError(f"{what}; 'sortie history --format json' shows all there are")
-    return RunTranscript(db_path, found[0])
+    return RunTranscript(db_path, row)
 
 
 @dataclass(slots=True)
@@ -112,8 +109,7 @@ class RunTranscript:
         """Tell whether a daemon lives that may write more."""
         if living_holder(database_lock_path(self.db_path)) is None:
             return False
-        rows = read_history(self.db_path, issue=self.row.issue, limit=_EVERY_RUN)
-        now = next((row for row in rows if row.run_id == self.run_id), None)
+        now = read_one(self.db_path, self.run_id)
         if now is None:
             return False
         if now.status is RunStatus.RUNNING or now.finished_at is None:

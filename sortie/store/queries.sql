@@ -255,6 +255,13 @@ ORDER BY started_at DESC, seq DESC LIMIT :limit;
 -- name: run_by_id
 SELECT *
 FROM runs WHERE run_id = :run_id;
+
+-- Looks through the newest runs first; asked once, by a person.
+-- name: newest_run_of_id
+SELECT *
+FROM runs WHERE issue_id = :issue_id
+ORDER BY started_at DESC, seq DESC LIMIT 1;
+
 -- name: history_of_issue
 SELECT *
 FROM runs WHERE identifier = :identifier AND (started_at, seq) < (:started_at, :seq)

@@ -16,7 +16,13 @@ from sortie.store import DayRow, HistoryRow, Recovered
 from sortie.store.database import Database
 from sortie.store.database_file import place_of
 from sortie.store.faults import explained
-from sortie.store.record_reader import read_days, read_recovered, read_runs
+from sortie.store.record_reader import (
+    read_days,
+    read_newest_run,
+    read_recovered,
+    read_run,
+    read_runs,
+)
 from sortie.store.schema_versions import migrations, require_schema
 
 T = TypeVar("T")
@@ -46,6 +52,16 @@ def read_history(
     """
     page = partial(read_runs, issue=issue, limit=limit, before=before)
     return _beside(path, page, _RUNS_SINCE)
+
+
+def read_one(path: str, run_id: RunId) -> HistoryRow | None:
+    """Return one run, None where it is not recorded, as ``read_history`` reads."""
+    return _beside(path, partial(read_run, run_id=run_id), _RUNS_SINCE)
+
+
+def read_newest(path: str, issue: str) -> HistoryRow | None:
+    """Return the newest run of an issue, named by its identifier or its id; None without any."""
+    return _beside(path, partial(read_newest_run, issue=issue), _RUNS_SINCE)
 
 
 def read_daily(path: str, *, limit: int) -> Sequence[DayRow]:

@@ -80,6 +80,16 @@ def read_run(database: Database, run_id: RunId) -> HistoryRow | None:
         return history_row(found[0]) if found else None
 
 
+def read_newest_run(database: Database, issue: str) -> HistoryRow | None:
+    """Read the newest run of an issue, given by its identifier or else by its id."""
+    found = read_runs(database, issue, 1, None)
+    if found:
+        return found[0]
+    rows = database.rows("newest_run_of_id", issue_id=issue)
+    with rows_of(database):
+        return history_row(rows[0]) if rows else None
+
+
 def read_totals(database: Database) -> Totals:
     """Read the totals."""
     return totals(database.row("totals"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,21 @@ def test_programs_get_an_object_a_line(cli: Cli) -> None:
 def test_an_issue_can_be_named_by_its_id(cli: Cli) -> None:
     """As for every command."""
     assert cli("logs", A.id).out == NEWEST
+
+
+@pytest.mark.usefixtures("two_runs")
+@pytest.mark.parametrize(
+    "arguments", [["A-1", "--follow"], ["A-1", "--run", NEW], [A.id], [A.id, "--run", NEW]]
+)
+def test_of_the_history_the_one_run_is_read(cli: Cli, here: Path, arguments: list[str]) -> None:
+    """Another run that cannot be read is not noticed, also while a daemon may write more."""
+    with closing(sqlite3.connect(here / ".sortie.db")) as connection, connection:
+        connection.execute("UPDATE runs SET status = 'nonsense' WHERE run_id = ?", (OLD,))
+    with database_lock(str(here / ".sortie.db")) as lock:
+        lock.ensure()
+        ran = cli("logs", *arguments)
+
+    assert (ran.code, ran.out, ran.err) == (0, NEWEST, "")
 
 
 @pytest.mark.usefixtures("two_runs")
