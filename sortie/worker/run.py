@@ -42,7 +42,7 @@ from sortie.worker.outcome import (
 )
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
-from sortie.worker.session import SessionLifetime, verified
+from sortie.worker.session import SessionLifetime, hidden, verified
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
@@ -90,6 +90,7 @@ class Run:
             self._enter(Phase.SESSION)
             if not self._is_plain:  # since it was made a hook may have put a link in its place
                 await verified(workspace, self.context)
+                await hidden(workspace, self.context)
             lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
             return await lifetime.run(
                 workspace,

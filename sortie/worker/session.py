@@ -37,6 +37,14 @@ async def verified(workspace: Workspace, context: RunContext) -> None:
         raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
 
+async def hidden(workspace: Workspace, context: RunContext) -> None:
+    """Keep git from seeing what Sortie and the agent keep in a workspace. Raises Abandoned."""
+    try:
+        await context.workspaces.hide(workspace.path)
+    except WorkspaceError as exc:
+        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+
+
 class _Use:
     """The use of a session; neither ``end`` nor ``error`` is set where it was cancelled."""
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sortie.model import TransportError
+from sortie.model import HostError, TransportError
+from sortie.resources import shortage_behind
 from sortie.transports import file_steps as steps
 from sortie.transports.file_steps import Steps
 
@@ -21,6 +22,11 @@ INCOMPLETE = "@incomplete"
 _PROBE = f"{INCOMPLETE}/@probe"
 _IGNORE_FILE = ".sortie/.gitignore"
 _IGNORE_ALL = b"*\n"
+_GIT_HEAD = ".git/HEAD"
+_GIT_EXCLUDE = ".git/info/exclude"
+_EXCLUDED = b"/.sortie/"
+_EXCLUDE_LIMIT = 65536
+"""Bytes of a list of exclusions that may be extended; a longer one is left as it is."""
 
 
 def marker_of(key: str) -> str:
@@ -67,14 +73,19 @@ def taken(root: str, key: str, make: Make, recognise: Recognise | None) -> Steps
     yield from with_root(root, recognise)
     if (yield from steps.read_file(root, marker_of(key), 1)) is not None:
         return None
-    made = yield from make(root, key)
+    return (yield from make(root, key))
+
+
+def made_complete(root: str, key: str) -> Steps[Taken]:
+    """Make a workspace that lacks nothing, or take what is there."""
+    made = yield from _made(root, key)
     if made.created:
         yield from steps.write_file(made.path, _IGNORE_FILE, _IGNORE_ALL)
     return made
 
 
-def made_complete(root: str, key: str) -> Steps[Taken]:
-    """Make a workspace that lacks nothing, or take what is there."""
+def _made(root: str, key: str) -> Steps[Taken]:
+    """Make an empty directory, or take what is there."""
     path, created = yield from steps.make_directory(root, key)
     if not (yield from steps.contained(root, path)):
         raise TransportError(
@@ -88,7 +99,7 @@ def made_marked(root: str, key: str) -> Steps[Taken]:
     """Make a workspace, marked as incomplete from before it exists; or take what is there."""
     path, marker = os.path.join(root, key), marker_of(key)
     if (yield from steps.contained(root, path)):
-        return (yield from made_complete(root, key))
+        return (yield from _made(root, key))
     yield from steps.write_file(root, marker, b"")
     try:
         made, created = yield from steps.make_directory(root, key)
@@ -99,14 +110,37 @@ def made_marked(root: str, key: str) -> Steps[Taken]:
     return Taken(path=made, created=created, marker=None if created else marker)
 
 
-def kept_ignored(path: str) -> Steps[None]:
-    """Keep git from seeing what is in the workspace's own ``.sortie`` directory."""
+def hidden(path: str) -> Steps[None]:
+    """Keep git from seeing the workspace's own ``.sortie`` directory, which is made if need be.
+
+    A ``.gitignore`` in it does that in every work tree. Where the repository lies in the workspace
+    it is told as well, so that a ``git clean -x`` of the agent, which removes the ``.gitignore``,
+    does not bring a later ``.sortie/status`` into a commit. That of a work tree which was added to
+    a repository elsewhere is left alone: nothing is written outside the workspace.
+    """
     try:
         content = yield from steps.read_file(path, _IGNORE_FILE, len(_IGNORE_ALL) + 1)
     except TransportError:
         content = None  # a link or the like: replaced, not written through
     if content != _IGNORE_ALL:
         yield from steps.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
+    yield from _excluded(path)
+
+
+def _excluded(path: str) -> Steps[None]:
+    """Have the repository in a workspace exclude ``.sortie``; leave alone what is none."""
+    try:
+        content = yield from steps.read_file(path, _GIT_EXCLUDE, _EXCLUDE_LIMIT + 1)
+        if content is None and (yield from steps.read_file(path, _GIT_HEAD, 1)) is None:
+            return
+        lines = content or b""
+        if _EXCLUDED in lines.splitlines() or len(lines) > _EXCLUDE_LIMIT:
+            return
+        end = b"\n" if lines and not lines.endswith(b"\n") else b""
+        yield from steps.write_file(path, _GIT_EXCLUDE, lines + end + _EXCLUDED + b"\n")
+    except TransportError as exc:  # .git is a file or a link, or a part of it is one
+        if isinstance(exc, HostError) or shortage_behind(exc) is not None:
+            raise
 
 
 def status_taken(root: str, path: str) -> Steps[bytes | None]:

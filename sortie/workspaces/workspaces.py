@@ -30,7 +30,7 @@ from sortie.workspaces.workspace_steps import (
     Make,
     Recognise,
     Taken,
-    kept_ignored,
+    hidden,
     made_complete,
     made_marked,
     marker_of,
@@ -87,8 +87,9 @@ class Workspaces:
     async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
         """Return an issue's workspace, made or reused, in which nobody lives.
 
-        A new one counts as incomplete until ``complete`` is called for it: what has to happen
-        first (cloning, say) is done then. An incomplete one is removed here and made anew.
+        A new one is empty, as ``git clone`` demands. It counts as incomplete until ``complete`` is
+        called for it: what has to happen first (cloning, say) is done then. An incomplete one is
+        removed here and made anew.
 
         What earlier runs left in it gets ``grace`` seconds between SIGTERM and SIGKILL. Raises
         OccupiedError where somebody else lives there.
@@ -96,8 +97,12 @@ class Workspaces:
         return await self._prepare(workspace_key(identifier), made_marked, grace)
 
     async def prepare_complete(self, identifier: str, *, grace: float = 5.0) -> Workspace:
-        """Do as ``prepare`` where a new workspace lacks nothing: ``complete`` is not due then."""
-        return await self._prepare(workspace_key(identifier), made_complete, grace)
+        """Do as ``prepare`` where a new workspace lacks nothing: neither ``complete`` nor ``hide``
+        is due then."""
+        workspace = await self._prepare(workspace_key(identifier), made_complete, grace)
+        if not workspace.created:
+            await self.hide(workspace.path)
+        return workspace
 
     async def _prepare(self, key: str, make: Make, grace: float) -> Workspace:
         path = os.path.join(self._root, key)
@@ -119,7 +124,6 @@ class Workspaces:
                     await self._transport.files.remove_file(self._root, found.marker)
             if not found.created:  # nobody can live yet in what is new
                 reaped += await self._clear(found.path, grace)
-                await self._perform(kept_ignored(found.path))
         return Workspace(
             path=found.path,
             key=key,
@@ -139,6 +143,14 @@ class Workspaces:
         """Note that all that makes a new workspace usable was done."""
         with _workspace_errors():
             await self._transport.files.remove_file(self._root, marker_of(workspace.key))
+
+    async def hide(self, path: str) -> None:
+        """Make the directory of the status file and keep git from seeing it; see ``hidden``.
+
+        Call it when the hooks that may need an empty directory have run.
+        """
+        with _workspace_errors():
+            await self._perform(hidden(path))
 
     async def verify(self, path: str) -> None:
         """Check that a workspace is still where it has to be; call it before each launch.

@@ -31,9 +31,10 @@ def workspaces(root: Path, transport: LocalTransport) -> Workspaces:
 
 
 async def ready(workspaces: Workspaces, identifier: str = "ABC-1") -> Path:
-    """Make a complete workspace and return its path."""
+    """Make a workspace in which an agent can begin, and return its path."""
     workspace = await workspaces.prepare(identifier)
     await workspaces.complete(workspace)
+    await workspaces.hide(workspace.path)
     return Path(workspace.path)
 
 
@@ -48,8 +49,7 @@ async def test_a_workspace_is_made_once_and_reused(workspaces: Workspaces, root:
     path = os.path.join(os.path.realpath(root), "ABC-1")
     assert first == Workspace(path=path, key="ABC-1", created=True, host="local")
     assert second == Workspace(path=path, key="ABC-1", created=False, host="local")
-    assert Path(path, "work").exists()
-    assert Path(path, ".sortie", ".gitignore").read_text() == "*\n"
+    assert os.listdir(path) == ["work"]
     await workspaces.verify(path)
 
 
@@ -386,7 +386,7 @@ async def test_a_link_in_place_of_the_sortie_directory_is_refused(
     Path(path, ".sortie").symlink_to(outside)
 
     with pytest.raises(WorkspaceError):
-        await workspaces.prepare("ABC-1")
+        await workspaces.hide(str(path))
     with pytest.raises(WorkspaceError):
         await workspaces.read_status(str(path))
     with pytest.raises(WorkspaceError):
@@ -411,7 +411,7 @@ async def test_the_ignore_file_is_kept(workspaces: Workspaces, tmp_path: Path, k
         case "link":
             ignore.symlink_to(outside)
 
-    await workspaces.prepare("ABC-1")
+    await workspaces.hide(str(path))
 
     assert not ignore.is_symlink()
     assert ignore.read_text() == "*\n"
