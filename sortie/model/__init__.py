@@ -53,6 +53,7 @@ from sortie.model.runs import (
     WaitKind,
 )
 from sortie.model.spending import NOTHING, Spending
+from sortie.model.summaries import NO_SUMMARY, RunSummary
 from sortie.model.texts import TEXT_LIMIT, cut
 from sortie.model.turns import TurnResult
 
@@ -60,6 +61,7 @@ __all__ = [
     "LEASE",
     "LOCAL",
     "NOTHING",
+    "NO_SUMMARY",
     "TEXT_LIMIT",
     "UNKNOWN",
     "Activity",
@@ -88,6 +90,7 @@ __all__ = [
     "RunId",
     "RunReport",
     "RunStatus",
+    "RunSummary",
     "Sighting",
     "SortieError",
     "Spending",

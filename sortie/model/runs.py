@@ -10,6 +10,7 @@ from sortie.dataclass import dataclass
 from sortie.model.errors import ErrorKind
 from sortie.model.issues import IssueId
 from sortie.model.spending import NOTHING, Spending
+from sortie.model.summaries import NO_SUMMARY, RunSummary
 
 RunId = NewType("RunId", str)
 """A UUID; it also stands as SORTIE_RUN_ID in the environment of the run's processes."""
@@ -189,9 +190,11 @@ RunEnd = Finished | Failed | Stopped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunReport:
-    """What a worker says when it is gone; ``spent`` is what its run has used."""
+    """What a worker says when it is gone; ``spent`` is what its run has used, ``summary`` what it
+    has left."""
 
     end: RunEnd
     turns: int = 0
     spent: Spending = NOTHING
     seconds: float = 0.0
+    summary: RunSummary = NO_SUMMARY

@@ -128,7 +128,7 @@ async def hand_off(context: OrchestratorContext, question: do.Transition, tell: 
             closed=kind is TrackerErrorKind.CLOSED,
         )
     )
-    tell(ev.TransitionAnswered(issue.id, question.token, kind, error or ""))
+    tell(ev.TransitionAnswered(issue.id, question.token, kind, error or "", state))
 
 
 def _tell_of_rest(error: Exception, tell: Tell) -> bool:

@@ -37,6 +37,7 @@ _PATIENT = (
     | rec.RecordSession
     | rec.RecordSpending
     | rec.RecordActivity
+    | rec.RecordHandoff
     | rec.ForgetRetry
 )
 """What follows from something that has happened already, and that a crash may undo: the next life

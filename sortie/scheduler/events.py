@@ -163,12 +163,14 @@ class WorkerExited:
 
 @dataclass(frozen=True, slots=True)
 class TransitionAnswered:
-    """A handoff was tried; ``error_kind`` is None where it succeeded."""
+    """A handoff was tried; ``error_kind`` is None where it succeeded, and ``state`` is the one that
+    the issue was to be moved to."""
 
     issue_id: IssueId
     token: int
     error_kind: TrackerErrorKind | None = None
     error: str = ""
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

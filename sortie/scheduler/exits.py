@@ -77,6 +77,8 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
         _keep_promise(state, issue, now)
     elif _is_over(claim, event.report) or not policy.is_active(issue):
         state.candidates.discard(issue.id)
+        if policy.handoff_state and same_state(issue.state, policy.handoff_state):
+            state.out.append(rec.RecordHandoff(issue=issue, state=issue.state))
     else:
         _follow(state, claim, event.report, now)
 
@@ -126,6 +128,8 @@ def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.Re
         error=error,
         turns=report.turns,
         stopped_for=stopped_for,
+        state=claim.issue.state,
+        summary=report.summary,
     )
 
 
@@ -231,6 +235,8 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
     state.in_hand = issue
     if event.error_kind is None:
         _reopened(state, now)
+        if event.state is not None:
+            state.out.append(rec.RecordHandoff(issue=issue, state=event.state))
     if claim.stopped:
         state.release(issue.id)
         if event.error_kind is not None:

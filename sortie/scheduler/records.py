@@ -10,6 +10,7 @@ from datetime import datetime
 
 from sortie.dataclass import dataclass
 from sortie.model import (
+    NO_SUMMARY,
     Activity,
     ErrorKind,
     HoldReason,
@@ -19,6 +20,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    RunSummary,
     Spending,
     StopReason,
     Streak,
@@ -147,7 +149,8 @@ class ForgetLimit:
 class RecordExit:
     """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
 
-    ``stopped_for`` is why Sortie itself had its run cancelled, which is no failure."""
+    ``stopped_for`` is why Sortie itself had its run cancelled, which is no failure. ``state`` is
+    the issue's, None where it is not known better than when the run began."""
 
     run_id: RunId
     status: RunStatus
@@ -155,6 +158,16 @@ class RecordExit:
     error: str | None = None
     turns: int | None = None
     stopped_for: StopReason | None = None
+    state: str | None = None
+    summary: RunSummary = NO_SUMMARY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordHandoff:
+    """An issue stands in the handoff state after its newest run."""
+
+    issue: Issue
+    state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +268,7 @@ Record = (
     | RecordProcess
     | RecordSession
     | RecordExit
+    | RecordHandoff
     | RecordRetry
     | ForgetRetry
     | RecordHold

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sortie.dataclass import dataclass
 from sortie.model import (
+    NO_SUMMARY,
     NOTHING,
     UNKNOWN,
     Activity,
@@ -24,6 +25,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    RunSummary,
     Sighting,
     Spending,
     StopReason,
@@ -152,7 +154,8 @@ class Recovered:
 class HistoryRow:
     """One run as history shows it; unknown is None, never 0. See RecordExit for ``stopped_for``;
     it is None for all runs of a file that has not been migrated. ``tokens`` are known of some runs
-    whose ``spent`` does not tell input from output."""
+    whose ``spent`` does not tell input from output. ``state`` is the issue's, as it was last known,
+    and ``handed_off_at`` is when the issue was moved after this run."""
 
     run_id: RunId
     issue: str
@@ -171,6 +174,10 @@ class HistoryRow:
     spent: Spending = NOTHING
     tokens: int | None = None
     activity: Activity = UNKNOWN
+    title: str | None = None
+    state: str | None = None
+    summary: RunSummary = NO_SUMMARY
+    handed_off_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,11 @@ UPDATE daemon SET checks = checks + 1;
 
 -- name: insert_run
 INSERT INTO runs (
-  run_id, issue_id, identifier, issue, failures, continuations, interruptions, host, agent,
-  started_at, seen_at
+  run_id, issue_id, identifier, issue, title, state, failures, continuations, interruptions, host,
+  agent, started_at, seen_at
 ) VALUES (
-  :run_id, :issue_id, :identifier, :issue, :failures, :continuations, :interruptions, :host, :agent,
-  :at, :at
+  :run_id, :issue_id, :identifier, :issue, :title, :state, :failures, :continuations,
+  :interruptions, :host, :agent, :at, :at
 );
 
 -- name: set_run_workspace
@@ -80,9 +80,24 @@ UPDATE runs SET
   error = :error,
   turns = coalesce(:turns, turns),
   stopped_for = :stopped_for,
+  state = coalesce(:state, state),
+  answer = :answer,
+  branch = :branch,
+  head_commit = :head_commit,
+  commits = :commits,
+  files_changed = :files_changed,
+  uncommitted = :uncommitted,
   finished_at = :at,
   seconds = max(0, CASE WHEN seq <= :inherited THEN seen_at ELSE :at END - started_at)
 WHERE run_id = :run_id AND finished_at IS NULL;
+
+-- The issue's newest run is the one that it is handed off after.
+-- name: set_handed_off
+UPDATE runs SET state = :state, handed_off_at = :at
+WHERE seq = (
+  SELECT seq FROM runs WHERE identifier = :identifier AND issue_id = :issue_id
+  ORDER BY started_at DESC, seq DESC LIMIT 1
+);
 
 -- name: upsert_workspace
 INSERT INTO workspaces (host, path, issue_id, identifier)

@@ -21,6 +21,7 @@ from sortie.scheduler.records import (
     RecordCrash,
     RecordDay,
     RecordExit,
+    RecordHandoff,
     RecordHold,
     RecordLimit,
     RecordPause,
@@ -36,7 +37,7 @@ from sortie.scheduler.records import (
 )
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
-from sortie.store.rows import activity_values, issue_to_json, streak_values
+from sortie.store.rows import activity_values, issue_to_json, streak_values, summary_values
 
 _UNWRITABLE = (
     OverflowError,
@@ -115,6 +116,14 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
         case RecordExit():
             _finish_run(database, record, at, inherited)
+        case RecordHandoff(issue=issue, state=state):
+            database.change(
+                "set_handed_off",
+                issue_id=issue.id,
+                identifier=issue.identifier,
+                state=state,
+                at=at,
+            )
         case RecordRetry():
             _replace_retry(database, record, at)
         case ForgetRetry(issue_id=issue_id):
@@ -180,6 +189,8 @@ def _insert_run(database: Database, record: RecordRun, at: float) -> None:
             issue_id=record.issue.id,
             identifier=record.issue.identifier,
             issue=issue_to_json(record.issue),
+            title=record.issue.title,
+            state=record.issue.state,
             host=record.host,
             agent=record.agent,
             at=at,
@@ -204,6 +215,8 @@ def _finish_run(database: Database, record: RecordExit, at: float, inherited: in
         error=None if record.error is None else cut(record.error),
         turns=record.turns,
         stopped_for=None if record.stopped_for is None else record.stopped_for.value,
+        state=record.state,
+        **summary_values(record.summary),
         at=at,
         inherited=inherited,
     )

@@ -20,6 +20,7 @@ from sortie.model import (
     ProcessIdentity,
     RunId,
     RunStatus,
+    RunSummary,
     Sighting,
     Spending,
     StopReason,
@@ -27,6 +28,7 @@ from sortie.model import (
     Streak,
     Trigger,
     WaitKind,
+    cut,
 )
 from sortie.model.spending import AMOUNTS
 from sortie.store import (
@@ -72,6 +74,18 @@ def activity_values(activity: Activity) -> dict[str, Value]:
         "files_modified": None if files is None else json.dumps(files),
         "files_omitted": int(activity.files_omitted),
         "tool_uses": None if uses is None else json.dumps(uses),
+    }
+
+
+def summary_values(summary: RunSummary) -> dict[str, Value]:
+    """Return the columns of what a run has left."""
+    return {
+        "answer": None if summary.answer is None else cut(summary.answer),
+        "branch": None if summary.branch is None else cut(summary.branch),
+        "head_commit": summary.head_commit,
+        "commits": summary.commits,
+        "files_changed": summary.files_changed,
+        "uncommitted": summary.uncommitted,
     }
 
 
@@ -180,6 +194,7 @@ def known_workspace(row: Row) -> KnownWorkspace:
 def history_row(row: Row) -> HistoryRow:
     """Read a row of history."""
     error_kind, finished_at = row["error_kind"], row["finished_at"]
+    handed_off_at = row.get("handed_off_at")
     stopped_for = row.get("stopped_for")
     return HistoryRow(
         run_id=RunId(row["run_id"]),
@@ -199,6 +214,10 @@ def history_row(row: Row) -> HistoryRow:
         started_at=moment(row["started_at"]),
         finished_at=None if finished_at is None else moment(finished_at),
         stopped_for=None if stopped_for is None else StopReason(stopped_for),
+        title=row.get("title"),
+        state=row.get("state"),
+        summary=_summary(row),
+        handed_off_at=None if handed_off_at is None else moment(handed_off_at),
     )
 
 
@@ -210,6 +229,18 @@ def _activity(row: Row) -> Activity:
         files_modified=None if files is None else tuple(json.loads(files)),
         files_omitted=bool(row.get("files_omitted")),
         tool_uses=None if uses is None else json.loads(uses),
+    )
+
+
+def _summary(row: Row) -> RunSummary:
+    """Read what a run has left; a file of an earlier version does not tell."""
+    return RunSummary(
+        answer=row.get("answer"),
+        branch=row.get("branch"),
+        head_commit=row.get("head_commit"),
+        commits=row.get("commits"),
+        files_changed=row.get("files_changed"),
+        uncommitted=row.get("uncommitted"),
     )
 
 

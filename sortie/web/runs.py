@@ -17,8 +17,10 @@ class RunView:
     """A run; what is not known is None, never 0. ``issue`` is its identifier.
 
     ``estimated_usd`` is how much of ``cost_usd`` is reckoned from tokens. ``files_modified`` are
-    relative to the workspace, and ``files_omitted`` says that there were more. Times are RFC 3339
-    in UTC; a run under way has no ``finished_at``.
+    relative to the workspace, and ``files_omitted`` says that there were more. ``state`` is the
+    issue's as it was last known; ``answer`` is what the agent said last, and ``branch`` to
+    ``uncommitted`` are as in RunSummary. Times are RFC 3339 in UTC; a run under way has no
+    ``finished_at``, and one after which the issue was not handed off no ``handed_off_at``.
     """
 
     run_id: str
@@ -45,6 +47,15 @@ class RunView:
     agent: str
     started_at: str
     finished_at: str | None
+    title: str | None = None
+    state: str | None = None
+    answer: str | None = None
+    branch: str | None = None
+    head_commit: str | None = None
+    commits: int | None = None
+    files_changed: int | None = None
+    uncommitted: int | None = None
+    handed_off_at: str | None = None
 
 
 def run_view(row: HistoryRow) -> RunView:
@@ -74,6 +85,15 @@ def run_view(row: HistoryRow) -> RunView:
         agent=row.agent,
         started_at=rfc3339(row.started_at),
         finished_at=rfc3339(row.finished_at) if row.finished_at else None,
+        title=row.title,
+        state=row.state,
+        answer=row.summary.answer,
+        branch=row.summary.branch,
+        head_commit=row.summary.head_commit,
+        commits=row.summary.commits,
+        files_changed=row.summary.files_changed,
+        uncommitted=row.summary.uncommitted,
+        handed_off_at=rfc3339(row.handed_off_at) if row.handed_off_at else None,
     )
 
 

@@ -155,6 +155,15 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "agent": "kiro",
         "started_at": "2023-11-14T22:14:50.000000Z",
         "finished_at": None,
+        "title": "Title of B-2",
+        "state": "Todo",
+        "answer": None,
+        "branch": None,
+        "head_commit": None,
+        "commits": None,
+        "files_changed": None,
+        "uncommitted": None,
+        "handed_off_at": None,
     }
     assert rows[1]["error_kind"] == "turn_failed"
     assert rows[2] == {
@@ -182,6 +191,15 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
         "agent": "kiro",
         "started_at": "2023-11-14T22:13:20.000000Z",
         "finished_at": "2023-11-14T22:14:35.000000Z",
+        "title": "Title of A-1",
+        "state": "Todo",
+        "answer": None,
+        "branch": None,
+        "head_commit": None,
+        "commits": None,
+        "files_changed": None,
+        "uncommitted": None,
+        "handed_off_at": None,
     }
 
 

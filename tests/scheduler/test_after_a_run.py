@@ -15,6 +15,7 @@ from sortie.model import (
     RunEnd,
     RunReport,
     RunStatus,
+    RunSummary,
     Spending,
     Stopped,
     StopReason,
@@ -212,17 +213,25 @@ def test_a_due_retry_is_chosen_as_soon_as_a_read_opens_its_gates() -> None:
 
 
 def test_what_a_run_has_used_is_on_record() -> None:
-    """Turns and what was used of the worker's report are those of the records."""
+    """Turns, what was used and what is left of the worker's report are those of the records."""
     driver = Driver()
     (run,) = driver.start(issue())
     end = Finished(finish=Finish.TURNS_USED)
 
     spent = Spending(credits=1.5, output_tokens=700)
-    decisions = driver.tell(ev.WorkerExited(run.run_id, RunReport(end=end, turns=3, spent=spent)))
+    left = RunSummary(answer="Done.", commits=1)
+    report = RunReport(end=end, turns=3, spent=spent, summary=left)
+    decisions = driver.tell(ev.WorkerExited(run.run_id, report))
 
     assert decisions[:2] == [
         rec.RecordSpending(run_id=run.run_id, spent=spent),
-        rec.RecordExit(run_id=run.run_id, status=RunStatus.SUCCEEDED, turns=3),
+        rec.RecordExit(
+            run_id=run.run_id,
+            status=RunStatus.SUCCEEDED,
+            turns=3,
+            state=issue().state,
+            summary=left,
+        ),
     ]
 
 

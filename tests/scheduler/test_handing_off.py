@@ -37,10 +37,14 @@ def test_success_ends_with_the_handoff_and_the_claim_is_released() -> None:
     (question,) = only(driver.end(run.run_id), do.Transition)
     assert isinstance(question, do.Transition)
     driver.put(issue(state="Review"))
-    answered = driver.settle(driver.tell(ev.TransitionAnswered(issue().id, question.token)))
+    answer = ev.TransitionAnswered(issue().id, question.token, state="Review")
+    answered = driver.settle(driver.tell(answer))
 
     assert (question.issue, question.state) == (issue(), "Review")
-    assert answered == [rec.ForgetRetry(issue_id=issue().id)]
+    assert answered == [
+        rec.RecordHandoff(issue=issue(), state="Review"),
+        rec.ForgetRetry(issue_id=issue().id),
+    ]
     assert claim_of(driver) is None
 
 

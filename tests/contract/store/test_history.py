@@ -11,11 +11,12 @@ from sortie.model import (
     HoldReason,
     RunId,
     RunStatus,
+    RunSummary,
     Spending,
     StopReason,
     Streak,
 )
-from sortie.scheduler.records import RecordHold
+from sortie.scheduler.records import RecordHandoff, RecordHold
 from sortie.store import (
     HistoryRow,
     Store,
@@ -40,6 +41,14 @@ from tests.store.records import (
 ACTED = Activity(
     model="large \x1b", files_modified=("ü/\u2028.py",), files_omitted=True, tool_uses={"a'b": 2}
 )
+LEFT = RunSummary(
+    answer="Done \ud800.\nLook at it.",
+    branch="a-1",
+    head_commit="c0ffee",
+    commits=2,
+    files_changed=3,
+    uncommitted=1,
+)
 SPENT = Spending(input_tokens=1000, output_tokens=234, credits=0.75, cost_usd=0.5)
 
 
@@ -59,6 +68,8 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
                 error_kind=ErrorKind.TURN_TIMEOUT,
                 error="too long \ud800",
                 turns=2,
+                state="Rework",
+                summary=LEFT,
             ),
         ],
         T0 + 60,
@@ -82,6 +93,8 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             agent="kiro",
             started_at=moment(T0 + 61),
             finished_at=None,
+            title=B.title,
+            state=B.state,
         ),
         HistoryRow(
             run_id=RunId("r1"),
@@ -100,7 +113,25 @@ async def test_history_shows_each_run_whole(store: Store) -> None:
             agent="other",
             started_at=moment(T0),
             finished_at=moment(T0 + 60),
+            title=A.title,
+            state="Rework",
+            summary=LEFT,
         ),
+    ]
+
+
+async def test_history_tells_when_an_issue_was_handed_off(store: Store) -> None:
+    """The newest run of the issue has the time and the state, and no other run has them."""
+    await store.commit([begin("r1", A), end("r1"), begin("r2", A), end("r2")], T0)
+    await store.commit([begin("r3", B), end("r3", summary=LEFT)], T0 + 1)
+
+    await store.commit([RecordHandoff(issue=A, state="Review")], T0 + 9)
+
+    told = [(row.run_id, row.state, row.handed_off_at) for row in await store.history()]
+    assert told == [
+        ("r3", B.state, None),
+        ("r2", "Review", moment(T0 + 9)),
+        ("r1", A.state, None),
     ]
 
 

@@ -1,0 +1,30 @@
+"""What a run leaves for the person who looks at its work."""
+
+from __future__ import annotations
+
+from sortie.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What an agent said last, and how the git tree in its workspace stands after the run.
+
+    Unknown is None; without a git tree all but ``answer`` is. ``branch`` is None where no branch
+    is checked out. ``commits`` counts those of this run, ``files_changed`` the files that it has
+    changed, committed or not, and ``uncommitted`` the files that are in no commit as they are.
+    ``subjects`` are the first lines of the newest commits and ``git_error`` says why git could
+    not be asked; both are told when the run ends, and not recorded.
+    """
+
+    answer: str | None = None
+    branch: str | None = None
+    head_commit: str | None = None
+    commits: int | None = None
+    files_changed: int | None = None
+    uncommitted: int | None = None
+    subjects: tuple[str, ...] = ()
+    git_error: str | None = None
+
+
+NO_SUMMARY = RunSummary()
+"""The summary of a run of which nothing is known."""
