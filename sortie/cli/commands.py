@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         "sortie.cli.init",
         "sortie init",
         "sortie init team/WORKFLOW.md",
+        "sortie init --agent claude-code --tracker github",
     ),
     "schema": (
         "sortie.cli.schema",

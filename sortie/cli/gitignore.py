@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sortie.model import SortieError
 
-IGNORED = (".sortie.db*", ".sortie-tracker-*")
-"""The database with its token file and locks, and the locks of the file tracker."""
+IGNORED = (".sortie.db*", ".sortie-tracker-*", "sortie.env")
+"""The database with its token file and locks, the locks of the file tracker, and secrets."""
 
 _HEADING = "# What Sortie keeps here"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import subprocess
 from collections.abc import Callable
@@ -11,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from sortie.agents import ADAPTERS as AGENTS
 from sortie.cli.new_files import write_new
+from sortie.daemon.options import RunOptions
+from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError
+from sortie.trackers import ADAPTERS as TRACKERS
 from tests.cli.conftest import Cli
 from tests.cli.world import Ran, write_issue
 
@@ -23,8 +28,52 @@ def test_the_starter_is_valid_without_a_warning(cli: Cli) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("Wrote WORKFLOW.md. Next:\n")
+    assert "  3. Install kiro-cli and set KIRO_API_KEY" in ran.out
     assert "  4. sortie doctor " in ran.out
     assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
+
+
+@pytest.mark.parametrize("agent", AGENTS.built_in)
+@pytest.mark.parametrize("tracker", TRACKERS.built_in)
+def test_each_starter_is_valid_without_a_warning(
+    cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch, agent: str, tracker: str
+) -> None:
+    """For every agent and tracker, once the variable is set that the next steps name."""
+    ran = cli("init", "--agent", agent, "--tracker", tracker)
+    for name in re.findall(r"\b[A-Z]+_[A-Z_]+\b", ran.out):
+        monkeypatch.setenv(name, "secret-enough")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ("a first issue, a Markdown file" in ran.out) == (tracker == "file")
+    assert cli("validate") == Ran(code=0, out="", err="WORKFLOW.md is valid\n")
+    settings = load_workflow(RunOptions(workflow=here / "WORKFLOW.md", environ=os.environ)).settings
+    assert (settings.agent.kind, settings.tracker.kind) == (agent, tracker)
+    assert settings.agent.max_concurrent_agents == 2
+
+
+@pytest.mark.parametrize("word", ["agent", "tracker"])
+def test_a_kind_that_is_not_there_is_told_with_those_that_are(
+    cli: Cli, here: Path, word: str
+) -> None:
+    """And nothing is written."""
+    ran = cli("init", f"--{word}", "nonesuch")
+
+    known = (AGENTS if word == "agent" else TRACKERS).kinds()
+    assert ran.err == (
+        f"sortie: --{word} nonesuch: no adapter of kind 'nonesuch'; known: {', '.join(known)}\n"
+    )
+    assert (ran.code, os.listdir(here)) == (1, [])
+
+
+def test_an_agent_of_another_package_has_a_starter_too(
+    cli: Cli, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the kind, and nothing is known of its settings."""
+    load = AGENTS.load
+    monkeypatch.setattr(AGENTS, "load", lambda kind: load("kiro" if kind == "their-own" else kind))
+
+    assert cli("init", "--agent", "their-own").code == 0
+    assert "\nagent:\n  kind: their-own\n  max_con" in (here / "WORKFLOW.md").read_text()
 
 
 def test_programs_are_told_what_was_written(cli: Cli, here: Path) -> None:
@@ -99,6 +148,7 @@ def test_git_does_not_see_what_a_daemon_writes(cli: Cli, here: Path) -> None:
     (here / ".gitignore").write_bytes(b"*.log\r\n.sortie-tracker-*\nbuild/")
     for name in ("", "-wal", "-shm", ".daemon", ".lock"):
         (here / f".sortie.db{name}").touch()
+    (here / "sortie.env").touch()
     (here / "issues").mkdir()
     (here / "issues/.sortie-tracker-lock").touch()
 
@@ -113,7 +163,7 @@ def test_git_does_not_see_what_a_daemon_writes(cli: Cli, here: Path) -> None:
         "?? other.schema.json\n"
     )
     assert (here / ".gitignore").read_bytes() == (
-        b"*.log\r\n.sortie-tracker-*\nbuild/\n# What Sortie keeps here\n.sortie.db*\n"
+        b"*.log\r\n.sortie-tracker-*\nbuild/\n# What Sortie keeps here\n.sortie.db*\nsortie.env\n"
     )
 
 
@@ -144,7 +194,7 @@ def test_a_gitignore_that_is_no_file_is_left_alone(
 
     assert (ran.code, (here / "WORKFLOW.md").exists()) == (0, True)
     assert ran.err.startswith("sortie: cannot extend .gitignore: ")
-    assert ran.err.endswith("; have git ignore .sortie.db*, .sortie-tracker-* there\n")
+    assert ran.err.endswith("; have git ignore .sortie.db*, .sortie-tracker-*, sortie.env there\n")
     assert not (here / "elsewhere").exists()
 
 
