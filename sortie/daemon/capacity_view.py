@@ -27,6 +27,14 @@ def _host(host: str, snapshot: Snapshot) -> HostView:
     )
 
 
+def host_sentences(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return a sentence for each host in trouble: whether it rests, and why."""
+    return tuple(
+        f"host {host} {'rests' if trouble.resting else 'is tried again'}: {trouble.message}"
+        for host, trouble in snapshot.troubled.items()
+    )
+
+
 def slots_view(snapshot: Snapshot) -> SlotsView:
     """Return what room there is for runs."""
     policy = snapshot.policy

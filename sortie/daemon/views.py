@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import trio
 
-from sortie.daemon.capacity_view import host_views, slots_view
+from sortie.daemon.capacity_view import host_sentences, host_views, slots_view
 from sortie.daemon.last_failures import LastFailures
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.spending_view import stops, today_view, usage_limit_view
@@ -145,7 +145,12 @@ class DaemonView:
         return Health(
             ready=not reasons,
             reasons=reasons,
-            details=(*stops(snapshot), *self.tracker.budget_sentences(), *self._transcripts()),
+            details=(
+                *stops(snapshot),
+                *host_sentences(snapshot),
+                *self.tracker.budget_sentences(),
+                *self._transcripts(),
+            ),
             overdue=overdue,
         )
 

@@ -163,6 +163,7 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             delay = min(OCCUPIED_DELAY, policy.max_retry_backoff)
             state.wait(issue, claim.streak, Trigger.ERROR, now, delay=delay)
         case Failed(shortage=True):
+            state.uncount_session(issue.id, claim.turns)
             state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
@@ -219,6 +220,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     """Rest the host and let the issue go elsewhere, with its attempt; hold it where no host has
     the agent's program."""
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
+    state.uncount_session(claim.issue.id, claim.turns)
     rest_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
     if lacks_agent and state.hosts.all_lack_agent(state.policy.hosts):
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)

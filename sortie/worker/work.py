@@ -8,12 +8,22 @@ from dataclasses import replace
 
 import trio
 
-from sortie.model import ErrorKind, Failed, RunEnd, RunReport, Stopped
+from sortie.model import LOCAL, ErrorKind, Failed, RunEnd, RunReport, Stopped, WorkspaceError
 from sortie.resources import note, shortage_behind
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.outcome import Abandoned, blamed
 from sortie.worker.run import Run
+
+_ROOT_MAY_BE_WHY = frozenset(
+    {
+        ErrorKind.WORKSPACE_ERROR,
+        ErrorKind.HOOK_FAILED,
+        ErrorKind.PORT_EXIT,
+        ErrorKind.RESPONSE_ERROR,
+    }
+)
+"""Kinds of failures that a full or read-only disk below the workspace root may be behind."""
 
 
 async def work(
@@ -28,9 +38,10 @@ async def work(
     end: RunEnd | None = None
     try:
         with scopes.work:
-            end = await run.attempt()
-    except Abandoned as exc:
-        end = blamed(exc.failed, exc, began=run.began)
+            try:
+                end = await run.attempt()
+            except Abandoned as exc:
+                end = await _failed(exc, run)
     except Exception as exc:  # the edge: one run's bug is one failed run
         end = _crashed(exc, reporter)
     return RunReport(
@@ -38,6 +49,38 @@ async def work(
         turns=run.turns,
         spent=run.usage.spent,
         seconds=trio.current_time() - began,
+    )
+
+
+async def _failed(error: Abandoned, run: Run) -> Failed:
+    """Return how a run failed that could not go on.
+
+    Before its first turn it may be the workspace root that nothing can be written to, whatever
+    the failure looks like: a disk is full, say. Then the host is in trouble, and this run would
+    fail there whatever its issue is.
+    """
+    failed = blamed(error.failed, error, began=run.began)
+    if (
+        run.turns
+        or failed != error.failed
+        or failed.occupied
+        or failed.kind not in _ROOT_MAY_BE_WHY
+    ):
+        return failed
+    try:
+        await run.context.workspaces.check()
+    except WorkspaceError as exc:
+        return blamed(_failed_by_root(run, exc), exc, began=False)
+    return failed
+
+
+def _failed_by_root(run: Run, error: WorkspaceError) -> Failed:
+    is_local = run.context.transport.host == LOCAL
+    return Failed(
+        kind=ErrorKind.WORKSPACE_ERROR,
+        message=f"nothing can be written to the workspace root: {error}",
+        shortage=is_local,
+        unreached=not is_local,
     )
 
 

@@ -20,6 +20,7 @@ INCOMPLETE = "@incomplete"
 """The directory in the root that has a marker for each workspace that was not completed."""
 
 _PROBE = f"{INCOMPLETE}/@probe"
+_PROBE_CONTENT = b"\n"  # on many file systems an empty file can be made where the disk is full
 _IGNORE_FILE = ".sortie/.gitignore"
 _IGNORE_ALL = b"*\n"
 _GIT_HEAD = ".git/HEAD"
@@ -64,7 +65,7 @@ def with_root(root: str, recognise: Recognise | None) -> Steps[None]:
 def proven(root: str, recognise: Recognise | None) -> Steps[None]:
     """Make the root if need be, and prove that something can be made in it."""
     yield from with_root(root, recognise)
-    yield from steps.write_file(root, _PROBE, b"")
+    yield from steps.write_file(root, _PROBE, _PROBE_CONTENT)
     yield from steps.remove_file(root, _PROBE)
 
 

@@ -315,6 +315,7 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
         orchestrator.tell(HostTroubled("west", "west refused"))
         await trio.sleep(1)
         partly = (view.health().ready, view.gauges().ssh_host_up)
+        told = view.health().details
         orchestrator.tell(HostTroubled("east", "east refused"))
         await trio.sleep(1)
         health = view.health()
@@ -322,6 +323,7 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
     assert running.host == "east"
     assert usage == {"east": 1, "west": 0}
     assert partly == (True, {"east": True, "west": False})
+    assert told == ("host west rests: west refused",)
     assert health.reasons == ("every host is in trouble: east refused; west refused",)
 
 

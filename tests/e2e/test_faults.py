@@ -21,6 +21,8 @@ from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.stubborn import gone, in_short
 from tests.ports import free_port
+from tests.transports.mounts import full_disk as disk_without_room
+from tests.transports.mounts import requires_mounts
 
 WAIT_FOR_GO = "touch ../../waits; while [ ! -e ../../go ]; do sleep 0.05; done"
 """A hook during which the test does what it likes."""
@@ -56,6 +58,32 @@ async def until_gone(pids: list[int]) -> None:
     with trio.fail_after(PATIENCE):
         while not gone(pids):
             await trio.sleep(0.05)
+
+
+@requires_mounts
+async def test_a_full_disk_below_the_workspaces_costs_no_attempt(
+    place: Place, start: Start
+) -> None:
+    """Not ready, with the reason; nothing fails for it, and with room everything runs."""
+    names = [f"L-{number}" for number in range(4)]
+    for name in names:
+        place.add_issue(name)
+
+    with disk_without_room(place.root / "disk") as ballast:
+        place.write_workflow(
+            workspace={"root": str(place.root / "disk" / "workspaces")},
+            polling={"interval_ms": 500},
+        )
+        async with start() as daemon:
+            await daemon.ready(503, "No space left")
+            begun = place.agents()
+            ballast.unlink()
+            await daemon.line("issue.moved", lifecycle="handoff", nth=len(names))
+            await daemon.ready()
+        rows = await place.history()
+
+    assert begun == []
+    assert {(row["issue"], row["attempt"]) for row in rows} == {(name, 0) for name in names}
 
 
 @needs_prlimit

@@ -11,6 +11,7 @@ from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon
 from tests.e2e.place import PATIENCE, Json, Place
 from tests.e2e.remote import Fleet, explained
+from tests.transports.mounts import full_disk, requires_mounts
 from tests.transports.ssh.sshd import Sshd, new_key, requires_sshd
 
 pytestmark = requires_sshd
@@ -67,6 +68,49 @@ async def test_bad_hosts_are_rested_with_advice_and_the_others_work_on(
     assert {row["host"] for row in done} == {"good"}
     assert len(fleet.agents("start")) == len(names)
     fleet.require_nothing_local()
+
+
+@requires_mounts
+async def test_a_host_with_a_full_disk_is_rested_and_its_issues_go_elsewhere(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """Nobody pays for it, the probe and the status say why, and with room it is used again."""
+    full, _ = fleet.add("full", "good")
+    fleet.write_workflow(
+        worker={"max_concurrent_agents_per_host": 2},
+        agent={"command": "sortie-kiro-sim", "max_turns": 1, "max_retry_backoff_ms": 1000},
+    )
+    names = [f"R-{number}" for number in range(6)]
+    for name in names:
+        place.add_issue(name, "delay=0.5")
+
+    with full_disk(full.home / "workspaces") as ballast:
+        async with start() as daemon:
+            rested = await daemon.line("host.rested", host="full")
+            ready = await daemon.get("/readyz")
+            shown = (await place.sortie("status")).out
+            await daemon.line("issue.moved", lifecycle="handoff", nth=len(names))
+            ballast.unlink()
+            place.add_issue("LAST", "delay=0.5")
+            place.add_issue("MORE", "delay=0.5")
+            await daemon.line("host.back", host="full")
+            await daemon.line("issue.moved", lifecycle="handoff", nth=len(names) + 2)
+            held = daemon.lines("issue.held")
+        rows = await place.history()
+
+    assert "nothing can be written to the workspace root" in rested["error"]
+    assert "look at the space" in rested["error"]
+    assert ready.status_code == 200
+    (told,) = ready.json()["details"]
+    assert told.startswith("host full rests: nothing can be written")
+    assert "rested for" in shown
+    assert "look at the space" in shown
+    assert held == []
+    assert {row["attempt"] for row in rows} == {0}
+    done = {row["issue"]: row["host"] for row in rows if row["status"] == "succeeded"}
+    assert sorted(done) == sorted([*names, "LAST", "MORE"])
+    assert {done[name] for name in names} == {"good"}
+    assert "full" in done.values()
 
 
 HANGING = """#!/bin/sh

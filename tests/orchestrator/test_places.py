@@ -60,7 +60,30 @@ async def test_a_root_that_goes_between_two_turns_holds_its_runs(clock: MockCloc
     world.tracker.assert_all_in("Review")
 
 
-@pytest.mark.parametrize("method", ["make_directory", "write_file", "read_file", "contained"])
+@pytest.mark.parametrize("method", ["make_directory", "write_file"])
+async def test_a_root_that_nothing_can_be_written_to_costs_no_attempt(
+    clock: MockClock, method: str
+) -> None:
+    """Until a poll notices the fault, runs end without being counted; then none begins."""
+    world = World(issue("a"), issue("b"), tracker=HANDOFF, polling={"interval_ms": 30_000})
+    world.transport.faults[method] = GONE
+
+    async with world.life():
+        await trio.sleep(25)
+        world.readiness = Readiness(fault=str(GONE))
+        await trio.sleep(3600)
+        tries = await world.history()
+        world.transport.faults.clear()
+        world.readiness = Readiness()
+        await world.until(facts.TransitionCompleted, 2)
+
+    assert {row.error_kind for row in tries} == {ErrorKind.WORKSPACE_ERROR}
+    assert 2 <= len(tries) <= 8
+    assert {row.attempt for row in await world.history()} == {0}
+    world.tracker.assert_all_in("Review")
+
+
+@pytest.mark.parametrize("method", ["read_file", "contained"])
 async def test_a_root_that_fails_for_an_hour_fails_runs_and_loses_none(
     clock: MockClock, method: str
 ) -> None:

@@ -71,6 +71,18 @@ def test_an_unreached_host_costs_no_attempt() -> None:
     assert only(decisions, do.HostResting) == [do.HostResting("east", "east refused", 10.0)]
 
 
+def test_an_unreached_host_costs_no_session() -> None:
+    """A turn that could not start there is none of the sessions that an issue may have."""
+    driver = Driver(replace(THREE, max_sessions=1))
+    (run,) = driver.start(issue())
+    driver.tell(ev.TurnStarted(run.run_id, 1))
+
+    driver.end(run.run_id, UNREACHED)
+
+    (again,) = starts(driver.pass_time())
+    assert again.host != run.host
+
+
 def test_pauses_grow_and_end_with_the_first_use() -> None:
     """Ten seconds, then twice as long each time; a host that was reached is well again."""
     driver = Driver(THREE)

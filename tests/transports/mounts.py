@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,23 @@ def bound(source: Path, target: Path) -> Iterator[None]:
     subprocess.run(["mount", "--bind", "--make-private", source, target], check=True)
     try:
         yield
+    finally:
+        subprocess.run(["umount", "--lazy", target], check=True)
+
+
+@contextmanager
+def full_disk(target: Path) -> Iterator[Path]:
+    """Mount a small disk at a directory, and fill it; removing the returned file makes room."""
+    target.mkdir(parents=True, exist_ok=True)
+    options = "size=256k,mode=0700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", target], check=True)
+    try:
+        ballast = target / "ballast"
+        ballast.write_bytes(b"")
+        with suppress(OSError), ballast.open("ab", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        yield ballast
     finally:
         subprocess.run(["umount", "--lazy", target], check=True)
 

@@ -191,13 +191,15 @@ async def test_an_issue_in_progress_is_not_moved(clock: MockClock) -> None:
 
 @pytest.mark.parametrize("method", ["make_directory", "write_file"])
 async def test_a_workspace_that_cannot_be_made_fails_the_run(clock: MockClock, method: str) -> None:
-    """The transport's words are the run's error, and nothing else was done."""
+    """The transport's words are in the run's error, and nothing else was done."""
     rig = Rig(hooks=HOOKS)
     rig.transport.faults[method] = TransportError("no space left on device")
 
     report = await rig.work()
 
-    assert report.end == Failed(kind=ErrorKind.WORKSPACE_ERROR, message="no space left on device")
+    assert isinstance(report.end, Failed)
+    assert report.end.kind is ErrorKind.WORKSPACE_ERROR
+    assert "no space left on device" in report.end.message
     assert (rig.transport.ran, rig.agent.begun) == ([], [])
 
 

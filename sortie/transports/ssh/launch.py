@@ -25,8 +25,8 @@ _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the
 
 _SHOWN = 500  # bytes of what a login says before our script
 _REASON = 2000  # characters of what the host says that are shown
-_REASONS = {
-    "directory": "the directory has to exist and to be accessible",
+_NO_DIRECTORY = "the directory has to exist and to be accessible"
+_TROUBLES = {
     "stdin": "its stdin could not be stored; look at the space in TMPDIR",
     "unpiped": "no FIFO for its stdin could be made; look at TMPDIR and for mkfifo",
     "unwatched": "no watchdog could be started; look at the limit of processes",
@@ -94,14 +94,15 @@ def slow_shell(host: str, seconds: float) -> HostError:
     )
 
 
-def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> TransportError:
+def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> HostError:
     """Return the error for a login that ended with this status and ``noise`` instead."""
     # A login that repeats what it is given would have us show the script, secrets and all.
     own, _, _ = noise.partition(launch.nonce.encode())
     said = struck(own, launch.command)[-_SHOWN:].decode("utf-8", "replace").strip() or "nothing"
-    return TransportError(
+    return HostError(
+        HostTrouble.UNREACHABLE,
         f"could not start {launch.command.argv[0][:80]}: the login on host {host} ended without"
-        f" starting it (exit {status}), and said: {said}"
+        f" starting it (exit {status}), and said: {said}",
     )
 
 
@@ -131,7 +132,7 @@ def refusal(host: str, command: Command, word: str, reason: str) -> TransportErr
     word, reason = word[:_REASON], reason[:_REASON]
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
-    return TransportError(
-        f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}:"
-        f" {_REASONS.get(word, word)}"
-    )
+    attempt = f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}"
+    if word in _TROUBLES:  # whatever it is to start
+        return HostError(HostTrouble.UNREACHABLE, f"{attempt}: {_TROUBLES[word]}")
+    return TransportError(f"{attempt}: {_NO_DIRECTORY if word == 'directory' else word}")
