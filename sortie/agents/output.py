@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
 from sortie.model.secrets import redactor
+from sortie.model.texts import cut
 from sortie.model.turns import AgentEvent, ErrorsWritten
 
 WARNING_COUNT = 20
@@ -112,7 +113,7 @@ class AgentOutput:
         lines = self._without_secrets([line for line in lines if line])
         for line in map(str.strip, lines):
             if self._reader.stderr(line):
-                self._warnings.append(line[:WARNING_LENGTH])
+                self._warnings.append(cut(line, WARNING_LENGTH))
                 del self._warnings[:-WARNING_COUNT]
         return [ErrorsWritten(text="\n".join(lines))] if lines else []
 

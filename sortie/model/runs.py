@@ -152,9 +152,11 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The run came to its own end."""
+    """The run came to its own end; ``reason`` is why the agent asks for a person, "" where it has
+    not said so in its status file."""
 
     finish: Finish
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

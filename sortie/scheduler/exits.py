@@ -19,6 +19,7 @@ from sortie.model import (
     StopReason,
     TrackerErrorKind,
     Trigger,
+    cut,
     same_state,
 )
 from sortie.scheduler import records as rec
@@ -42,6 +43,9 @@ from sortie.scheduler.rules import (
 )
 from sortie.scheduler.spending import probe_ended, run_ended
 from sortie.scheduler.state import SchedulerState
+
+WORDS_LIMIT = 1000
+"""Characters of an agent's own words in the detail of a hold."""
 
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
 _GOES_ON = frozenset({StopReason.SHUTDOWN, StopReason.BUDGET})
@@ -173,7 +177,8 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
         case Failed(kind=kind, message=message) if why := held_at_once(kind):
             hold(state, issue, why, message, now)
         case Finished(finish=Finish.BLOCKED):
-            hold(state, issue, HoldReason.AGENT_BLOCKED, "the agent says it is blocked", now)
+            detail = _in_its_words("the agent says it is blocked", report)
+            hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
         case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
@@ -182,6 +187,7 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
                 state.try_handoff(handing)
         case Finished(finish=Finish.REVIEW):
             detail = "the agent asks for a review, and no handoff state is configured"
+            detail = _in_its_words(detail, report)
             hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
         case _ if state.over_budget(issue.id):
             hold_for_budget(state, issue, now)
@@ -196,6 +202,13 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             streak = after_continuation(claim.streak, state_changed=changed)
             delay = continuation_delay(streak, policy)
             state.wait(issue, streak, Trigger.CONTINUATION, now, delay=delay)
+
+
+def _in_its_words(sentence: str, report: RunReport) -> str:
+    """Return a sentence with why the agent asks for a person, or what it said last."""
+    reason = report.end.reason if isinstance(report.end, Finished) else ""
+    said = reason or " ".join((report.summary.answer or "").split())
+    return f"{sentence}: {cut(said, WORDS_LIMIT)}" if said else sentence
 
 
 def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:

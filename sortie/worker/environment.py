@@ -6,7 +6,7 @@ import os
 
 import trio
 
-from sortie.model import LOCAL
+from sortie.model import LOCAL, cut
 from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.workspaces import (
@@ -20,6 +20,9 @@ from sortie.workspaces import (
     remote_hook_env,
     run_hook,
 )
+
+SHOWN = 600
+"""Characters of a hook's last line that stand in the error of its run."""
 
 
 class RunEnvironment:
@@ -79,7 +82,8 @@ class RunEnvironment:
         if result.result is HookOutcome.OK:
             return None
         last = result.output.strip().splitlines()[-1:] or ["no output"]
-        return f"hook {name}: {result.status}: {last[0][:300]}"
+        said = cut(self._context.redact(last[0]), SHOWN)
+        return f"hook {name}: {result.status}: {said}"
 
     def _told(self, name: str, result: HookResult) -> facts.HookCompleted:
         return facts.HookCompleted(

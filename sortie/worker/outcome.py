@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -22,6 +22,7 @@ from sortie.model import (
     TurnResult,
     cut,
 )
+from sortie.model.texts import NOT_ON_A_LINE
 from sortie.resources import shortage_behind
 from sortie.worker.reread import Gone, Reread, Unreadable
 
@@ -112,13 +113,30 @@ class StatusWord(StrEnum):
     BLOCKED = "blocked"
     NEEDS_HUMAN_REVIEW = "needs-human-review"
 
+
+_AFTER_WORD = ":;,.-\u2013\u2014"
+"""Characters that may part the word in a status file from the reason."""
+
+REASON_LIMIT = 1000
+"""Characters of the reason in a status file that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """What an agent has left in ``.sortie/status``: a word, and on one line why."""
+
+    word: StatusWord
+    reason: str = ""
+
     @classmethod
-    def of(cls, text: str) -> StatusWord | None:
-        """Return the word that a status file's text is, or None where it means nothing."""
+    def of(cls, text: str) -> AgentStatus | None:
+        """Read a status file's text, without secrets; None where its first word means nothing."""
+        first, _, rest = " ".join(NOT_ON_A_LINE.sub(" ", text).split()).partition(" ")
         try:
-            return cls(text.strip().casefold())
+            word = StatusWord(first.rstrip(_AFTER_WORD).casefold())
         except ValueError:
             return None
+        return cls(word, cut(rest.lstrip(_AFTER_WORD + " "), REASON_LIMIT))
 
 
 _FINISHES = {
@@ -135,19 +153,19 @@ _STATUSES = {
 
 def after_turn(
     result: TurnResult,
-    word: StatusWord | None,
+    status: AgentStatus | None,
     *,
     read: Reread | Gone | Unreadable | None,
     error: Exception | None = None,
     began: bool = True,
 ) -> RunEnd:
-    """Return how the run ends: the agent's word counts most, then the turn's own failure.
+    """Return how the run ends: the agent's status counts most, then the turn's own failure.
 
     ``read`` is the issue as re-read after the turn; None where it was not. ``error`` is what ended
     the turn; ``began`` tells whether anything had run on the run's host before it.
     """
-    if word is not None:
-        return Finished(finish=_FINISHES[word])
+    if status is not None:
+        return Finished(finish=_FINISHES[status.word], reason=status.reason)
     if result.outcome is not TurnOutcome.COMPLETED:
         failed = Failed(
             kind=result.error_kind or ErrorKind.TURN_FAILED,

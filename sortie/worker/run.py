@@ -26,6 +26,7 @@ from sortie.model import (
     TransportError,
     TurnOutcome,
     WorkspaceError,
+    cut,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
@@ -36,7 +37,7 @@ from sortie.worker.environment import RunEnvironment
 from sortie.worker.in_progress import move_to_in_progress
 from sortie.worker.outcome import (
     Abandoned,
-    StatusWord,
+    AgentStatus,
     after_turn,
     host_error_behind,
 )
@@ -47,6 +48,9 @@ from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.workspaces import Workspace, workspace_key
+
+WORD_LIMIT = 100
+"""Characters of a status file's first line that are told where it means nothing."""
 
 VERIFIED_FOR = 1.0
 """Seconds for which a look at the workspace counts that was made after a turn's processes were
@@ -248,8 +252,8 @@ class Run:
         )
         end = await take_turn(turn, session)
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
-        word = await self._status(workspace, needed=self.completed)
-        if word is None and not self.completed:
+        status = await self._status(workspace, needed=self.completed)
+        if status is None and not self.completed:
             return after_turn(end.result, None, read=None, error=end.error, began=began)
         # Also where a word ends the run: what the agent itself changed must not look like a
         # person's doing to the hold or the handoff that follows.
@@ -258,11 +262,11 @@ class Run:
         if isinstance(read, Reread):
             self.issue = read.issue
             self.reporter.tell(ev.IssueMoved(self.job.run_id, read.issue))
-            if word is None and self.reporter.is_active(read.issue):
+            if status is None and self.reporter.is_active(read.issue):
                 return None
-        return after_turn(end.result, word, read=read)
+        return after_turn(end.result, status, read=read)
 
-    async def _status(self, workspace: Workspace, *, needed: bool) -> StatusWord | None:
+    async def _status(self, workspace: Workspace, *, needed: bool) -> AgentStatus | None:
         """Read and remove what the agent left in ``.sortie/status``.
 
         Where it is needed, raises Abandoned when its host is lost: the word may be one that ends
@@ -277,10 +281,15 @@ class Run:
             text = f"(unreadable: {exc})"
         if text is None:
             return None
-        word = StatusWord.of(text)
+        text = self.context.redact(text)
+        status = AgentStatus.of(text)
+        first_line = text.strip().partition("\n")[0].rstrip()
         self.reporter.publish(
             facts.StatusFileRead(
-                run_id=self.job.run_id, word=text.strip()[:100], known=word is not None
+                run_id=self.job.run_id,
+                word=cut(first_line, WORD_LIMIT) if status is None else status.word.value,
+                known=status is not None,
+                reason=status.reason if status is not None else "",
             )
         )
-        return word
+        return status

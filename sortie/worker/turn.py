@@ -18,6 +18,23 @@ from sortie.worker.turn_events import TurnEvents, TurnRequest
 WARNING_COUNT = 20
 """Lines of stderr that are logged where a turn fails."""
 
+SHOWN_WARNINGS = 3
+"""Lines of stderr that stand in the message of a turn that fails."""
+
+WORDS_LIMIT = 600
+"""Characters of a program's own words in such a message."""
+
+_TELLING = frozenset(
+    {
+        ErrorKind.AGENT_NOT_FOUND,
+        ErrorKind.PORT_EXIT,
+        ErrorKind.RESPONSE_ERROR,
+        ErrorKind.RESPONSE_TIMEOUT,
+        ErrorKind.TURN_FAILED,
+    }
+)
+"""Failures of which the agent's program itself may say more."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
@@ -57,29 +74,51 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
             end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
         except Exception as exc:  # known ones are the turn's end, others the run's
             end = _failed(sole_error(exc))
-        end = _clean(end, turn.context.redact)
+        end = _with_last_words(_clean(end, turn.context.redact), heard.last_line)
     if end is not None:
         return end
+    said = f"; it said last: {cut(heard.last_line, WORDS_LIMIT)}" if heard.last_line else ""
     if not heard.deadlines.silence_is_first:
         return _late(
             TurnOutcome.TIMED_OUT,
             ErrorKind.TURN_TIMEOUT,
-            f"the turn took longer than agent.turn_timeout_ms ({settings.turn_timeout:g} s)",
+            f"the turn took longer than agent.turn_timeout_ms ({settings.turn_timeout:g} s){said}",
             "turn",
         )
     return _late(
         TurnOutcome.STALLED,
         ErrorKind.TURN_STALLED,
-        f"the agent was silent longer than agent.stall_timeout_ms ({settings.stall_timeout:g} s)",
+        f"the agent was silent longer than agent.stall_timeout_ms ({settings.stall_timeout:g} s)"
+        f"{said}",
         "stall",
     )
 
 
 def _clean(end: TurnEnd, redact: Callable[[str], str]) -> TurnEnd:
-    message = end.result.message
-    if message is None or (known := redact(message)) == message:
+    """Return an end without secrets in its texts; they are cut afterwards."""
+    message, warnings = end.result.message, end.result.warnings[-WARNING_COUNT:]
+    known = None if message is None else redact(message)
+    told = tuple(map(redact, warnings))
+    if known == message and told == end.result.warnings:
         return end
-    return replace(end, result=replace(end.result, message=known))
+    return replace(end, result=replace(end.result, message=known, warnings=told))
+
+
+def _with_last_words(end: TurnEnd, printed: str | None) -> TurnEnd:
+    """Return the end of a failed turn with what its program has said last in the message.
+
+    That is on its stderr, or else ``printed`` where it has ended without a result.
+    """
+    result = end.result
+    if result.error_kind not in _TELLING or result.message is None:
+        return end
+    lines = list(result.warnings[-SHOWN_WARNINGS:])
+    if not lines and result.error_kind is ErrorKind.PORT_EXIT and printed:
+        lines = [printed]
+    if not lines or lines[-1] in result.message:
+        return end
+    message = f"{result.message}: {cut('; '.join(lines), WORDS_LIMIT)}"
+    return replace(end, result=replace(result, message=message))
 
 
 def _checked(answer: object) -> TurnResult:

@@ -43,6 +43,10 @@ class TurnDeadlines:
         if now < self.silence:
             self.silence = now + self._patience
 
+    def are_ahead(self, now: float) -> bool:
+        """Tell whether the turn goes on: neither of the two has passed."""
+        return now < self.silence and now < self.scope.deadline
+
     @property
     def silence_is_first(self) -> bool:
         """Whether it is the silence that ends the turn, where one of the two does."""

@@ -60,7 +60,8 @@ class TurnEvents:
     """Hears what the agent says; every sign of life pushes the stall deadline on.
 
     Rule: whatever text comes from an agent is freed of secrets and cut here, and what is no event
-    is an error of its adapter.
+    is an error of its adapter. ``last_line`` is what the agent wrote last, to either stream,
+    before it was ended.
     """
 
     def __init__(self, turn: TurnRequest) -> None:
@@ -73,6 +74,7 @@ class TurnEvents:
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
         self.usage = turn.usage.begin_turn()
+        self.last_line: str | None = None
 
     def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life, and told as such."""
@@ -88,6 +90,8 @@ class TurnEvents:
             else:
                 launched = launched or isinstance(event, Launched)
                 self._pass_on(event)
+        if message is not None:
+            self._wrote(message)
         if (news := self._turn.activity.news(now)) is not None:
             self._tell_of(news)
         if launched:
@@ -105,6 +109,10 @@ class TurnEvents:
                 text="\n".join(texts) if texts else None,
             )
         )
+
+    def _wrote(self, line: str) -> None:
+        if self.deadlines.are_ahead(trio.current_time()):
+            self.last_line = line
 
     def end(self) -> None:
         """Count the tools whose end was not told, and tell what was not told of the run yet."""
@@ -125,6 +133,7 @@ class TurnEvents:
             case ErrorsWritten(text=text):
                 known = _checked(text, str)
                 message = self._text(known.rpartition("\n")[2], NOTIFICATION_LIMIT)
+                self._wrote(message)
                 self._publish(facts.AgentWroteErrors, message=message, text=known)
             case ToolStarted():
                 self._tool_started(event)

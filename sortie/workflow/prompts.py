@@ -28,7 +28,7 @@ The issue is still open. Go on where you stopped, check what you have done so fa
 and finish what is left of it."""
 
 _STATUS_INSTRUCTIONS = """\
-If you cannot go on without a person, write the word blocked to the file .sortie/status.
+If you cannot go on without a person, write the word blocked, and why, to .sortie/status.
 If your work is done and a person should look at it, write needs-human-review to that file.
 Write nothing there otherwise; the file is read and removed after each of your turns."""
 

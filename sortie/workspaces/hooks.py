@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -99,12 +100,18 @@ class _Tail:
 
     def __init__(self) -> None:
         self._kept = b""
+        self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
-        self._kept = (self._kept + chunk)[-OUTPUT_LIMIT:]
+        kept = self._kept + chunk
+        self._is_cut |= len(kept) > OUTPUT_LIMIT
+        self._kept = kept[-OUTPUT_LIMIT:]
 
     def text(self) -> str:
-        """Return what is kept as harmless text of no more bytes."""
+        """Return what is kept as harmless text of no more bytes, without half a word in front: it
+        may be a secret, which is not known by its half."""
+        if self._is_cut:
+            self._kept = re.sub(rb"\A\S{0,1024}\s", b"", self._kept)
         text = "".join(_harmless(c) for c in self._kept.decode("utf-8", "replace"))
         return text.encode("utf-8")[-OUTPUT_LIMIT:].decode("utf-8", "ignore")
 

@@ -8,6 +8,7 @@ Rule 3: a workspace is neither used again nor removed while a process lives in i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from sortie.transports.file_steps import Steps, perform
 from sortie.workspaces.keys import workspace_key
 from sortie.workspaces.workspace_steps import (
     STATUS_FILE,
+    STATUS_LIMIT,
     Make,
     Recognise,
     Taken,
@@ -175,16 +177,18 @@ class Workspaces:
     async def read_status(self, path: str) -> str | None:
         """Return what the agent left in its status file, and delete the file.
 
-        That is its first line that is not blank, trimmed, of the first STATUS_LIMIT bytes; ""
-        where there is none, None where there is no file. Raises WorkspaceError for a link, a
-        FIFO and the like, which are deleted too, and wherever ``verify`` would raise.
+        That is its first STATUS_LIMIT bytes, trimmed, and without the word that is cut there; None
+        where there is no file. Raises WorkspaceError for a link, a FIFO and the like, which are
+        deleted too, and wherever ``verify`` would raise.
         """
         with _workspace_errors():
             content = await self._perform(status_taken(self._root, path))
         if content is None:
             return None
-        lines = content.decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in lines if line.strip()), "")
+        text = content.decode("utf-8", "replace")
+        if len(content) >= STATUS_LIMIT:  # half a secret is not known for one
+            text = re.sub(r"\s\S*\Z", "", text)
+        return text.strip()
 
     async def clear_status(self, path: str) -> None:
         """Delete a status file that an earlier run left."""

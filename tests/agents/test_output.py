@@ -180,7 +180,7 @@ def test_warnings_are_bounded() -> None:
     output.close()
 
     assert len(output.warnings) == WARNING_COUNT
-    assert {len(w) for w in output.warnings[:-1]} == {WARNING_LENGTH}
+    assert max(len(w) for w in output.warnings) <= WARNING_LENGTH
     assert output.warnings[-2].startswith("99 ")
     assert output.warnings[-1] == "last"
 

@@ -235,6 +235,36 @@ def test_what_a_run_has_used_is_on_record() -> None:
     ]
 
 
+@pytest.mark.parametrize("finish", [Finish.BLOCKED, Finish.REVIEW])
+@pytest.mark.parametrize(
+    ("reason", "answer", "said"),
+    [
+        ("the key is missing", "I stop.", ": the key is missing"),
+        ("", "I have\nno key.", ": I have no key."),
+        ("", None, ""),
+    ],
+)
+def test_a_hold_says_why_the_agent_asks_for_a_person(
+    finish: Finish, reason: str, answer: str | None, said: str
+) -> None:
+    """In the agent's words: those of its status file, or else what it said last."""
+    driver = Driver()
+    (run,) = driver.start(issue())
+    report = RunReport(
+        end=Finished(finish=finish, reason=reason), summary=RunSummary(answer=answer)
+    )
+
+    decisions = driver.tell(ev.WorkerExited(run.run_id, report))
+
+    (record,) = only(decisions, rec.RecordHold)
+    assert isinstance(record, rec.RecordHold)
+    sentence = {
+        Finish.BLOCKED: "the agent says it is blocked",
+        Finish.REVIEW: "the agent asks for a review, and no handoff state is configured",
+    }[finish]
+    assert record.detail == sentence + said
+
+
 def test_idle_is_two_good_polls_with_nothing_to_do_or_to_wait_for() -> None:
     """Held issues do not count as work; running and waiting ones, and failed polls, do."""
     driver = Driver()

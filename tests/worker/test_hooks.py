@@ -6,6 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import ErrorKind, Failed, RunReport, Stopped
+from sortie.model.secrets import redactor
 from sortie.telemetry import facts
 from tests.agents.fake import Silent
 from tests.transports.fake import NEVER, Does
@@ -52,6 +53,19 @@ async def test_a_failing_before_run_fails_the_run(clock: MockClock) -> None:
     assert [ran.script for ran in rig.transport.ran] == ["after_create", "before_run", "after_run"]
     assert rig.agent.begun == []
     assert f"{ROOT}/A" in rig.transport.files.directories
+
+
+async def test_a_hook_s_own_words_hold_no_half_of_a_secret(clock: MockClock) -> None:
+    """The last line of what it printed is in the error, freed of secrets before it is cut."""
+    line = b"z " * 143 + b"token hush-hush " + b"z " * 400
+    rig = Rig(hooks={**HOOKS, "before_run": Does(status=1, output=b"one\n" + line)})
+    rig.redact = redactor(["hush-hush"])
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert report.end.message.startswith("hook before_run: exit 1: z z")
+    assert "hush" not in report.end.message
 
 
 async def test_a_hook_out_of_time_is_ended(clock: MockClock) -> None:

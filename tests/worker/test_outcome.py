@@ -20,7 +20,7 @@ from sortie.model import (
     TurnOutcome,
     TurnResult,
 )
-from sortie.worker.outcome import StatusWord, after_turn
+from sortie.worker.outcome import REASON_LIMIT, AgentStatus, StatusWord, after_turn
 from sortie.worker.reread import Gone, Reread, Unreadable
 from tests.worker.rig import issue
 
@@ -104,16 +104,16 @@ def test_a_turn_that_its_host_failed_blames_the_host(
 @pytest.mark.parametrize(
     ("word", "end"),
     [
-        (StatusWord.BLOCKED, Finished(finish=Finish.BLOCKED)),
-        (StatusWord.NEEDS_HUMAN_REVIEW, Finished(finish=Finish.REVIEW)),
+        (StatusWord.BLOCKED, Finished(finish=Finish.BLOCKED, reason="why")),
+        (StatusWord.NEEDS_HUMAN_REVIEW, Finished(finish=Finish.REVIEW, reason="why")),
     ],
 )
 def test_the_agents_word_counts_most(outcome: TurnOutcome, word: StatusWord, end: RunEnd) -> None:
     """Whatever the turn's outcome, and whatever the tracker says."""
     result = TurnResult(outcome=outcome)
 
-    assert after_turn(result, word, read=None) == end
-    assert after_turn(result, word, read=Gone()) == end
+    assert after_turn(result, AgentStatus(word, "why"), read=None) == end
+    assert after_turn(result, AgentStatus(word, "why"), read=Gone()) == end
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,32 @@ def test_the_agents_word_counts_most(outcome: TurnOutcome, word: StatusWord, end
 )
 def test_words_are_read_as_people_write_them(text: str, word: StatusWord | None) -> None:
     """Case and blanks around it do not matter; anything else is unknown."""
-    assert StatusWord.of(text) is word
+    found = AgentStatus.of(text)
+
+    assert (found and found.word) is word
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("blocked", ""),
+        ("blocked: the database\x1b[2J has no password", "the database [2J has no password"),
+        ("blocked \u2014 why\n\n  and   how", "why and how"),
+        ("needs-human-review\nLook at src/a.py.", "Look at src/a.py."),
+    ],
+)
+def test_what_follows_the_word_is_the_reason(text: str, reason: str) -> None:
+    """It is on one line, without what steers a terminal, whatever parts it from the word."""
+    found = AgentStatus.of(text)
+
+    assert found is not None
+    assert found.reason == reason
+
+
+def test_a_reason_is_bounded() -> None:
+    """However long it is, and without half a word."""
+    found = AgentStatus.of("blocked " + "word " * 800)
+
+    assert found is not None
+    assert len(found.reason) <= REASON_LIMIT
+    assert set(found.reason.split()) == {"word", "[3999", "characters,", "cut]"}

@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import Finish, Finished, RunReport
+from sortie.model.secrets import redactor
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails, Silent
@@ -16,25 +17,29 @@ LIMITS = {"turn_timeout_ms": 60_000, "stall_timeout_ms": 20_000}
 
 
 @pytest.mark.parametrize(
-    ("word", "finish"),
+    ("word", "finish", "reason"),
     [
-        ("blocked", Finish.BLOCKED),
-        (" Blocked\nbecause of the weather\n", Finish.BLOCKED),
-        ("needs-human-review\n", Finish.REVIEW),
+        ("blocked", Finish.BLOCKED, ""),
+        (" Blocked\nbecause of the weather\n", Finish.BLOCKED, "because of the weather"),
+        ("blocked: no password, hush", Finish.BLOCKED, "no password, ***"),
+        ("needs-human-review\n", Finish.REVIEW, ""),
     ],
 )
 @pytest.mark.parametrize("good", [True, False])
 async def test_the_agents_word_ends_the_run(
-    clock: MockClock, word: str, finish: Finish, good: bool
+    clock: MockClock, word: str, finish: Finish, reason: str, good: bool
 ) -> None:
-    """``blocked`` and ``needs-human-review`` count after a good turn and a failed one."""
+    """``blocked`` and ``needs-human-review`` count after a good turn and a failed one, with what
+    follows them."""
     rig = Rig(agent={"max_turns": 5})
+    rig.redact = redactor(["hush"])
     rig.agent.scripts["A"] = [Completes(status=word) if good else Fails(status=word)]
 
     report = await rig.work()
 
-    assert report == RunReport(end=Finished(finish=finish), turns=1, seconds=1.0)
-    assert [fact.known for fact in rig.of(facts.StatusFileRead)] == [True]
+    assert report == RunReport(end=Finished(finish=finish, reason=reason), turns=1, seconds=1.0)
+    (told,) = rig.of(facts.StatusFileRead)
+    assert (told.known, told.reason) == (True, reason)
     assert "/root/A/.sortie/status" not in rig.transport.files.contents
 
 

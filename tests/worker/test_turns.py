@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -24,6 +25,7 @@ from sortie.model import (
     TurnOutcome,
     TurnResult,
 )
+from sortie.model.secrets import redactor
 from sortie.model.turns import (
     AgentEvent,
     ErrorsWritten,
@@ -69,7 +71,8 @@ async def test_a_turn_past_its_deadline_times_out(clock: MockClock) -> None:
 
     report = await rig.work()
 
-    assert report == RunReport(end=TIMEOUT, turns=1, seconds=60.0)
+    end = replace(TIMEOUT, message=f"{TIMEOUT.message}; it said last: still at it")
+    assert report == RunReport(end=end, turns=1, seconds=60.0)
     assert completed(rig) == facts.TurnCompleted(
         run_id=RUN,
         agent="fake",
@@ -77,7 +80,7 @@ async def test_a_turn_past_its_deadline_times_out(clock: MockClock) -> None:
         outcome=TurnOutcome.TIMED_OUT,
         seconds=60.0,
         error_kind=ErrorKind.TURN_TIMEOUT,
-        error=TIMEOUT.message,
+        error=end.message,
         timeout="turn",
     )
     rig.assert_nothing_open()
@@ -431,3 +434,57 @@ async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
     assert report.end.kind is ErrorKind.TURN_FAILED
     assert max(len(repr(fact)) for fact in rig.facts) < 25_000
     assert len(repr(report)) < 10_000
+
+
+def failing(message: str, kind: ErrorKind, warnings: tuple[str, ...], *events: AgentEvent) -> Rig:
+    """Return a rig whose agent tells some events and fails."""
+    rig = Rig()
+    rig.redact = redactor(["hush-hush"])
+    result = TurnResult(
+        outcome=TurnOutcome.FAILED, error_kind=kind, message=message, warnings=warnings
+    )
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events(events)
+        return result
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    return rig
+
+
+@pytest.mark.parametrize(
+    ("kind", "warnings", "says", "error"),
+    [
+        (ErrorKind.PORT_EXIT, ("one", "two", "three", "boom"), "x", "exit 1: two; three; boom"),
+        (ErrorKind.TURN_FAILED, ("boom",), "x", "exit 1: boom"),
+        (ErrorKind.PORT_EXIT, ("exit 1",), "x", "exit 1"),
+        (ErrorKind.PORT_EXIT, ("key hush-hush",), "x", "exit 1: key ***"),
+        (ErrorKind.PORT_EXIT, (), "boom", "exit 1: boom"),
+        (ErrorKind.TURN_FAILED, (), "an answer", "exit 1"),
+        (ErrorKind.USAGE_LIMIT, ("boom",), "x", "exit 1"),
+    ],
+)
+async def test_a_failure_has_the_programs_own_words(
+    clock: MockClock, kind: ErrorKind, warnings: tuple[str, ...], says: str, error: str
+) -> None:
+    """The last lines of stderr, or else of what was printed, end the error, without secrets and
+    not twice; a limit, and an agent that has told how the turn failed, need none."""
+    rig = failing("exit 1", kind, warnings, Notification(message=says))
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert report.end.message == error
+    assert completed(rig).error == error
+
+
+async def test_a_secret_at_the_cut_of_an_error_is_found(clock: MockClock) -> None:
+    """What is said is freed of secrets before it is cut, so that no half of one is left."""
+    lines = tuple(f"{'x' * (295 + n)} hush-hush {'y' * 300}" for n in range(9))
+    rig = failing("exit 1", ErrorKind.PORT_EXIT, lines)
+
+    report = await rig.work()
+
+    assert isinstance(report.end, Failed)
+    assert "hush" not in report.end.message
+    assert all("hush" not in text for text in completed(rig).warnings)

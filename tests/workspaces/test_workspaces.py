@@ -306,7 +306,8 @@ async def test_a_workspace_that_was_swapped_is_not_trusted(
     ("content", "word"),
     [
         (b"blocked\n", "blocked"),
-        (b"\n  needs-human-review \r\nbecause\n", "needs-human-review"),
+        (b"\n  needs-human-review \r\nbecause\n", "needs-human-review \r\nbecause"),
+        (b"blocked " + b"x " * 2043 + b"a-secret", "blocked " + "x " * 2042 + "x"),
         (b"", ""),
         (b" \n\t\n", ""),
         (b"\xff\xfe", "��"),
@@ -314,7 +315,7 @@ async def test_a_workspace_that_was_swapped_is_not_trusted(
     ],
 )
 async def test_a_status_is_read_once(workspaces: Workspaces, content: bytes, word: str) -> None:
-    """The first line of the file's first 4 KiB is told once; then the file is gone."""
+    """The file's first 4 KiB are told once, without half a word; then the file is gone."""
     path = await ready(workspaces)
     status = path / ".sortie" / "status"
     status.write_bytes(content)

@@ -157,12 +157,10 @@ async def _set(
 async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:
     with trio.move_on_after(opening.patience):
         return await process.reply()
-    raise AgentError(
-        ErrorKind.RESPONSE_TIMEOUT,
-        f"the agent did not answer to {method} within {opening.patience:g} s"
-        " (acp.start_timeout_ms)",
-        timed_out=True,
+    message = (
+        f"the agent did not answer to {method} within {opening.patience:g} s (acp.start_timeout_ms)"
     )
+    raise AgentError(ErrorKind.RESPONSE_TIMEOUT, process.in_its_words(message), timed_out=True)
 
 
 def _refused(reply: Reply, opening: Opening) -> AgentError:

@@ -134,7 +134,7 @@ class AgentProcess:
         while self._reply is None:
             if self._end is not None:
                 failure = self._failure()
-                raise AgentError(failure.kind, failure.message)
+                raise AgentError(failure.kind, self.in_its_words(failure.message))
             await self._news.wait()
         return self._reply
 
@@ -264,9 +264,13 @@ class AgentProcess:
         return Failure(ErrorKind.PORT_EXIT, self._worded("closed its output and went on"))
 
     def _worded(self, what: str) -> str:
-        """Return what happened, and what the agent said last beside the protocol."""
+        """Return what happened to the agent, in its words."""
+        return self.in_its_words(f"{self._launch.agent} {what}")
+
+    def in_its_words(self, message: str) -> str:
+        """Return a message with what the agent said last beside the protocol."""
         said = (*self.warnings[-1:], self._said)[0]
-        return f"{self._launch.agent} {what}" + (f": {said}" if said else "")
+        return f"{message}: {said}" if said and said not in message else message
 
     def _take(self, events: Sequence[ClientEvent]) -> bool:
         """Take what the protocol tells; return whether a line was too long."""

@@ -16,7 +16,7 @@ from sortie.agents.kiro.settings import KEY_NAME
 from sortie.dataclass import dataclass
 from sortie.kiro.headless.arguments import WHOAMI
 from sortie.lines import strip_escapes
-from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError
+from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError, cut
 from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
 
@@ -121,11 +121,12 @@ async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble 
             return _Trouble(ErrorKind.AGENT_NOT_FOUND, f"the agent's program is gone: {error}")
         except TransportError as error:
             return _Trouble(ErrorKind.RESPONSE_ERROR, f"could not run `kiro-cli whoami`: {error}")
+    text = redactor([params.env[KEY_NAME].strip()])(output.decode(errors="replace"))
     if limit.cancelled_caught:
         late = f"`kiro-cli whoami` did not answer within {params.read_timeout:g} s"
-        late = f"{late} (agent.read_timeout_ms)"
+        said = cut(" ".join(strip_escapes(text).split()), _SHOWN)
+        late = f"{late} (agent.read_timeout_ms)" + (f"; it said: {said}" if said else "")
         return _Trouble(ErrorKind.RESPONSE_ERROR, late, timed_out=True)
-    text = redactor([params.env[KEY_NAME].strip()])(output.decode(errors="replace"))
     problem = credential_problem(end, text)
     return None if problem is None else _Trouble(ErrorKind.RESPONSE_ERROR, problem)
 
@@ -137,7 +138,7 @@ def credential_problem(end: Exit, output: str) -> str | None:
     enough: the output must confirm the key.
     """
     text = " ".join(strip_escapes(output).split())
-    shown = text[:_SHOWN] or "no output"
+    shown = cut(text, _SHOWN) or "no output"
     if AUTHENTICATION_FAILED in text:
         return "KIRO_API_KEY is invalid or expired; make a new key"
     if end.signal is not None:

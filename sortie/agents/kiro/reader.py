@@ -11,7 +11,6 @@ from sortie.model import ErrorKind
 from sortie.model.turns import AgentEvent, Usage, notification
 
 _MEANINGS = {
-    1: "an error; its warnings say more",
     2: "it did not accept its arguments; does this version of Kiro know every kiro.* setting?",
     3: "a required MCP server did not start",
     4: "the agent named by kiro.agent does not exist",

@@ -193,10 +193,12 @@ class TurnCompleted(RunFact):
 
 @fact("agent.status", "info", hidden=("known",))
 class StatusFileRead(RunFact):
-    """The agent left a word in ``.sortie/status``; ``known`` tells whether it means anything."""
+    """The agent left a word in ``.sortie/status``, and perhaps why; ``known`` tells whether the
+    word means anything."""
 
     word: str
     known: bool
+    reason: str = ""
 
     @property
     def event(self) -> str:

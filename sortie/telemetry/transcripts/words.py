@@ -43,8 +43,8 @@ def _run(fact: facts.RunFact) -> str | None:
             return f"session {session}"
         case facts.SessionRefused(error_kind=kind, error=error):
             return f"no session: {kind.value}: {error}"
-        case facts.StatusFileRead(word=word):
-            return f"the agent left the word {word!r}"
+        case facts.StatusFileRead(word=word, reason=reason):
+            return f"the agent left the word {word!r}" + (f": {reason}" if reason else "")
         case facts.RunStopping(reason=reason):
             return f"run is told to stop: {reason.value}"
         case facts.RunFinished(status=status, seconds=seconds):

@@ -361,7 +361,11 @@ async def test_a_stop_in_a_tool_leaves_nothing_alive(stage: Stage, words: tuple[
     [
         (("--login",), ErrorKind.RESPONSE_ERROR, "is not logged in: Authentication required"),
         (("--version", "2"), ErrorKind.RESPONSE_ERROR, "speaks version 2 of the protocol, not 1"),
-        (("--mute",), ErrorKind.RESPONSE_TIMEOUT, "did not answer to initialize within 1 s"),
+        (
+            ("--mute",),
+            ErrorKind.RESPONSE_TIMEOUT,
+            "did not answer to initialize within 1 s (acp.start_timeout_ms): scripted agent",
+        ),
     ],
 )
 async def test_a_session_that_cannot_begin_is_refused(
@@ -382,7 +386,8 @@ async def test_a_session_that_cannot_begin_is_refused(
     ("script", "kind", "message"),
     [
         ("echo You are not logged in; exit 1", ErrorKind.PORT_EXIT, "status 1: You are not"),
-        ("exit 127", ErrorKind.AGENT_NOT_FOUND, "exit 127"),
+        ("echo no node >&2; exit 127", ErrorKind.AGENT_NOT_FOUND, "agent.command: no node"),
+        ("echo boom >&2; kill -SEGV $$", ErrorKind.PORT_EXIT, "by SIGSEGV: boom"),
     ],
 )
 async def test_a_program_that_speaks_no_protocol_is_refused(
