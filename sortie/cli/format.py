@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sortie.model.times import span
+from sortie.model.numbers import span
 
 
 def utc(time: datetime) -> str:
     """Write an aware time in UTC, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def took(begin: datetime, end: datetime) -> str:
-    """Write how long something took that is over; below a minute to a tenth of a second."""
-    seconds = max(0.0, (end - begin).total_seconds())
-    return f"{seconds:.1f}s" if seconds < 60 else span(seconds)
 
 
 def between(begin: datetime, end: datetime) -> str:

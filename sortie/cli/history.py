@@ -9,11 +9,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, cast
 
 from sortie.cli.arguments import NoWorkflowFile, OutputFormat, Source
-from sortie.cli.format import took, utc
+from sortie.cli.format import utc
 from sortie.cli.output import Format, Json, columns, emit, emit_json, note
 from sortie.cli.parameters import option
 from sortie.model import LOCAL, RunId, SortieError, StoreError
-from sortie.model.spending import tokens_text, told_amounts
+from sortie.model.numbers import tokens_text, took
+from sortie.model.spending import told_amounts
 
 if TYPE_CHECKING:
     from sortie.store import HistoryRow
@@ -142,7 +143,7 @@ def _cells(row: HistoryRow) -> dict[str, str]:
     more = "+" if row.activity.files_omitted else ""
     return {
         "started": utc(row.started_at),
-        "took": took(row.started_at, row.finished_at) if row.finished_at else "",
+        "took": took((row.finished_at - row.started_at).total_seconds()) if row.finished_at else "",
         "issue": _cut(row.issue, _NAME_LIMIT),
         "attempt": str(row.attempt),
         "status": row.status.value,

@@ -11,8 +11,8 @@ from sortie.cli.arguments import OutputFormat, Source
 from sortie.cli.output import Format, columns, emit, emit_json, note
 from sortie.cli.parameters import option
 from sortie.model import NOTHING, SortieError, Spending, StoreError
+from sortie.model.numbers import number_text, took
 from sortie.model.spending import cost_text
-from sortie.model.times import span
 
 if TYPE_CHECKING:
     from sortie.store import DayRow
@@ -108,8 +108,8 @@ def _cells(day: str, agent: str, did: tuple[int, int, float], spent: Spending) -
         agent,
         str(runs),
         str(turns),
-        span(seconds),
-        NOT_REPORTED if spent.credits is None else f"{spent.credits:,.2f}",
-        NOT_REPORTED if spent.tokens is None else f"{spent.tokens:,}",
+        took(seconds),
+        NOT_REPORTED if spent.credits is None else number_text(spent.credits),
+        NOT_REPORTED if spent.tokens is None else number_text(spent.tokens),
         NOT_REPORTED if spent.cost_usd is None else cost_text(spent),
     )

@@ -14,8 +14,8 @@ from sortie.cli.format import between, utc
 from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
 from sortie.model import Spending
-from sortie.model.spending import cost_text, credits_text, dollars_text, tokens_text
-from sortie.model.times import span
+from sortie.model.numbers import counted, credits_text, dollars_text, number_text, span, tokens_text
+from sortie.model.spending import cost_text
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint
@@ -139,11 +139,11 @@ def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
     yield "slots", f"{slots.free} of {slots.total} free", ""
     for name, free in slots.by_state.items():
         yield "", f"{name}: {free} free", ""
-    sums = [f"{totals.runs} runs", f"{totals.turns} turns"]
+    sums = [counted(totals.runs, "run"), counted(totals.turns, "turn")]
     if totals.credits is not None:
-        sums.append(f"{totals.credits:.2f} credits")
+        sums.append(credits_text(totals.credits))
     if totals.tokens is not None:
-        sums.append(f"{totals.tokens} tokens")
+        sums.append(tokens_text(totals.tokens))
     if totals.cost_usd is not None:
         cost = Spending(cost_usd=totals.cost_usd, estimated_usd=totals.estimated_usd)
         sums.append(cost_text(cost))
@@ -162,7 +162,9 @@ def _today(state: StateView) -> Iterator[tuple[str, str, str]]:
     sums = []
     if today.credits is not None or today.daily_credits is not None:
         told = "credits not reported" if today.credits is None else credits_text(today.credits)
-        sums.append(told + (f" of {today.daily_credits:g}" if today.daily_credits else ""))
+        sums.append(
+            told + (f" of {number_text(today.daily_credits)}" if today.daily_credits else "")
+        )
     if today.tokens is not None:
         sums.append(tokens_text(today.tokens))
     if today.cost_usd is not None or today.daily_cost_usd is not None:

@@ -24,7 +24,7 @@ def usage_limit_view(snapshot: Snapshot) -> UsageLimitView | None:
 
 def today_view(snapshot: Snapshot) -> TodayView:
     """Return what was used today, and what may be."""
-    spent, allowed = snapshot.spent_today, snapshot.policy.per_day
+    spent, allowed = snapshot.spent_today.rounded(), snapshot.policy.per_day
     return TodayView(
         day=snapshot.day,
         timezone=snapshot.policy.zone,

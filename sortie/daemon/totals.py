@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.model import Spending
+from sortie.model.numbers import rounded
 from sortie.store import Totals
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
@@ -37,7 +38,7 @@ class RunTotals:
 
     def view(self, under_way: float) -> TotalsView:
         """Return the sums; ``under_way`` is how long the present runs have taken, in seconds."""
-        told, spent = self._spent.tokens, self._spent
+        told, spent = self._spent.tokens, self._spent.rounded()
         tokens = self._tokens if told is None else (self._tokens or 0) + told
         return TotalsView(
             runs=self._runs,
@@ -46,5 +47,5 @@ class RunTotals:
             tokens=tokens,
             cost_usd=spent.cost_usd,
             estimated_usd=spent.estimated_usd,
-            seconds_running=self._seconds + under_way,
+            seconds_running=rounded(self._seconds + under_way),
         )

@@ -17,6 +17,7 @@ from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import SHOWN, TrackerStatus
 from sortie.daemon.wall_time import utc_now, wall_time
 from sortie.model import LOCAL, NOTHING, UNKNOWN, IssueId, Spending, WaitKind
+from sortie.model.numbers import span
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
 from sortie.scheduler import Snapshot
@@ -168,7 +169,7 @@ def _endless_poll(snapshot: Snapshot) -> str | None:
     if since is None or snapshot.now - since < POLL_LIMIT:
         return None
     return (
-        f"the poll under way has taken {snapshot.now - since:.0f} s; is the workspace root there?"
+        f"the poll under way has taken {span(snapshot.now - since)}; is the workspace root there?"
     )
 
 
@@ -190,7 +191,7 @@ def _closed_tracker(snapshot: Snapshot) -> str | None:
 def _running(claim: Worked, details: RunDetails | None, failure: FailureView | None) -> RunningView:
     issue = claim.issue
     began = wall_time(claim.since)
-    spent = details.spent if details else NOTHING
+    spent = details.spent.rounded() if details else NOTHING
     activity = details.activity if details else UNKNOWN
     return RunningView(
         issue_id=issue.id,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from sortie.model.numbers import credits_text, dollars_text, rounded, tokens_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,10 @@ class Spending:
         told: int | None = _sum(self.input_tokens, self.output_tokens)
         return told
 
+    def rounded(self) -> Spending:
+        """Return it as programs are told: amounts that are added up have six decimals at most."""
+        return replace(self, **{name: rounded(getattr(self, name)) for name in _FRACTIONS})
+
     def __add__(self, more: Spending) -> Spending:
         return Spending(**{n: _sum(getattr(self, n), getattr(more, n)) for n in AMOUNTS})
 
@@ -41,6 +47,8 @@ class Spending:
 
 AMOUNTS = tuple(field.name for field in fields(Spending))
 """The names of the amounts."""
+
+_FRACTIONS = ("credits", "cost_usd", "estimated_usd")
 
 NOTHING = Spending()
 """What is known of an agent that has told nothing."""
@@ -66,22 +74,6 @@ def told_amounts(spent: Spending) -> list[str]:
     if spent.cost_usd is not None:
         told.append(cost_text(spent))
     return told
-
-
-def credits_text(amount: float) -> str:
-    """Return credits as people read them, as ``0.25 credits``."""
-    number = f"{amount:.10g}" if amount < 1000 else f"{amount:,.2f}"
-    return f"{number} credit{'' if amount == 1 else 's'}"
-
-
-def tokens_text(amount: float) -> str:
-    """Return tokens as people read them, as ``12,345 tokens``."""
-    return f"{amount:,.0f} token{'' if amount == 1 else 's'}"
-
-
-def dollars_text(amount: float) -> str:
-    """Return an amount of money as people read it, as ``$1.20``; less than a cent is not $0.00."""
-    return f"${amount:,.2f}" if amount >= 0.01 or amount == 0 else f"${amount:.2g}"
 
 
 def cost_text(spent: Spending) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sortie.dataclass import dataclass
 from sortie.model import Spending
-from sortie.model.spending import credits_text, dollars_text, tokens_text
+from sortie.model.numbers import credits_text, dollars_text, tokens_text
 
 LOW = 0.8
 """The share of a limit from which there is a warning."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from sortie.model import HoldReason, Issue, StopReason, Streak, Trigger
+from sortie.model.numbers import span
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import (
     Claim,
@@ -84,7 +85,7 @@ def refresh(state: SchedulerState, now: float) -> Reply:
     state.check_workspaces_at = now
     poll_now(state, now)
     rest = state.rests_until - now
-    wait = f"; the tracker wants to be left alone for {rest:.0f} s more" if rest > 0 else ""
+    wait = f"; the tracker wants to be left alone for {span(rest)} more" if rest > 0 else ""
     return Reply("done", f"a poll was asked for{wait}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.dataclass import dataclass
+from sortie.model.numbers import span
 
 OVERDUE_LIMIT = 60.0
 """Seconds that the orchestrator may be late before the daemon counts as stuck."""
@@ -36,7 +37,7 @@ def liveness(health: Health) -> ProbeAnswer:
     """Judge whether the daemon should be restarted."""
     if health.overdue <= OVERDUE_LIMIT:
         return ProbeAnswer(status=200, body={"status": "ok"})
-    late = f"the orchestrator has been due for {health.overdue:.0f} s and has not run"
+    late = f"the orchestrator has been due for {span(health.overdue)} and has not run"
     return ProbeAnswer(status=503, body={"status": "stuck", "reasons": [late]})
 
 

@@ -60,6 +60,7 @@ class RunView:
 
 def run_view(row: HistoryRow) -> RunView:
     """Return what a row of history shows."""
+    spent = row.spent.rounded()
     return RunView(
         run_id=row.run_id,
         issue=row.issue,
@@ -69,13 +70,13 @@ def run_view(row: HistoryRow) -> RunView:
         error_kind=row.error_kind.value if row.error_kind else None,
         error=row.error,
         turns=row.turns,
-        credits=row.spent.credits,
+        credits=spent.credits,
         tokens=row.tokens,
-        input_tokens=row.spent.input_tokens,
-        output_tokens=row.spent.output_tokens,
-        cached_tokens=row.spent.cached_tokens,
-        cost_usd=row.spent.cost_usd,
-        estimated_usd=row.spent.estimated_usd,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cached_tokens=spent.cached_tokens,
+        cost_usd=spent.cost_usd,
+        estimated_usd=spent.estimated_usd,
         model=row.activity.model,
         files_modified=row.activity.files_modified,
         files_omitted=row.activity.files_omitted,

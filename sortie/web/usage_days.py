@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from sortie.model.numbers import rounded
 from sortie.model.spending import AMOUNTS
 
 if TYPE_CHECKING:
@@ -19,14 +20,15 @@ DAYS = 14
 
 def usage_day(row: DayRow) -> Mapping[str, str | int | float | None]:
     """Return what one agent did and used on one day; unknown is null."""
+    spent = row.spent.rounded()
     return {
         "day": row.day,
         "agent": row.agent,
         "runs": row.runs,
         "turns": row.turns,
-        "seconds_running": row.seconds,
-        "tokens": row.spent.tokens,
-        **{name: getattr(row.spent, name) for name in AMOUNTS},
+        "seconds_running": rounded(row.seconds),
+        "tokens": spent.tokens,
+        **{name: getattr(spent, name) for name in AMOUNTS},
     }
 
 

@@ -203,6 +203,16 @@ def test_programs_get_every_field(cli: Cli, here: Path) -> None:
     }
 
 
+def test_amounts_are_shown_without_noise(cli: Cli, here: Path) -> None:
+    """Neither people nor programs see what adding floating-point numbers leaves."""
+    spent = Spending(credits=1.0000000000000002, cost_usd=2.2e-19)
+    record(here, (T, [begin("r-1", A)]), (T + 1, [spending("r-1", spent), end("r-1", turns=1)]))
+
+    (row,) = json.loads(cli("history", "--format", "json").out)
+    assert (row["credits"], row["cost_usd"]) == (1.0, 0.0)
+    assert "  1 credit, $0.00  " in cli("history").out
+
+
 @pytest.mark.usefixtures("three_runs")
 def test_history_can_be_narrowed_and_paged(cli: Cli) -> None:
     """An issue, a number and a run to go on behind choose the rows."""

@@ -33,7 +33,7 @@ attempt 0, kiro on local
 2023-11-14 22:13:20Z   1 output     a [bold]\ttab \ufffd[31m \\u202e
 2023-11-14 22:13:20Z   1 output
 2023-11-14 22:13:20Z   1 output     last
-2023-11-14 22:13:20Z   - run        run succeeded after 5.5 s
+2023-11-14 22:13:20Z   - run        run succeeded after 5.5s
 """
 
 
@@ -102,7 +102,7 @@ def test_programs_get_an_object_a_line(cli: Cli) -> None:
         "at": "2023-11-14T22:13:20.000000Z",
         "turn": None,
         "kind": "run",
-        "text": "run succeeded after 5.5 s",
+        "text": "run succeeded after 5.5s",
     }
 
 

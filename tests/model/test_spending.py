@@ -51,3 +51,10 @@ def test_a_cost_says_what_is_doubtful_about_it() -> None:
     spent = Spending(cost_usd=1234.5, estimated_usd=0.5, unpriced_tokens=7)
 
     assert cost_text(spent) == "at least $1,234.50 ($0.50 of it estimated)"
+
+
+def test_programs_are_told_amounts_without_noise() -> None:
+    """What adding floating-point numbers leaves behind their sixth decimal is taken off."""
+    spent = Spending(credits=1.0000000000000002, cost_usd=2.2e-19, output_tokens=7)
+
+    assert spent.rounded() == Spending(credits=1.0, cost_usd=0.0, output_tokens=7)

@@ -1,4 +1,4 @@
-"""Times: one way to write each moment, and each span of time."""
+"""Times: one way to write each moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from sortie.model.times import rfc3339, span
+from sortie.model.times import rfc3339
 
 
 def test_a_time_of_another_zone_is_shown_in_utc() -> None:
@@ -28,22 +28,3 @@ def test_a_time_without_a_zone_is_refused() -> None:
     """A naive time could be any moment, so it is an error and not a guess."""
     with pytest.raises(ValueError, match="without a zone"):
         rfc3339(datetime(2026, 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "written"),
-    [
-        (-5, "0s"),
-        (0.9, "0s"),
-        (59.9, "59s"),
-        (60, "1m00s"),
-        (3599, "59m59s"),
-        (3600, "1h00m"),
-        (86_399, "23h59m"),
-        (86_400, "1d00h"),
-        (1_000_000, "11d13h"),
-    ],
-)
-def test_a_span_has_two_units_at_most(seconds: float, written: str) -> None:
-    """The larger units matter; nothing is ever negative."""
-    assert span(seconds) == written

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sortie.model import HoldReason, RunStatus, TurnOutcome
+from sortie.model import HoldReason, RunStatus, Spending, TurnOutcome
 from sortie.telemetry.facts import (
     AgentSpoke,
     CommentCompleted,
@@ -32,7 +32,15 @@ from sortie.telemetry.facts import (
 )
 from sortie.telemetry.facts.lines import EVERY
 from sortie.telemetry.log import LogSink, configure
-from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
+from tests.telemetry.samples import (
+    AGENT_USED,
+    FACTS,
+    ISSUE,
+    RUN,
+    RUN_FINISHED,
+    RUN_STARTED,
+    TURN_FAILED,
+)
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
 
@@ -209,6 +217,18 @@ def test_the_level_follows_the_severity(
     (line,) = lines(fact)
 
     assert line["level"] == level
+
+
+def test_amounts_are_shown_without_noise() -> None:
+    """What adding floating-point numbers leaves is not in a line."""
+    noise = 1.0000000000000002
+    used = replace(AGENT_USED, credits=noise, cost=noise)
+    finished = replace(RUN_FINISHED, spent=Spending(credits=noise, cost_usd=noise))
+
+    (told,), (ended,) = lines(used), lines(finished)
+
+    assert (told["credits"], told["cost"]) == (1.0, 1.0)
+    assert (ended["credits"], ended["cost_usd"]) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(

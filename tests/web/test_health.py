@@ -12,7 +12,7 @@ STUCK = ProbeAnswer(
     status=503,
     body={
         "status": "stuck",
-        "reasons": ["the orchestrator has been due for 61 s and has not run"],
+        "reasons": ["the orchestrator has been due for 1m01s and has not run"],
     },
 )
 

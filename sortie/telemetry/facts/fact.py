@@ -21,6 +21,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from sortie.dataclass import dataclass
 from sortie.model import RunId, Spending
+from sortie.model.numbers import rounded
 from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 Kind = TypeVar("Kind", bound="Fact")
@@ -49,6 +50,9 @@ _FORMATS: Mapping[str, Callable[[Any], object]] = {
     "seconds": _milliseconds,
     "seconds_since_fetch": _milliseconds,
     "delay": _milliseconds,
+    "credits": rounded,
+    "cost": rounded,
+    "context_share": rounded,
 }
 """Fields that are shown in another form than ``str`` gives them."""
 
@@ -120,11 +124,11 @@ class RunFact(Fact):
 
 def shown_spending(spent: Spending) -> dict[str, object]:
     """Return what a log line shows of what was used; ``cost`` is in dollars."""
-    cost = None if spent.cost_usd is None else round(spent.cost_usd, 6)
+    told = spent.rounded()
     return {
-        "credits": spent.credits,
-        "tokens": spent.tokens,
-        "cost_usd": cost,
+        "credits": told.credits,
+        "tokens": told.tokens,
+        "cost_usd": told.cost_usd,
         "estimated": True if spent.estimated_usd else None,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sortie.model.numbers import took
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.transcripts.entries import Kind
@@ -48,7 +49,7 @@ def _run(fact: facts.RunFact) -> str | None:
         case facts.RunStopping(reason=reason):
             return f"run is told to stop: {reason.value}"
         case facts.RunFinished(status=status, seconds=seconds):
-            return f"run {status.value} after {seconds:.1f} s{_because(fact)}"
+            return f"run {status.value} after {took(seconds)}{_because(fact)}"
         case facts.RunRecovered():
             return (
                 "run interrupted: the daemon ended before it did; what came in its last seconds"
@@ -65,11 +66,11 @@ def _tool(fact: facts.ToolCallStarted | facts.ToolCallEnded) -> str:
         return f"{name} began{about}"
     how = "failed" if fact.failed else "ended"
     error = f"\n{fact.error}" if fact.error else ""
-    return f"{name} {how} after {fact.seconds:.1f} s{about}{error}"
+    return f"{name} {how} after {took(fact.seconds)}{about}{error}"
 
 
 def _turn(fact: facts.TurnCompleted) -> str:
-    return f"turn {fact.turn} {fact.outcome.value} after {fact.seconds:.1f} s{_because(fact)}"
+    return f"turn {fact.turn} {fact.outcome.value} after {took(fact.seconds)}{_because(fact)}"
 
 
 def _because(fact: facts.TurnCompleted | facts.RunFinished) -> str:
@@ -80,4 +81,4 @@ def _because(fact: facts.TurnCompleted | facts.RunFinished) -> str:
 def _hook(fact: facts.HookCompleted) -> str:
     status = f": {fact.status}" if fact.status else ""
     output = f"\n{fact.output.rstrip()}" if fact.output.strip() else ""
-    return f"{fact.hook} {fact.result} after {fact.seconds:.1f} s{status}{output}"
+    return f"{fact.hook} {fact.result} after {took(fact.seconds)}{status}{output}"

@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from sortie.model.times import span
+from sortie.model.numbers import counted, credits_text, number_text, took
 from sortie.web.dashboard.activity import Bucket
-from sortie.web.dashboard.formats import number
 
 WIDTH, HEIGHT = 288, 56
 _GAP = 1.5
@@ -61,38 +60,44 @@ def _ended(buckets: Sequence[Bucket]) -> Chart:
         )
         for b in buckets
     )
-    return Chart("Runs that ended", told, bars, _most(bars, number))
+    return Chart("Runs that ended", told, bars, _most(bars, number_text))
 
 
 def _turns(buckets: Sequence[Bucket]) -> Chart:
     turns = sum(b.turns for b in buckets)
     seconds = sum(b.turn_seconds for b in buckets)
-    told = f"{span(seconds / turns)} on average, {turns:,} turns" if turns else "no turn ended"
+    told = (
+        f"{took(seconds / turns)} on average, {counted(turns, 'turn')}"
+        if turns
+        else "no turn ended"
+    )
     bars = tuple(
         Bar(
             at=b.begins_at,
             up=(("plain", b.turn_seconds / b.turns if b.turns else 0.0),),
             down=(),
-            words=f"{span(b.turn_seconds / b.turns)}, {b.turns} turns" if b.turns else "no turn",
+            words=f"{took(b.turn_seconds / b.turns)}, {counted(b.turns, 'turn')}"
+            if b.turns
+            else "no turn",
         )
         for b in buckets
     )
-    return Chart("Duration of a turn", told, bars, _most(bars, span))
+    return Chart("Duration of a turn", told, bars, _most(bars, took))
 
 
 def _credits(buckets: Sequence[Bucket]) -> Chart:
     known = [b.credits for b in buckets if b.credits is not None]
-    told = f"{number(round(sum(known), 2))} in all" if known else "not reported"
+    told = f"{number_text(sum(known))} in all" if known else "not reported"
     bars = tuple(
         Bar(
             at=b.begins_at,
             up=(("plain", b.credits or 0.0),),
             down=(),
-            words="not reported" if b.credits is None else f"{number(b.credits)} credits",
+            words="not reported" if b.credits is None else credits_text(b.credits),
         )
         for b in buckets
     )
-    return Chart("Credits", told, bars, _most(bars, number))
+    return Chart("Credits", told, bars, _most(bars, number_text))
 
 
 def svg(chart: Chart) -> Markup:

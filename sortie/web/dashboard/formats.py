@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup
 
-from sortie.model.times import span
+from sortie.model.numbers import span
 
 SHORT = 200
 """Characters of a message in a table."""
@@ -34,18 +34,6 @@ def iso(at: datetime | float) -> str:
 def clock(at: datetime | float) -> str:
     """Write the time of day, in UTC and said so."""
     return _moment(at).strftime("%H:%M:%SZ")
-
-
-def number(value: float) -> str:
-    """Write a number with its thousands apart, and two decimals at most."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
-
-
-def money(value: float) -> str:
-    """Write an amount of dollars: to the cent, or what is less than a dollar more exactly."""
-    return f"{value:,.2f}" if value >= 1 else f"{value:.4f}".rstrip("0").ljust(4, "0")
 
 
 def words(name: str) -> str:

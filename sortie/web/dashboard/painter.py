@@ -18,7 +18,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from sortie import __version__
-from sortie.model.times import span
+from sortie.model.numbers import credits_text, dollars_text, number_text, tokens_text, took
 from sortie.web.dashboard import formats
 from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
@@ -76,12 +76,14 @@ class _Templates:
             "countdown": formats.countdown,
             "iso": formats.iso,
             "issue_path": formats.issue_path,
-            "money": formats.money,
-            "number": formats.number,
+            "credits": credits_text,
+            "money": dollars_text,
+            "number": number_text,
+            "tokens": tokens_text,
+            "took": took,
             # Cut before it is redacted, half a secret could be left.
             "short": lambda text: formats.short(clean(text)),
             "quoted": formats.quoted,
-            "span": span,
             "start": lambda text: clean(text)[:_START],
             "static": static_path,
             "svg": svg,

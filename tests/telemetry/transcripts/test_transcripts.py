@@ -74,13 +74,13 @@ async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> Non
         ("output", 1, "two"),
         ("stderr", 1, "oh"),
         ("tool", 1, "edit (write) began: a, b"),
-        ("tool", 1, "edit failed after 0.2 s"),
+        ("tool", 1, "edit failed after 0.2s"),
         ("tool", 1, "no such file"),
         ("permission", 1, "may I?: no"),
-        ("turn", 1, "turn 1 failed after 2.3 s: turn_failed: exit status 1"),
-        ("hook", None, "after_run ok after 1.0 s: exit 0"),
+        ("turn", 1, "turn 1 failed after 2.3s: turn_failed: exit status 1"),
+        ("hook", None, "after_run ok after 1.0s: exit 0"),
         ("hook", None, "done"),
-        ("run", None, "run succeeded after 5.5 s"),
+        ("run", None, "run succeeded after 5.5s"),
     ]
     assert [line.number for line in rig.lines()] == [*range(1, 14)]
     assert {line.at.timestamp() for line in rig.lines()} == {rig.now}
@@ -374,4 +374,4 @@ async def test_runs_that_end_are_told_by_their_status(at_once: MockClock, rig: R
         rig.begin()
         rig.sink(replace(RUN_FINISHED, status=RunStatus.FAILED, error="no\nway"))
 
-    assert rig.texts(Kind.RUN)[1:] == ["run failed after 5.5 s: no", "way"]
+    assert rig.texts(Kind.RUN)[1:] == ["run failed after 5.5s: no", "way"]

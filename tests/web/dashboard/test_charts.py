@@ -40,4 +40,4 @@ def test_durations_are_means() -> None:
         )
     )
 
-    assert turns.told == "25s on average, 4 turns"
+    assert turns.told == "25.0s on average, 4 turns"

@@ -18,14 +18,6 @@ def test_countdowns_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "text"), [(12.5, "12.50"), (0.0012, "0.0012"), (0.5, "0.50"), (1234.567, "1,234.57")]
-)
-def test_small_amounts_of_money_are_told_exactly(amount: float, text: str) -> None:
-    """Less than a dollar has four decimals where it needs them."""
-    assert formats.money(amount) == text
-
-
-@pytest.mark.parametrize(
     "url",
     [
         "javascript:alert(1)",
