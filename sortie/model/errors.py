@@ -74,6 +74,11 @@ class TrackerErrorKind(StrEnum):
     INVALID = "invalid"  # the issue or the request is malformed
     CLOSED = "closed"  # it takes no change of any issue now: read-only, full, forbidden, not there
 
+    @property
+    def is_outage(self) -> bool:
+        """Whether the tracker itself is in trouble, which is no refusal and ends some time."""
+        return self in (TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED)
+
 
 class TrackerError(SortieError):
     """A tracker could not answer, or refused; ``retry_after`` is in seconds, if it said so.

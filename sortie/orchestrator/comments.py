@@ -21,21 +21,16 @@ from sortie.model import (
     RunReport,
     StoreError,
     TrackerError,
-    TrackerErrorKind,
 )
 from sortie.model.spending import told_amounts
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
 from sortie.telemetry import facts
-
-COMMENT_PAUSE, LONGEST_COMMENT_PAUSE = 10.0, 300.0
-"""Seconds before a comment is tried again where the tracker could not be asked; they double."""
+from sortie.trackers.outages import OutagePauses
 
 COMMENT_PATIENCE = 6 * 3600.0
 """Seconds after which a life gives a comment up that could not be made until then."""
-
-_PASSING = frozenset({TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,19 +95,19 @@ async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) ->
 
 async def _made(context: OrchestratorContext, issue: Issue, remark: Remark) -> str | None:
     """Try to write a comment and return why it could not be written, None where it was."""
-    again, pause = remark.again, COMMENT_PAUSE
+    again, pauses = remark.again, OutagePauses()
     give_up_at = trio.current_time() + COMMENT_PATIENCE
     while True:
         try:
             await context.tracker.comment(issue, remark.body, remark.key, again=again)
         except TrackerError as exc:
-            wait = pause if exc.retry_after is None else exc.retry_after
-            if exc.kind not in _PASSING or trio.current_time() + wait > give_up_at:
+            wait = pauses.after(exc)
+            if not exc.kind.is_outage or trio.current_time() + wait > give_up_at:
                 return str(exc)
         else:
             return None
         await trio.sleep(wait)
-        again, pause = True, min(2 * pause, LONGEST_COMMENT_PAUSE)
+        again = True
 
 
 _FINISHED = {

@@ -108,7 +108,7 @@ async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell
 async def hand_off(context: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
     """Move an issue to the handoff state if it still stands where the run left it.
 
-    A tracker that wants to be left alone takes no changes for a while, which is no failed try.
+    A tracker that wants to be left alone is in an outage, whatever the kind of its error.
     """
     issue, state = question.issue, question.state
     kind, error = None, None
@@ -125,7 +125,7 @@ async def hand_off(context: OrchestratorContext, question: do.Transition, tell: 
             state=state,
             result="success" if error is None else "error",
             error=error,
-            closed=kind is TrackerErrorKind.CLOSED,
+            closed=kind is not None and kind.is_outage,
         )
     )
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or "", state))

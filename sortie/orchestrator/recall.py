@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from sortie.model import HoldReason, Issue, IssueId, RunId, RunStatus, Trigger, WaitKind
 from sortie.scheduler import Memory, Policy, Record
@@ -40,9 +41,14 @@ def recall(
     still what they are; their issues are held. Those ``adrift`` may go on until their lease ends.
     """
     left = left or {}
-    claims = {r.issue.id: _waiting(r, now, wall) for r in recovered.retries}
+    retries = [_without_outage(r, wall) for r in recovered.retries]
+    claims = {r.issue.id: _waiting(r, now, wall) for r in retries}
     claims |= {h.issue.id: _held(h, now, wall) for h in recovered.holds}
-    records: list[Record] = [_put_right(r) for r in recovered.retries if r.due_at - wall > r.delay]
+    records: list[Record] = [
+        _put_right(new)
+        for old, new in zip(recovered.retries, retries, strict=True)
+        if new is not old or new.due_at - wall > new.delay
+    ]
     cut_short = {run.issue.id for run in recovered.unfinished}
     for run in recovered.unfinished:
         records.append(rec.RecordExit(run_id=run.run_id, status=RunStatus.INTERRUPTED))
@@ -115,8 +121,16 @@ def _interrupted(run: UnfinishedRun, policy: Policy, least: float) -> rec.Record
     )
 
 
+def _without_outage(retry: StoredRetry, wall: float) -> StoredRetry:
+    """Make a handoff due that waits for the end of an outage: a new life asks once how it is."""
+    if retry.kind is not WaitKind.HANDOFF or retry.tries or retry.due_at <= wall:
+        return retry
+    return replace(retry, due_at=wall, delay=0.0)
+
+
 def _put_right(retry: StoredRetry) -> rec.RecordRetry:
-    """Record a wait anew that a clock set back made longer: else each start would begin it anew."""
+    """Record a wait anew whose end is another one, as by a clock that was set back: else each start
+    would begin it anew."""
     return rec.RecordRetry(
         issue=retry.issue,
         kind=retry.kind,

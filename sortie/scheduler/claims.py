@@ -82,7 +82,7 @@ class HandingOff(_Base):
 
     ``token`` is that of the question under way; None while waiting for ``due_at``. ``stopped``
     tells that an operator wants it held, which is on record, should the question fail.
-    ``refusal`` is what the tracker said when it last took no change of any issue, which it did
+    ``refusal`` is what the tracker said when an outage last kept it from the change, which it did
     ``refusals`` times in a row; these are no ``tries``.
     """
 

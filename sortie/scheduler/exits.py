@@ -265,7 +265,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
         if event.error_kind is not None:
             state.out.append(WaitOver(issue, event.error))
-    elif event.error_kind is TrackerErrorKind.CLOSED:
+    elif event.error_kind.is_outage:
         refusals = claim.refusals + 1
         rest = state.rests_until - now
         delay = rest if rest > 0 else backoff(refusals, state.policy)

@@ -34,7 +34,7 @@ from sortie.telemetry.facts import Phase
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.environment import RunEnvironment
-from sortie.worker.in_progress import move_to_in_progress
+from sortie.worker.in_progress import InProgressMove
 from sortie.worker.outcome import (
     Abandoned,
     AgentStatus,
@@ -69,6 +69,7 @@ class Run:
         self.context = context
         self.reporter = reporter
         self.scopes = scopes
+        self.move = InProgressMove(job, context, reporter, scopes)
         self.turns = 0
         self.completed = False
         self.began = False
@@ -88,7 +89,7 @@ class Run:
     async def attempt(self) -> RunEnd:
         """Go through all phases; the end of the blocks undoes what was set up, in order."""
         self._enter(Phase.STARTING)
-        self.issue = await move_to_in_progress(self.job, self.context, self.reporter, self.scopes)
+        self.issue = await self.move.make()
         async with self._workspace() as (workspace, environment):
             await self._hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
@@ -250,7 +251,7 @@ class Run:
             usage=self.usage,
             activity=activity,
         )
-        end = await take_turn(turn, session)
+        end = await self.move.beside(self.issue, lambda: take_turn(turn, session))
         self.completed = end.result.outcome is TurnOutcome.COMPLETED
         status = await self._status(workspace, needed=self.completed)
         if status is None and not self.completed:

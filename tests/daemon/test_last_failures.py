@@ -63,7 +63,7 @@ async def test_a_failed_handoff_tells_what_the_tracker_said(clock: MockClock) ->
 
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
-        await world.until(facts.RetryScheduled, 2)
+        await world.until(facts.TransitionCompleted, 2)
         (waiting,) = view.state().waiting
         world.tracker.transitions_fail = None
         await world.until(facts.TransitionCompleted, where=lambda fact: fact.result == "success")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -152,10 +153,13 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     assert first.waiting == (min(state.waiting, key=lambda w: w.due_at),)
 
 
-async def test_a_tracker_that_takes_no_changes_is_shown(clock: MockClock) -> None:
+@pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
+async def test_a_tracker_that_takes_no_changes_is_shown(
+    clock: MockClock, kind: TrackerErrorKind
+) -> None:
     """The daemon is not ready while a handoff waits for it, and says why; then it is again."""
     world = World(issue(), tracker={"handoff_state": "Review"})
-    world.tracker.transitions_fail = TrackerErrorKind.CLOSED
+    world.tracker.transitions_fail = kind
 
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
@@ -176,7 +180,7 @@ async def test_a_tracker_that_takes_no_changes_is_shown(clock: MockClock) -> Non
 async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
     """Its attempt is the number of tries so far."""
     world = World(issue(), tracker={"handoff_state": "Review"})
-    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
+    world.tracker.transitions_fail = TrackerErrorKind.INVALID
 
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)

@@ -9,9 +9,10 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import TrackerErrorKind
-from sortie.orchestrator.comments import COMMENT_PATIENCE, LONGEST_COMMENT_PAUSE
+from sortie.orchestrator.comments import COMMENT_PATIENCE
 from sortie.orchestrator.loop import EFFECTS_GRACE
 from sortie.telemetry import facts
+from sortie.trackers.outages import LONGEST_PAUSE
 from tests.agents.fake import Completes, Fails
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
@@ -79,7 +80,7 @@ async def test_a_comment_that_can_never_be_made_is_given_up(clock: MockClock) ->
         told = await world.until(facts.CommentCompleted)
 
     assert told.result == "error"
-    assert COMMENT_PATIENCE - LONGEST_COMMENT_PAUSE <= trio.current_time() <= COMMENT_PATIENCE + 60
+    assert COMMENT_PATIENCE - LONGEST_PAUSE <= trio.current_time() <= COMMENT_PATIENCE + 60
 
 
 @pytest.mark.parametrize("how", ["fails", "hangs"])

@@ -56,7 +56,7 @@ async def test_a_handoff_under_way_at_the_end_is_not_done_twice(clock: MockClock
 
 
 @pytest.mark.parametrize(
-    ("kind", "tries"), [(TrackerErrorKind.UNAVAILABLE, 5), (TrackerErrorKind.PERMISSION, 1)]
+    ("kind", "tries"), [(TrackerErrorKind.INVALID, 5), (TrackerErrorKind.PERMISSION, 1)]
 )
 async def test_a_hopeless_handoff_holds_the_issue(
     clock: MockClock, kind: TrackerErrorKind, tries: int
@@ -88,12 +88,15 @@ async def test_an_issue_that_vanished_after_its_run_is_held_for_that(clock: Mock
     assert held.detail == "it could not be moved to Review: the tracker does not know A"
 
 
-async def test_a_tracker_that_takes_no_changes_is_waited_for(clock: MockClock) -> None:
+@pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
+async def test_a_tracker_that_takes_no_changes_is_waited_for(
+    clock: MockClock, kind: TrackerErrorKind
+) -> None:
     """However long it refuses all of them, no issue is held for it, no agent runs again, and when
     one handoff goes through the others follow at once, over a restart too."""
     names = ["a", "b", "c"]
     world = World(*(issue(name) for name in names), tracker=HANDOFF)
-    world.tracker.transitions_fail = TrackerErrorKind.CLOSED
+    world.tracker.transitions_fail = kind
 
     async with world.life() as orchestrator:
         await trio.sleep(3600)

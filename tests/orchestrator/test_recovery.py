@@ -349,7 +349,7 @@ async def test_failed_handoffs_stay_counted(clock: MockClock, set_back: float) -
 async def test_a_handoff_is_tried_five_times_over_all_lives(clock: MockClock) -> None:
     """A daemon that dies after each failed handoff holds the issue in the end all the same."""
     world = World(issue(), tracker=HANDOFF)
-    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
+    world.tracker.transitions_fail = TrackerErrorKind.INVALID
 
     for tries in range(1, 5):
         async with world.life_cut_short():

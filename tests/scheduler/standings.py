@@ -129,13 +129,13 @@ def handing() -> Lives:
 def answer_handoff(driver: Lives, kind: TrackerErrorKind | None) -> list[do.Decision]:
     """Let the tracker answer the handoff that is under way."""
     token = driver.scheduler._state.token
-    return driver.tell(ev.TransitionAnswered(A, token, kind, "500" if kind else ""))
+    return driver.tell(ev.TransitionAnswered(A, token, kind, "422" if kind else ""))
 
 
 def handing_again() -> Lives:
     """Its handoff failed once and waits 10 s."""
     driver = handing()
-    answer_handoff(driver, TrackerErrorKind.UNAVAILABLE)
+    answer_handoff(driver, TrackerErrorKind.INVALID)
     return driver
 
 

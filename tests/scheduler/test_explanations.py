@@ -166,7 +166,7 @@ ROWS: list[
     (
         at.held_for_handoff,
         Standing.HELD,
-        "handoff_failed: it could not be moved to Review: 500",
+        "handoff_failed: it could not be moved to Review: 422",
         0.0,
         None,
         "it does not run before its hold ends",

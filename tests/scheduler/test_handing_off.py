@@ -48,7 +48,7 @@ def test_success_ends_with_the_handoff_and_the_claim_is_released() -> None:
     assert claim_of(driver) is None
 
 
-def test_a_failing_handoff_is_tried_five_times_then_held() -> None:
+def test_a_refused_handoff_is_tried_five_times_then_held() -> None:
     """The handoff is retried by itself with backoff; the agent does not run again for it."""
     driver = Driver(HANDOFF)
     (run,) = driver.start(issue())
@@ -58,8 +58,8 @@ def test_a_failing_handoff_is_tried_five_times_then_held() -> None:
     for _ in range(5):
         (question,) = only(decisions, do.Transition)
         assert isinstance(question, do.Transition)
-        unavailable = TrackerErrorKind.UNAVAILABLE
-        answer = ev.TransitionAnswered(issue().id, question.token, unavailable, "500")
+        refused = TrackerErrorKind.INVALID
+        answer = ev.TransitionAnswered(issue().id, question.token, refused, "422")
         decisions = driver.tell(answer)
         assert starts(decisions) == []
         for retry in only(decisions, rec.RecordRetry):
@@ -127,7 +127,7 @@ def test_each_failed_handoff_is_on_record() -> None:
         claim = claim_of(driver)
         assert isinstance(claim, HandingOff)
         assert claim.token is not None
-        answer = ev.TransitionAnswered(issue().id, claim.token, TrackerErrorKind.UNAVAILABLE, "-")
+        answer = ev.TransitionAnswered(issue().id, claim.token, TrackerErrorKind.INVALID, "-")
         waits += only(driver.settle(driver.tell(answer)), rec.RecordRetry)
         driver.pass_time(300.0)
 
@@ -160,7 +160,10 @@ def test_a_miss_is_forgotten_when_a_waiting_handoff_is_found_again() -> None:
     assert driver.scheduler.wakeup_at() > driver.now
 
 
-def test_a_closed_tracker_is_tried_less_and_less_until_it_takes_a_change() -> None:
+@pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
+def test_a_tracker_in_an_outage_is_tried_less_and_less_until_it_takes_a_change(
+    kind: TrackerErrorKind,
+) -> None:
     """The pauses grow and no try is counted; one change that it takes makes all others due."""
     driver = Driver(HANDOFF)
     runs = driver.start(issue("a"), issue("b"))
@@ -170,9 +173,7 @@ def test_a_closed_tracker_is_tried_less_and_less_until_it_takes_a_change() -> No
         (question, *_) = questions
         assert isinstance(question, do.Transition)
         closed = driver.tell(
-            ev.TransitionAnswered(
-                question.issue.id, question.token, TrackerErrorKind.CLOSED, "read-only"
-            )
+            ev.TransitionAnswered(question.issue.id, question.token, kind, "it answered 500")
         )
         pauses += [(w.tries, w.delay) for w in closed if isinstance(w, rec.RecordRetry)]
         if len(pauses) < 3:

@@ -222,7 +222,7 @@ class World:
                 self.rests_until = max(self.rests_until, self.now + seconds)
             case ev.TransitionAnswered(issue_id=issue_id, token=token, error_kind=kind):
                 claim = before.get(issue_id)
-                failed = kind not in (None, TrackerErrorKind.CLOSED)
+                failed = kind is not None and not kind.is_outage
                 if isinstance(claim, HandingOff) and claim.token == token and failed:
                     self.tries[issue_id] = self.tries.get(issue_id, 0) + 1
                     if kind in LASTING:

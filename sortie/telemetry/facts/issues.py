@@ -149,7 +149,7 @@ class HookCompleted(Fact):
 @fact("issue.moved", "info", hidden=("result", "closed"))
 class TransitionCompleted(Fact):
     """An issue was moved, or could not be; ``lifecycle`` is dispatch or handoff, ``result``
-    success or error. ``closed``: the tracker took no change of any issue."""
+    success or error. ``closed``: an outage of the tracker, no refusal."""
 
     issue: Issue
     lifecycle: str

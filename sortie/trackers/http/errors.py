@@ -27,7 +27,8 @@ KINDS: Mapping[int, TrackerErrorKind] = {
 }
 """What a status means where the adapter does not know better; any other may pass.
 
-What concerns the tracker and no single issue is CLOSED: a handoff waits for it as long as it takes.
+What concerns the tracker and no single issue is CLOSED. A handoff waits for the end of what is
+CLOSED or UNAVAILABLE, as long as it takes.
 """
 
 MAYBE_DONE = frozenset({408, 500, 502, 504})

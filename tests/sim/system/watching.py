@@ -142,7 +142,7 @@ class WatchedScheduler(Scheduler):
                     self._wrong(f"{process} outlives its run")
             case ev.TransitionAnswered(issue_id, token, kind):
                 claim = self._state.claims.get(issue_id)
-                failed = kind not in (None, TrackerErrorKind.CLOSED)
+                failed = kind is not None and not kind.is_outage
                 if failed and isinstance(claim, HandingOff) and claim.token == token:
                     account.now.tries[issue_id] = account.now.tries.get(issue_id, 0) + 1
             case ev.RetryAsked(issue=name):
