@@ -15,7 +15,8 @@ from sortie.documents import Place, Text
 from sortie.model import Problem
 from sortie.workflow.go_templates import go_actions
 from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
-from sortie.workflow.sandbox import RENDER_SECONDS, PromptEnvironment
+from sortie.workflow.render_budget import RENDER_SECONDS
+from sortie.workflow.sandbox import PromptEnvironment
 from sortie.workflow.template_tokens import TemplateTokens, WordUse
 
 _GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point

@@ -19,14 +19,9 @@ from sortie.resources import patiently, run_in_thread, shortage_behind
 from sortie.resources.alarm import Alarm
 from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
-from sortie.workflow.sandbox import (
-    RENDER_SECONDS,
-    TEXT_LIMIT,
-    TOO_LONG,
-    TOO_MUCH,
-    Exhausted,
-    PromptEnvironment,
-)
+from sortie.workflow.render_budget import RENDER_SECONDS, TOO_LONG, TOO_MUCH, Exhausted
+from sortie.workflow.sandbox import PromptEnvironment
+from sortie.workflow.value_sizes import TEXT_LIMIT
 
 # A template's own mistakes raise what its Python would: 1 / 0, none + 1, a missing key.
 _MISTAKES = (
@@ -129,7 +124,7 @@ def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:
         size += len(piece.encode("utf-8", "surrogatepass"))
         if size > TEXT_LIMIT:
             raise Exhausted(TOO_MUCH)
-        environment.check_time()
+        environment.budget.check_time()
         pieces.append(piece)
     return "".join(pieces).strip()
 

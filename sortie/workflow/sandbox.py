@@ -1,39 +1,41 @@
 """The Jinja environment of prompts: Jinja's own sandbox, strict, and with an end.
 
-Rule: every block of a template asks for the time when it begins, so neither loops nor macros that
+Rule 1: every block of a template asks for the time when it begins, so neither loops nor macros that
 call themselves go on beyond the deadline; Jinja has no other way to repeat something.
+
+Rule 2: no value is made that is larger than a prompt may be; what makes much out of little is asked
+how much before it begins. Texts that the issue brought are taken as large as they are.
+
+Rule 3: all that is made takes from one budget of memory, since small values become many.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from jinja2 import StrictUndefined, nodes
-from jinja2.compiler import CodeGenerator, Frame
-from jinja2.runtime import Context
+from jinja2 import StrictUndefined, pass_context
+from jinja2.runtime import Context, markup_join, str_join
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
+from markupsafe import Markup
 
 from sortie.config.messages import nearest
+from sortie.workflow.bounded_code import BoundedCode
+from sortie.workflow.bounded_filters import (
+    PROMPT_FILTERS,
+    expect_of_arguments,
+    formatter_of,
+    json_dumps,
+)
 from sortie.workflow.prompts import VARIABLES, Fields
-
-TEXT_LIMIT = 4 << 20
-"""Bytes that a prompt may have."""
-
-RENDER_SECONDS = 5.0
-
-TOO_LONG = f"takes too long to render; it has {RENDER_SECONDS:g} s"
-TOO_MUCH = f"makes too much text; a prompt may have {TEXT_LIMIT >> 20} MiB"
+from sortie.workflow.render_budget import ELEMENT, Exhausted, RenderBudget
+from sortie.workflow.value_sizes import METHODS, percent_size, text_size
 
 _LARGEST_BITS = 10_000
-_LEFT_OUT = frozenset({"attr", "random", "urlize", "xmlattr"})
+_METHODS_LEFT_OUT = frozenset({"encode", "format_map", "from_bytes", "to_bytes", "translate"})
 _GLOBALS = ("range", "dict", "cycler", "joiner", "namespace")
-
-
-class Exhausted(Exception):
-    """A rendering took too long or made too much text."""
 
 
 class _Missing(StrictUndefined):
@@ -53,41 +55,77 @@ class _Missing(StrictUndefined):
         return super()._undefined_message
 
 
-class _TimedCode(CodeGenerator):
-    """Has every block of a template begin with a look at the clock."""
-
-    def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
-        """Write a block."""
-        self.writeline("environment.check_time()")
-        super().blockvisit(nodes, frame)
-
-
 class PromptEnvironment(ImmutableSandboxedEnvironment):
     """Compiles prompts, and renders one of them until ``deadline`` of ``time.monotonic``."""
 
-    code_generator_class = _TimedCode
-    intercepted_binops = frozenset({"*", "**"})
+    code_generator_class = BoundedCode
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+    intercepted_unops = frozenset({"+", "-"})
 
     def __init__(self, deadline: float) -> None:
         super().__init__(undefined=_Missing, autoescape=False, optimized=False)
-        self._deadline = deadline
+        self.budget = RenderBudget(deadline)
+        self.finalize = self._shown
+        self.concat = self.budget.concatenated  # type: ignore[method-assign] # stands for "".join
         self.globals = {name: self.globals[name] for name in _GLOBALS}
-        self.filters = {n: made for n, made in self.filters.items() if n not in _LEFT_OUT}
+        self.filters = dict(PROMPT_FILTERS)
+        self.policies["json.dumps_function"] = partial(json_dumps, self.budget)
 
-    def check_time(self) -> None:
-        """Raise Exhausted after the deadline."""
-        if time.monotonic() > self._deadline:
-            raise Exhausted(TOO_LONG)
+    @pass_context  # so that nothing is made while a template is compiled
+    def _shown(self, _: Context, value: Any) -> Any:
+        """Return what ``{{ value }}`` shows."""
+        self.budget.take(8 + self.budget.expect_text(value))
+        return value
+
+    def concatenated(self, context: Context, values: tuple[Any, ...]) -> str:
+        """Return what ``~`` makes."""
+        self.budget.expect_from(text_size, values)
+        join = markup_join if context.eval_ctx.autoescape else str_join
+        text: str = self.budget.charge(join(values))
+        return text
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Multiply or raise to a power on behalf of a template, unless much comes of it."""
+        """Calculate on behalf of a template, unless much comes of it."""
         match operator, left, right:
             case "**", int(), int() if left.bit_length() * abs(right) > _LARGEST_BITS:
                 raise Exhausted("a power is too large for a prompt")
             case "*", int(), int() if left.bit_length() + right.bit_length() > _LARGEST_BITS:
                 raise Exhausted("a product is too large for a prompt")
-            case "*", (str() | list() | tuple()), int() if len(left) * right > TEXT_LIMIT:
-                raise Exhausted(TOO_MUCH)
-            case "*", int(), (str() | list() | tuple()) if len(right) * left > TEXT_LIMIT:
-                raise Exhausted(TOO_MUCH)
-        return super().call_binop(context, operator, left, right)
+            case "*", (str() | list() | tuple()), int():
+                self.budget.expect(len(left) * right)
+            case "*", int(), (str() | list() | tuple()):
+                self.budget.expect(len(right) * left)
+            case "+", (str() | list() | tuple()), (str() | list() | tuple()):
+                self.budget.expect(len(left) + len(right))
+            case "%", str(), _:
+                self.budget.expect_from(percent_size, left, right)
+        return self.budget.charge(super().call_binop(context, operator, left, right))
+
+    def call_unop(self, context: Context, operator: str, arg: Any) -> Any:
+        """Negate a number."""
+        return self.budget.charge(super().call_unop(context, operator, arg))
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Leave out methods that no prompt needs and that make much out of little."""
+        if attr in _METHODS_LEFT_OUT and isinstance(obj, (str, int)):
+            return False
+        return super().is_safe_attribute(obj, attr, value)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return what stands for a text's ``format``."""
+        if super().wrap_str_format(value) is None or value.__name__ == "format_map":
+            return None
+        text = value.__self__
+        formatter = formatter_of(text, self, self.budget)
+        return lambda *args, **kwargs: type(text)(formatter.vformat(text, args, kwargs))
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call a method, macro or function."""
+        owner = getattr(obj, "__self__", None)
+        if isinstance(owner, str) or owner is Markup:
+            args = tuple(list(arg) if isinstance(arg, Iterator) else arg for arg in args)
+            self.budget.expect_text(*args, *kwargs.values())
+        if isinstance(owner, str) and obj.__name__ in METHODS:
+            expect_of_arguments(self.budget, METHODS[obj.__name__], owner, *args, **kwargs)
+        self.budget.take(8 * (len(args) + len(kwargs)))
+        return self.budget.charge(super().call(context, obj, *args, **kwargs), ELEMENT)
