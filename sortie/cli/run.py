@@ -65,7 +65,7 @@ def _row(candidate: CandidateVerdict) -> Json:
     return {
         "issue": issue.identifier,
         "issue_id": issue.id,
-        "title": issue.title,
+        "title": issue.shown_title,
         "state": issue.state,
         "priority": issue.priority,
         "verdict": "wait" if candidate.reasons else "start",

@@ -73,7 +73,7 @@ def _view(
     return ExplanationView(
         issue_id=found.issue.id,
         issue_identifier=found.issue.identifier,
-        title=found.issue.title,
+        title=found.issue.shown_title,
         state=found.issue.state,
         standing=found.standing.value,
         detail=found.detail,

@@ -95,6 +95,7 @@ class RecentActivity:
             PastRun(
                 run_id=fact.run_id,
                 issue_identifier=fact.issue.identifier,
+                title=fact.issue.shown_title,
                 status=fact.status.value,
                 error_kind=None if fact.error_kind is None else fact.error_kind.value,
                 error=fact.error,

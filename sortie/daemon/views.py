@@ -197,7 +197,7 @@ def _running(claim: Worked, details: RunDetails | None, failure: FailureView | N
         issue_id=issue.id,
         issue_identifier=issue.identifier,
         issue_url=issue.url,
-        title=issue.title,
+        title=issue.shown_title,
         state=issue.state,
         run_id=claim.run_id,
         session_id=details.session_id if details else None,
@@ -232,6 +232,7 @@ def _waiting(claim: Waiting | HandingOff, failure: FailureView | None) -> Waitin
     return WaitingView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
+        title=claim.issue.shown_title,
         kind=_kind(claim),
         attempt=claim.tries if isinstance(claim, HandingOff) else claim.streak.failures,
         due_at=wall_time(claim.due_at),
@@ -244,6 +245,7 @@ def _held(claim: Held, failure: FailureView | None) -> HeldView:
     return HeldView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
+        title=claim.issue.shown_title,
         reason=claim.reason.value,
         detail=claim.detail,
         since=wall_time(claim.since),
@@ -255,6 +257,7 @@ def _candidate(kept: Kept) -> CandidateView:
     return CandidateView(
         issue_id=kept.issue.id,
         issue_identifier=kept.issue.identifier,
+        title=kept.issue.shown_title,
         state=kept.issue.state,
         reason=kept.reason,
     )

@@ -6,8 +6,12 @@ from datetime import datetime
 from typing import NewType
 
 from sortie.dataclass import dataclass
+from sortie.model.texts import cut
 
 IssueId = NewType("IssueId", str)
+
+TITLE_LIMIT = 300
+"""Characters of a title that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,11 @@ class Issue:
     created_at: datetime | None = None
     updated_at: datetime | None = None
     formerly: tuple[IssueId, ...] = ()
+
+    @property
+    def shown_title(self) -> str:
+        """The title as pages, answers, log and records have it: not longer than TITLE_LIMIT."""
+        return cut(self.title, TITLE_LIMIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

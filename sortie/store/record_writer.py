@@ -189,7 +189,7 @@ def _insert_run(database: Database, record: RecordRun, at: float) -> None:
             issue_id=record.issue.id,
             identifier=record.issue.identifier,
             issue=issue_to_json(record.issue),
-            title=record.issue.title,
+            title=record.issue.shown_title,
             state=record.issue.state,
             host=record.host,
             agent=record.agent,

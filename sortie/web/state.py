@@ -97,6 +97,7 @@ class WaitingView:
 
     issue_id: str
     issue_identifier: str
+    title: str = ""
     kind: Literal["retry", "continuation", "handoff"]
     attempt: int
     due_at: Time
@@ -110,6 +111,7 @@ class HeldView:
 
     issue_id: str
     issue_identifier: str
+    title: str = ""
     reason: str
     detail: str
     since: Time
@@ -122,6 +124,7 @@ class CandidateView:
 
     issue_id: str
     issue_identifier: str
+    title: str = ""
     state: str
     reason: str
 

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
+from sortie.model.issues import TITLE_LIMIT
 from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
@@ -151,6 +152,33 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     assert abs(held.since - noticed_at + timedelta(seconds=1)) < SLACK
     assert state.counts == first.counts == Counts(running=0, waiting=2, held=1)
     assert first.waiting == (min(state.waiting, key=lambda w: w.due_at),)
+
+
+async def test_of_a_long_title_a_part_is_shown(clock: MockClock) -> None:
+    """In whatever list the issue stands; whoever renders a prompt has all of it."""
+    long = "long " * 200_000
+    blocked = issue("d", blocked_by=(Blocker(identifier="Z"),))
+    issues = (*map(issue, "abce"), blocked)
+    world = World(
+        *(replace(each, title=long) for each in issues),
+        agent={"max_concurrent_agents": 3},
+    )
+    world.agent.scripts["A"] = [Fails()]
+    world.agent.scripts["B"] = [Completes(status="blocked")]
+    world.agent.scripts |= {name: [Silent(), Silent()] for name in "CE"}
+
+    async with world.life() as orchestrator:
+        view = view_of(orchestrator, world)
+        await world.until(facts.RetryScheduled)
+        await world.until(facts.IssueHeld)
+        state = view.state()
+
+    lists = (state.waiting, state.held, state.running, state.blocked)
+    titles = [row.title for rows in (*lists, state.queued) for row in rows]
+    assert all(lists)
+    assert len(titles) == len(issues)
+    assert max(map(len, titles)) <= TITLE_LIMIT
+    assert {title[:10] for title in titles} == {"long long "}
 
 
 @pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
@@ -358,6 +386,7 @@ async def test_what_nobody_works_on_is_counted_and_shown(clock: MockClock) -> No
         CandidateView(
             issue_id="b",
             issue_identifier="B",
+            title=issue("b").title,
             state="Todo",
             reason="no available orchestrator slots",
         ),

@@ -69,6 +69,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 {
                     "issue_id": "2",
                     "issue_identifier": "DEMO-2",
+                    "title": "",
                     "kind": "retry",
                     "attempt": 2,
                     "due_at": NOON,
@@ -85,6 +86,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 {
                     "issue_id": "3",
                     "issue_identifier": "DEMO-3",
+                    "title": "",
                     "reason": "agent_blocked",
                     "detail": "needs a person",
                     "since": NOON,
@@ -105,6 +107,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 {
                     "issue_id": "4",
                     "issue_identifier": "DEMO-4",
+                    "title": "",
                     "state": "To Do",
                     "reason": "no slot",
                 }

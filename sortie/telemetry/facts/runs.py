@@ -34,7 +34,7 @@ class RunStarted(RunFact):
     max_turns: int
 
     def shown(self) -> dict[str, object]:
-        return {"title": self.issue.title} | RunFact.shown(self)
+        return {"title": self.issue.shown_title} | RunFact.shown(self)
 
 
 @fact("run.phase", "debug")

@@ -36,7 +36,7 @@ def said(fact: Fact) -> tuple[Kind, str] | None:
 def _run(fact: facts.RunFact) -> str | None:
     match fact:
         case facts.RunStarted(issue=issue, attempt=attempt, host=host, agent=agent):
-            about = f"{issue.identifier} ({issue.state}): {issue.title}"
+            about = f"{issue.identifier} ({issue.state}): {issue.shown_title}"
             return f"run began: {about}; attempt {attempt}, {agent} on {host}"
         case facts.WorkspaceReady(path=path, created=created):
             return f"workspace {'made' if created else 'used again'}: {path}"

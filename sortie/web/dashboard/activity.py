@@ -21,6 +21,7 @@ class PastRun:
 
     run_id: str
     issue_identifier: str
+    title: str | None
     status: str
     error_kind: str | None
     error: str | None
@@ -72,6 +73,7 @@ def past_run(view: RunView) -> PastRun:
     return PastRun(
         run_id=view.run_id,
         issue_identifier=view.issue,
+        title=view.title,
         status=view.status,
         error_kind=view.error_kind,
         error=view.error,

@@ -65,7 +65,11 @@ async def test_the_canary(autojump_clock: MockClock) -> None:
         ("sk-1", (Ends(Exit(signal=11)),), "ended by signal 11"),
         ("sk-1", (Ends(Exit(status=0)),), "did not confirm KIRO_API_KEY"),
         ("sk-1", (Pause(6), *GOOD), "did not answer within 5 s"),
-        ("sk-1", (Say(2, b"asking you\n"), Pause(60)), "within 5 s (agent.read_timeout_ms); it said: asking you"),
+        (
+            "sk-1",
+            (Say(2, b"asking you\n"), Pause(60)),
+            "within 5 s (agent.read_timeout_ms); it said: asking you",
+        ),
         ("sk-1", (Ends(Exit(status=0)), Pause(60)), "did not answer within 5 s"),
         ("sk-1", (Breaks(TransportError("too many files")),), "too many files"),
     ],

@@ -103,6 +103,7 @@ def waiting(number: int) -> WaitingView:
     return WaitingView(
         issue_id=f"id-w{number}",
         issue_identifier=f"SHOP-{1000 + number}",
+        title=TITLES[number % len(TITLES)],
         kind=kind,  # type: ignore[arg-type]
         attempt=number % 3,
         due_at=ago(-20 - number * 11),
@@ -116,6 +117,7 @@ def kept(number: int, reason: str) -> CandidateView:
     return CandidateView(
         issue_id=f"id-k{number}",
         issue_identifier=f"SHOP-{5000 + number}",
+        title=TITLES[number % len(TITLES)],
         state="To Do",
         reason=reason,
     )
@@ -125,6 +127,7 @@ HELD = (
     HeldView(
         issue_id="id-h1",
         issue_identifier="SHOP-77",
+        title=TITLES[0],
         reason="agent_blocked",
         detail="the agent says that it needs a person: which of the two price lists is right?",
         since=ago(5400),
@@ -133,6 +136,7 @@ HELD = (
     HeldView(
         issue_id="id-h2",
         issue_identifier="SHOP-81",
+        title=TITLES[4],
         reason="handoff_failed",
         detail="it could not be moved to Human Review: the transition is not allowed",
         since=ago(700),
@@ -252,6 +256,7 @@ def ended(number: int, issue: str | None = None) -> RunView:
         agent="kiro",
         started_at=rfc3339(ago(900 + number * 400)),
         finished_at=rfc3339(ago(40 + number * 390)),
+        title=TITLES[number % len(TITLES)],
     )
 
 

@@ -86,6 +86,15 @@ def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, wor
         assert told in page, told
 
 
+def test_every_list_has_titles(visitor: httpx.Client, world: World) -> None:
+    """A name alone tells nobody what an issue is about."""
+    page = visitor.get("/").text
+
+    for list_ in ("held", "running", "waiting", "queue", "ended"):
+        rows = page.partition(f'<tbody id="{list_}-rows">')[2].partition("</tbody>")[0]
+        assert rows.count('<span class="title" title="') == rows.count("<tr ") > 0, list_
+
+
 def test_trouble_is_said_first(visitor: httpx.Client, world: World) -> None:
     """A pause, a broken workflow with its errors, a tracker at rest, a failed poll."""
     world.state = states.troubled(world.state)
