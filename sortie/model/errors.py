@@ -15,10 +15,12 @@ class ErrorKind(StrEnum):
 
     ``USAGE_LIMIT``: the agent's account has used up what its plan or provider allows for now, and
     nothing is wrong with the issue. A limit that the agent itself waits out is none.
+    ``ADAPTER_SETTINGS``: the agent cannot work as its block of the workflow file has it.
     """
 
     AGENT_NOT_FOUND = "agent_not_found"
     INVALID_WORKSPACE_CWD = "invalid_workspace_cwd"
+    ADAPTER_SETTINGS = "adapter_settings"
     RESPONSE_ERROR = "response_error"
     RESPONSE_TIMEOUT = "response_timeout"
     TURN_TIMEOUT = "turn_timeout"

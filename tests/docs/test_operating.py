@@ -144,7 +144,11 @@ def test_words_that_nothing_gives_are_marked() -> None:
         for row in table(TEXT, heading)
         if "this version" in str(row)
     }
-    at_once = {HoldReason.AGENT_NOT_FOUND, HoldReason.INVALID_WORKSPACE_CWD}  # by a table
+    at_once = {  # by a table
+        HoldReason.AGENT_NOT_FOUND,
+        HoldReason.INVALID_WORKSPACE_CWD,
+        HoldReason.ADAPTER_SETTINGS,
+    }
 
     unused = {
         (kind, member.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ class Program:
     ``environ`` makes variables of the model's address, ``configure`` files in a home.
     ``outside`` is a tool that it asks about and that names a path outside of the workspace.
     ``ends_when_denied``: it ends its turn then. ``loses_a_minute``: it cannot go on with a
-    session in the minute that began it.
+    session in the minute that began it. ``edit`` is the model's wish to write a file at a path.
     """
 
     package: str
@@ -33,6 +33,7 @@ class Program:
     shell: str
     environ: Callable[[str], Mapping[str, str]]
     outside: Answer
+    edit: Callable[[str], Answer]
     configure: Callable[[Path, str], None] = lambda _home, _url: None
     reports_tokens: bool = True
     ends_when_denied: bool = True
@@ -84,6 +85,30 @@ def _configure_gemini(home: Path, _url: str) -> None:
     (home / ".gemini" / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
 
 
+def _patch(path: str) -> Answer:
+    patch = f"*** Begin Patch\n*** Add File: {path}\n+made\n*** End Patch"
+    return tool("exec_command", cmd=f"apply_patch <<'EOF'\n{patch}\nEOF")
+
+
+def _configure_codex(home: Path, url: str) -> None:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(
+        f"""\
+model = "gpt-5"
+model_provider = "scripted"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_API_KEY"
+request_max_retries = 1
+stream_max_retries = 1
+""",
+        encoding="utf-8",
+    )
+
+
 PROGRAMS = {
     "opencode": Program(
         package="opencode-ai",
@@ -94,6 +119,7 @@ PROGRAMS = {
         environ=lambda _url: {"OPENCODE_DISABLE_MODELS_FETCH": "1"},
         configure=_configure_opencode,
         outside=tool("read", filePath="/etc/hostname"),
+        edit=lambda path: tool("write", filePath=path, content="made"),
         reports_tokens=False,
         settings={"model": "scripted/model"},
     ),
@@ -110,6 +136,7 @@ PROGRAMS = {
         },
         configure=_configure_gemini,
         outside=tool("run_shell_command", command="touch refused", description="d"),
+        edit=lambda path: tool("write_file", file_path=path, content="made"),
         ends_when_denied=False,
         loses_a_minute=True,
     ),
@@ -127,5 +154,45 @@ PROGRAMS = {
             "COPILOT_MODEL": "gpt-5",
         },
         outside=tool("bash", command="touch refused", description="d"),
+        edit=lambda path: tool("create", path=path, file_text="made"),
     ),
 }
+
+_CODEX = Program(
+    package="@agentclientprotocol/codex-acp",
+    version="2.6.0",
+    program="@agentclientprotocol/codex-acp/dist/index.js",
+    arguments=(),
+    shell="exec_command",
+    environ=lambda _url: {"SCRIPTED_API_KEY": KEY},
+    configure=_configure_codex,
+    outside=tool("exec_command", cmd="touch refused"),
+    edit=_patch,
+)
+
+ASKING = PROGRAMS | {
+    "claude": Program(
+        package="@agentclientprotocol/claude-agent-acp",
+        version="0.101.0",
+        program="@agentclientprotocol/claude-agent-acp/dist/index.js",
+        arguments=(),
+        shell="Bash",
+        environ=lambda url: {
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": KEY,
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "IS_SANDBOX": "1",
+        },
+        outside=tool("Read", file_path="/etc/hostname"),
+        edit=lambda path: tool("Write", file_path=path, content="made"),
+        ends_when_denied=False,
+    ),
+    "codex": _CODEX,
+    "codex-0.16.0": replace(
+        _CODEX,
+        package="@zed-industries/codex-acp",
+        version="0.16.0",
+        program="@zed-industries/codex-acp-linux-x64/bin/codex-acp",
+    ),
+}
+"""The programs, and bridges to Claude Code and Codex."""

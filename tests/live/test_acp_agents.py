@@ -19,7 +19,7 @@ import trio
 from tests.e2e.conftest import Start, fleet, place, start
 from tests.e2e.place import Json, Place
 from tests.e2e.remote import Fleet
-from tests.live.acp_agents import KEY, PROGRAMS, Program
+from tests.live.acp_agents import ASKING, KEY, PROGRAMS, Program
 from tests.live.model_answers import Answer
 from tests.live.model_server import ModelServer, Script, model_server
 from tests.transports.ssh.sshd import requires_sshd
@@ -89,9 +89,10 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture(params=PROGRAMS)
+@pytest.fixture(params=list(PROGRAMS.values()), ids=list(PROGRAMS))
 def program(request: pytest.FixtureRequest) -> Program:
-    return PROGRAMS[request.param]
+    found: Program = request.param
+    return found
 
 
 @pytest.fixture(params=["here", pytest.param("host", marks=requires_sshd)])
@@ -166,6 +167,38 @@ async def test_a_permission_is_refused(stage: Stage, start: Start) -> None:
         assert "after a permission was denied" in turn["error"]
     else:
         assert turn["outcome"] == "completed"
+
+
+@pytest.mark.parametrize("program", list(ASKING.values()), ids=list(ASKING), indirect=True)
+@pytest.mark.parametrize("stage", ["here"], indirect=True)
+async def test_rules_that_deny_are_kept(stage: Stage, start: Start) -> None:
+    """Also by an agent that begins in a mode in which it asks nothing."""
+    made = str(stage.made("denied"))
+    stage.script(stage.program.edit(made), Answer(text="went on without it"))
+    stage.write_workflow({"permissions": {"inside": {"default": "allow", "edit": "deny"}}})
+
+    async with start("--log-level", "debug", **stage.environ) as daemon:
+        turn = await daemon.line("turn.completed", within=SLOW)
+    asked = daemon.lines("agent.permission")
+
+    assert asked[0]["answer"].startswith("denied by permissions.inside for edit")
+    assert not stage.made("denied").exists()
+    if stage.program.ends_when_denied:
+        assert "after a permission was denied" in turn["error"]
+
+
+@pytest.mark.parametrize("program", list(ASKING.values()), ids=list(ASKING), indirect=True)
+@pytest.mark.parametrize("stage", ["here"], indirect=True)
+async def test_rules_that_allow_let_it_work(stage: Stage) -> None:
+    """In the mode that is chosen for what they deny elsewhere."""
+    stage.script(stage.program.edit(str(stage.made("allowed"))), Answer(text="done"))
+    stage.write_workflow(TRUSTING, max_turns=1)
+
+    lines = await stage.run()
+
+    assert stage.made("allowed").read_text().strip() == "made"
+    assert stage.place.state_of("LIVE-1") == "Human Review"
+    assert [line["outcome"] for line in lines["turn.completed"]] == ["completed"]
 
 
 async def test_it_is_stopped_in_a_tool_and_goes_on_later(stage: Stage, start: Start) -> None:

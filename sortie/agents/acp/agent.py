@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import trio
 
 from sortie.agents import SessionParams
+from sortie.agents.acp.asking import asking_variables
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.launch import Launch
 from sortie.agents.acp.opening import Opening
@@ -53,6 +54,7 @@ class AcpAgent:
         await check_workspace(params.transport, params.workspace)
         path = params.env.get("PATH")
         argv = await resolve_command(self._command, DEFAULT_COMMAND, params.transport, path)
+        env = {**UNATTENDED, **params.env, **asking_variables(self._settings, params.env)}
         secrets = credentials_of(params.env)
         redacted = redactor(secrets)
         launch = Launch(
@@ -60,7 +62,7 @@ class AcpAgent:
             command=Command(
                 argv=argv,
                 cwd=params.workspace,
-                env={**UNATTENDED, **params.env},
+                env=env,
                 stdin=Stdin.PIPE,
                 grace=params.stop_grace,
             ),

@@ -12,8 +12,9 @@ import trio
 
 import sortie
 from sortie.acp import values
-from sortie.acp.events import Initialized, RequestFailed, SessionOpened
+from sortie.acp.events import Initialized, RequestFailed, SessionOpened, SettingTaken
 from sortie.agents import SessionParams
+from sortie.agents.acp.asking import ALLOW_ALL, Asking
 from sortie.agents.acp.conversations import Conversations
 from sortie.agents.acp.process import AgentProcess, Reply
 from sortie.agents.acp.reader import ReaderContext, UpdateReader, failure_of
@@ -70,7 +71,7 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     context = ReaderContext(
         agent=agent,
         workspace=opening.params.workspace,
-        rules=opening.settings.permissions,
+        settings=opening.settings,
         now=opening.now,
         redacted=opening.redacted,
     )
@@ -89,8 +90,7 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     cost = opening.conversations.opened(id_, resumed=id_ == resume)
     if process.reader.usage.cost is None:  # else it was told as the session was loaded
         process.reader.usage.cost = cost
-    for method, params in _settings(opening.settings, opened.result):
-        await _set(process, opening, method, params)
+    await _choose(process, process.reader.asking, opening, opened.result)
     return Opened(session_id=id_, agent=agent, lost=lost)
 
 
@@ -145,13 +145,29 @@ async def _resume(
     return opening.redacted(failure.message)
 
 
-async def _set(
-    process: AgentProcess, opening: Opening, method: str, params: Mapping[str, Any]
+async def _choose(
+    process: AgentProcess, asking: Asking, opening: Opening, session: Mapping[str, Any]
 ) -> None:
-    process.client.set(method, params)
-    reply = await _within(process, opening, method)
-    if isinstance(reply, RequestFailed):
-        raise _refused(reply, opening)
+    """Set what the settings name, and have the agent ask about what they deny.
+
+    Raises AgentError where it does not.
+    """
+    asking.take(session)
+    settings = opening.settings
+    chosen = list(_settings(settings, settings.mode or asking.mode_to_set(), session))
+    if asking.must_not_allow_all() and ALLOW_ALL not in settings.options:
+        chosen.append(_option(ALLOW_ALL, "off"))
+    for method, params in chosen:
+        process.client.set(method, params)
+        reply = await _within(process, opening, method)
+        if isinstance(reply, RequestFailed):
+            raise _refused(reply, opening)
+        assert isinstance(reply, SettingTaken)
+        if method == "session/set_mode":  # the answer is empty
+            asking.take({"currentModeId": params["modeId"]})
+        asking.take(reply.result)
+    if (failure := asking.refusal()) is not None:
+        raise AgentError(failure.kind, opening.redacted(failure.message))
 
 
 async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:
@@ -175,19 +191,19 @@ def _refused(reply: Reply, opening: Opening) -> AgentError:
 
 
 def _settings(
-    settings: AcpSettings, session: Mapping[str, Any]
+    settings: AcpSettings, mode: str | None, session: Mapping[str, Any]
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the requests that set what the settings name. Raises AgentError where one cannot be."""
     options = {o["id"]: o for o in values.items(session, "configOptions") if values.text(o, "id")}
-    for category, value in (("model", settings.model), ("mode", settings.mode)):
+    for category, value in (("model", settings.model), ("mode", mode)):
         if value is None:
             continue
         found = [id_ for id_, o in options.items() if o.get("category") == category]
-        if category == "mode" and values.items(session, "modes", "availableModes"):
-            yield "session/set_mode", {"modeId": value}
-        elif found:
+        if found:  # before the mode of old: its answer tells what the agent has made of it
             if options[found[0]].get("currentValue") != value:
                 yield _option(found[0], value)
+        elif category == "mode" and values.items(session, "modes", "availableModes"):
+            yield "session/set_mode", {"modeId": value}
         elif category == "model" and values.items(session, "models", "availableModels"):
             yield "session/set_model", {"modelId": value}
         else:

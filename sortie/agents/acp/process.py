@@ -149,6 +149,8 @@ class AgentProcess:
         assert self.reader is not None
         assert self._identity is not None
         reader = self.reader
+        if (refusal := reader.asking.refusal()) is not None:  # its mode has changed since
+            raise AgentError(refusal.kind, self._launch.redacted(refusal.message))
         reader.begin()
         self._on_events, self._has_answered = on_events, False
         try:
@@ -159,7 +161,10 @@ class AgentProcess:
                 raise NotPrompted
             self.client.prompt(UNUSABLE.sub("\ufffd", prompt))
             self._flush()
-            await self._turn_over(reader)
+            while reader.over is None and self._end is None and reader.refusal is None:
+                await self._news.wait()
+            if reader.refusal is None:
+                await self._turn_over(reader)  # for what follows its end
         finally:
             if reader.over is None and self._end is None:
                 await self._cancel(reader)
@@ -168,6 +173,8 @@ class AgentProcess:
             self._on_events = None
         if reader.over is None and self._unsent > 0 and not self._has_answered:
             raise NotPrompted
+        if reader.refusal is not None:
+            return reader.refusal.result(self.warnings)
         failure = self._failure() if reader.over is None else reader.over.failure
         return None if failure is None else failure.result(self.warnings)
 

@@ -21,8 +21,9 @@ from sortie.acp.events import (
     RequestFailed,
     SessionUpdated,
 )
+from sortie.agents.acp.asking import Asking
 from sortie.agents.acp.permissions import PermissionAnswer, decide
-from sortie.agents.acp.settings import PermissionRules
+from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.texts import Texts
 from sortie.agents.acp.tools import ToolCall, ToolCalls
 from sortie.agents.acp.usage import UsageReader
@@ -41,6 +42,7 @@ from sortie.model.turns import (
 )
 
 _MESSAGE_LIMIT = 1000
+_OF_MODES = ("current_mode_update", "config_option_update")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class ReaderContext:
 
     agent: str
     workspace: str
-    rules: PermissionRules
+    settings: AcpSettings
     now: Callable[[], datetime]
     redacted: Callable[[str], str] = field(repr=False)
 
@@ -68,6 +70,7 @@ class UpdateReader:
     """See the module. ``over`` is the end of the turn, once it was seen.
 
     ``is_kiro``: it has told what Kiro alone tells, so that credits may follow a turn's end.
+    ``refusal`` is why a turn must end in which the agent does, unasked, what is denied.
     """
 
     __slots__ = (
@@ -76,14 +79,17 @@ class UpdateReader:
         "_in_turn",
         "_texts",
         "_tools",
+        "asking",
         "is_kiro",
         "over",
+        "refusal",
         "usage",
     )
 
     def __init__(self, context: ReaderContext) -> None:
         self._context = context
         self.usage = UsageReader(context.agent)
+        self.asking = Asking(context.agent, context.settings)
         self.is_kiro = False
         self._texts = Texts(context.redacted)
         self.begin()
@@ -92,12 +98,16 @@ class UpdateReader:
     def begin(self) -> None:
         """Begin a turn."""
         self.over: TurnOver | None = None
+        self.refusal: Failure | None = None
         self._in_turn = True
         self._tools = ToolCalls(self._context.agent, self._context.workspace)
         self._evidence = Evidence(self._context.agent)
 
     def take(self, event: ClientEvent) -> list[AgentEvent]:
         """Take what the protocol tells and return what the worker hears of it."""
+        if isinstance(event, SessionUpdated) and event.ours and event.kind in _OF_MODES:
+            self.asking.take(event.body)
+            self._refuse(self.asking.refusal())
         match event:
             case SessionUpdated(when="replay", kind="usage_update") if event.ours:
                 self.usage.update(event.body)
@@ -118,7 +128,8 @@ class UpdateReader:
     def permit(self, event: PermissionRequested) -> tuple[PermissionAnswer, list[AgentEvent]]:
         """Take a permission that was asked for; return the answer, and what is told of it."""
         call, events = self._tools.take(event.call)
-        rules = self._context.rules
+        call.asked = True
+        rules = self._context.settings.permissions
         answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
         question = _question(call)
         if not answer.allowed:
@@ -165,11 +176,17 @@ class UpdateReader:
         return []
 
     def _tool(self, body: Mapping[str, Any]) -> list[AgentEvent]:
-        _, events = self._tools.take(body)
+        call, events = self._tools.take(body)
         for event in events:
             if isinstance(event, ToolEnded):
                 self._evidence.tool_ended(failed=event.failed)
+                if not event.failed and not call.asked:
+                    self._refuse(self.asking.ran_unasked(call.kind, outside=call.outside))
         return events
+
+    def _refuse(self, failure: Failure | None) -> None:
+        if failure is not None and self._in_turn and self.refusal is None:
+            self.refusal = worded(failure, self._texts, self._context.now)
 
     def _extension(self, event: ExtensionTold) -> list[AgentEvent]:
         params = event.params

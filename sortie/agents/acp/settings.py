@@ -35,6 +35,11 @@ ToolKind = Literal[
 ]
 KINDS: tuple[str, ...] = get_args(ToolKind)
 
+ASK_NOTHING = frozenset(
+    {"bypassPermissions", "yolo", "full-access", "agent-full-access", "autopilot"}
+)
+"""What modes are called that ask about nothing, whichever agent has them."""
+
 
 def _kind(value: str) -> str:
     if value != "default" and value not in KINDS:
@@ -109,7 +114,7 @@ class AcpSettings(BaseModel):
 def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:
     """Return what ``validate`` should warn about."""
     if settings.permissions != PermissionRules():
-        return ()
+        return _contradiction(settings)
     return (
         (
             "acp.permissions",
@@ -117,3 +122,16 @@ def warn(settings: AcpSettings) -> Sequence[tuple[str, str]]:
             " everything else; set permissions.inside to {default: allow} to let it work",
         ),
     )
+
+
+def _contradiction(settings: AcpSettings) -> Sequence[tuple[str, str]]:
+    """Return that the settings choose a mode which asks nothing, and deny something."""
+    rules = settings.permissions
+    denies = "deny" in (*rules.inside.values(), *rules.outside.values())
+    if not denies or settings.mode not in ASK_NOTHING:
+        return ()
+    message = (
+        f"{settings.mode} asks about nothing, so that what acp.permissions denies would be done:"
+        " no agent is run in it; leave acp.mode out, or deny nothing"
+    )
+    return (("acp.mode", message),)

@@ -20,7 +20,10 @@ _ERROR_LIMIT = 2000
 
 @dataclass(slots=True, kw_only=True)
 class ToolCall:
-    """What is known of one call; ``outside``: it names a path outside of the workspace."""
+    """What is known of one call; ``outside``: it names a path outside of the workspace.
+
+    ``asked``: the agent has asked whether it may.
+    """
 
     id: str
     name: str
@@ -30,6 +33,7 @@ class ToolCall:
     paths: dict[str, None] = field(default_factory=dict)
     outside: bool = False
     denied: bool = False
+    asked: bool = False
 
 
 class ToolCalls:

@@ -68,14 +68,14 @@ class Evidence:
 
     def failure(self, stop_reason: str, *, used_tokens: bool) -> Failure | None:
         """Return why the turn failed that ended for a reason; None: it is a good one."""
+        if self._denied is not None and stop_reason in ("end_turn", "cancelled"):
+            message = f"the agent ended its turn after a permission was denied: {self._denied}"
+            return Failure(ErrorKind.TURN_FAILED, message)
         if stop_reason == "cancelled":
             message = "the agent says that the turn was cancelled"
             return Failure(ErrorKind.TURN_CANCELLED, message)
         if stop_reason != "end_turn":
             message = _STOPS.get(stop_reason, f"the agent ended the turn: {stop_reason}")
-            return Failure(ErrorKind.TURN_FAILED, message)
-        if self._denied is not None:
-            message = f"the agent ended its turn after a permission was denied: {self._denied}"
             return Failure(ErrorKind.TURN_FAILED, message)
         if self._broken:
             return Failure(ErrorKind.TURN_FAILED, self._piece or "the agent's model has failed")

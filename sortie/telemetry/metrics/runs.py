@@ -23,6 +23,7 @@ _TURN_ENDS = (
     (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED),
     (TurnOutcome.FAILED, ErrorKind.AGENT_NOT_FOUND),
     (TurnOutcome.FAILED, ErrorKind.INVALID_WORKSPACE_CWD),
+    (TurnOutcome.FAILED, ErrorKind.ADAPTER_SETTINGS),
     (TurnOutcome.FAILED, ErrorKind.RESPONSE_ERROR),
     (TurnOutcome.FAILED, ErrorKind.RESPONSE_TIMEOUT),
     (TurnOutcome.FAILED, ErrorKind.TURN_FAILED),

@@ -16,7 +16,7 @@ from typing import Any
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import Initialized, PermissionRequested, RequestFailed
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
-from sortie.agents.acp.settings import PermissionRules
+from sortie.agents.acp.settings import AcpSettings, PermissionRules
 from sortie.agents.acp.usage import NO_COST
 from sortie.model.turns import (
     AgentEvent,
@@ -147,7 +147,7 @@ class _Player:
                     ReaderContext(
                         agent=name,
                         workspace="/workspace",
-                        rules=RULES,
+                        settings=AcpSettings(permissions=RULES),
                         now=lambda: datetime(2026, 11, 22, tzinfo=UTC),
                         redacted=str,
                     )

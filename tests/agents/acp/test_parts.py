@@ -142,6 +142,18 @@ def test_who_sets_no_permissions_is_warned() -> None:
     assert not warn(AcpSettings(permissions=trusting))
 
 
+def test_a_mode_that_asks_nothing_beside_rules_that_deny_is_warned_of() -> None:
+    """The rules would deny nothing in it; no agent is run."""
+    denying = PermissionRules(inside={"default": "allow", "edit": "deny"})
+    trusting = PermissionRules(inside={"default": "allow"})
+
+    warned = warn(AcpSettings(permissions=denying, mode="yolo"))
+
+    assert [key for key, _ in warned] == ["acp.mode"]
+    assert not warn(AcpSettings(permissions=denying, mode="plan"))
+    assert not warn(AcpSettings(permissions=trusting, mode="yolo"))
+
+
 # Tools
 
 
@@ -433,9 +445,9 @@ async def test_this_machine_tells_its_processes_with_ps_and_without(tmp_path: Pa
 
 def test_a_tool_of_which_a_declined_question_is_the_first_word_has_begun() -> None:
     """In a cancel a question is answered with no; its tool is told as begun, and then as ended."""
-    rules = PermissionRules(inside={"default": "allow"})
+    settings = AcpSettings(permissions=PermissionRules(inside={"default": "allow"}))
     reader = UpdateReader(
-        ReaderContext(agent="x", workspace="/w", rules=rules, now=lambda: NOW, redacted=str)
+        ReaderContext(agent="x", workspace="/w", settings=settings, now=lambda: NOW, redacted=str)
     )
     reader.begin()
     call = {"toolCallId": "t1", "title": "touch made", "kind": "execute"}
@@ -453,13 +465,13 @@ def test_a_tool_of_which_a_declined_question_is_the_first_word_has_begun() -> No
 
 def _hold(chunks: list[bytes]) -> None:
     """Nothing raises, texts are bounded and clean, and each tool that began ends."""
-    rules = PermissionRules(inside={"default": "allow"})
+    settings = AcpSettings(permissions=PermissionRules(inside={"default": "allow"}))
     client, begun, ended = ClientConnection(line_limit=5000), list[str](), list[str]()
     reader = UpdateReader(
         ReaderContext(
             agent="Copilot",
             workspace="/w",
-            rules=rules,
+            settings=settings,
             now=lambda: NOW,
             redacted=lambda text: text.replace("secret", "***"),
         )

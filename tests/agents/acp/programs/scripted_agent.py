@@ -3,7 +3,9 @@
 
 ``--like NAME`` is what it calls itself, and how it counts; ``--without load,resume`` is what it
 cannot do; ``--load hang|error`` and ``--version N`` is how it greets; ``--spent`` is what a session
-had cost that it loads. Lines of a prompt that begin
+had cost that it loads. ``--modes a,b`` are its modes, the first is the present one; with
+``--mode-option`` they are a config option, and with ``--stuck`` none is ever changed. Lines of a
+prompt that begin
 with ``acp:`` say what it does, one after the other; DEEDS lists them. Conversations are kept in
 the login's home.
 """
@@ -39,6 +41,19 @@ MODEL = {
 }
 
 
+MODES = {
+    "gemini-cli": "default,yolo",
+    "Copilot": ",".join(
+        f"https://agentclientprotocol.com/protocol/session-modes#{mode}"
+        for mode in ("agent", "autopilot")
+    ),
+}
+
+
+DENIED = {"OpenCode": "end_turn", "@agentclientprotocol/codex-acp": "cancelled"}
+"""Agents that end their turn when something is denied, and how."""
+
+
 class Refused(Exception):
     """A request is answered with an error."""
 
@@ -60,6 +75,8 @@ class Agent:
         self.asked = 0
         self.input = self.output = 0
         self.cost = 0.0
+        self.modes = (given.modes or MODES.get(given.like, "careful,bold")).split(",")
+        self.mode = self.modes[0]
         self.hoard: list[bytes] = []
         self.heard: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.lock = threading.Lock()
@@ -130,8 +147,11 @@ class Agent:
             case "session/load" | "session/resume" as how:
                 return self.go_on(how, params["sessionId"])
             case "session/set_mode" | "session/set_config_option":
-                self.remember(f"{params.get('modeId', params.get('value'))} was set")
-                return {}
+                value = params.get("modeId", params.get("value"))
+                self.remember(f"{value} was set")
+                if value in self.modes and not self.given.stuck:
+                    self.mode = value
+                return self.offers() if self.given.mode_option else {}
             case "session/prompt":
                 return self.prompt(params["prompt"][0]["text"])
             case other:
@@ -151,7 +171,11 @@ class Agent:
         }
 
     def offers(self) -> dict[str, Any]:
-        modes = {"availableModes": [{"id": "careful"}, {"id": "bold"}], "currentModeId": "careful"}
+        if self.given.mode_option:
+            option = {"id": "mode", "category": "mode", "currentValue": self.mode}
+            options = [{"value": mode} for mode in self.modes]
+            return {"configOptions": [MODEL, {**option, "options": options}]}
+        modes = {"availableModes": [{"id": m} for m in self.modes], "currentModeId": self.mode}
         return {"configOptions": [MODEL], "modes": modes}
 
     def go_on(self, how: str, session: str) -> Any:
@@ -211,8 +235,8 @@ class Agent:
         status = "completed" if allowed else "failed"
         said = [{"type": "content", "content": {"type": "text", "text": f"it was {chosen}"}}]
         self.update("tool_call_update", toolCallId=call["toolCallId"], status=status, content=said)
-        if not allowed and self.given.like == "OpenCode":
-            return "end_turn"
+        if not allowed and self.given.like in DENIED:
+            return DENIED[self.given.like]
         self.say("and went on\n")
         return None
 
@@ -243,6 +267,14 @@ class Agent:
     def plan(self, _: str) -> None:
         entries = [("look", "completed"), ("write", "in_progress"), ("test", "pending")]
         self.update("plan", entries=[{"content": c, "status": s} for c, s in entries])
+
+    def change(self, rest: str) -> None:
+        """``change MODE``: be in another mode from now on."""
+        if self.given.mode_option:
+            self.mode = rest
+            self.update("config_option_update", **self.offers())
+        else:
+            self.update("current_mode_update", currentModeId=rest)
 
     def paid(self, rest: str) -> None:
         """``paid AMOUNT``: the conversation has cost so much more."""
@@ -394,6 +426,7 @@ DEEDS: dict[str, Deed] = {
     "orphan": Agent.orphan,
     "talk": Agent.talk,
     "recall": Agent.recall,
+    "change": Agent.change,
     "megabyte": lambda agent, _: agent.say("x" * 2**20),
 }
 
@@ -405,6 +438,9 @@ def main() -> None:
     parser.add_argument("--load", default="")
     parser.add_argument("--version", type=int, default=1)
     parser.add_argument("--spent", default="")
+    parser.add_argument("--modes", default="")
+    parser.add_argument("--mode-option", action="store_true")
+    parser.add_argument("--stuck", action="store_true")
     parser.add_argument("--login", action="store_true")
     parser.add_argument("--mute", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
