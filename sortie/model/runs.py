@@ -96,7 +96,8 @@ class Streak:
     """What happened to an issue in a row, up to its next run.
 
     ``failures`` is the next run's attempt. ``continuations`` counts successes without a change
-    of state, ``interruptions`` runs that a crash of the daemon cut short.
+    of state, ``interruptions`` runs that were cut short by a crash of the daemon or the loss of
+    their host.
     """
 
     failures: int = 0

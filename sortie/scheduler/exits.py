@@ -36,6 +36,7 @@ from sortie.scheduler.rules import (
     adrift_delay,
     after_continuation,
     after_failure,
+    after_interruption,
     backoff,
     continuation_delay,
     held_at_once,
@@ -171,6 +172,8 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             state.wait(issue, claim.streak, Trigger.ERROR, now, delay=SHORTAGE_DELAY)
         case Failed() if claim.host != LOCAL and _is_the_hosts(report.end):
             _follow_host(state, claim, report.end, now)
+        case Failed(adrift=True) if not claim.streak.interruptions:
+            _follow_cut(state, claim, report.end, now)
         case Failed() if is_usage_limit(report.end):
             state.uncount_session(issue.id, claim.turns)
             state.wait(issue, claim.streak, Trigger.USAGE_LIMIT, now, delay=0.0)
@@ -239,6 +242,19 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
         state.wait(claim.issue, claim.streak, Trigger.ERROR, now, delay=0.0)
+
+
+def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
+    """Try a run again that lost its host, with its attempt, when nothing of it can live any more.
+
+    The second in a row counts as a failure, as after a crash of the daemon: the agent itself may
+    be what brings the host down.
+    """
+    streak, delay = after_interruption(claim.streak, state.policy)
+    state.uncount_session(claim.issue.id, claim.turns)
+    delay = max(delay, adrift_delay(state.policy))
+    rest_host(state, claim.host, end.message, now)
+    state.wait(claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)
 
 
 def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: float) -> None:

@@ -125,7 +125,7 @@ def after_continuation(streak: Streak, *, state_changed: bool) -> Streak:
 
 
 def after_interruption(streak: Streak, policy: Policy) -> tuple[Streak, float]:
-    """Return the streak and delay after the daemon's death cut a run short.
+    """Return the streak and delay after a run was cut short by the daemon's death, or its host's.
 
     The attempt stays, but a second interruption in a row counts as a failure.
     """

@@ -55,8 +55,7 @@ def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
         return failed
     if began and cause.trouble is HostTrouble.BUSY:
         return replace(failed, kind=ErrorKind.PORT_EXIT, shortage=True)
-    dropped = cause.trouble is HostTrouble.DROPPED
-    return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began and dropped)
+    return replace(failed, kind=ErrorKind.PORT_EXIT, unreached=not began, adrift=began)
 
 
 def host_error_behind(error: BaseException) -> HostError | None:

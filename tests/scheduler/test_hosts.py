@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace, ProcessIdentity
+from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace, ProcessIdentity, Streak
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -16,6 +16,7 @@ from sortie.scheduler.explanation import Explanation, Standing
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
+LOST = Failed(kind=ErrorKind.PORT_EXIT, message="lost", adrift=True)
 UNREACHED = Failed(kind=ErrorKind.PORT_EXIT, message="east refused", unreached=True)
 NO_AGENT = Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli")
 
@@ -368,12 +369,35 @@ def test_a_lost_link_is_waited_out() -> None:
     driver = Driver(THREE)
     (run,) = driver.start(issue())
 
-    driver.end(run.run_id, Failed(kind=ErrorKind.PORT_EXIT, message="lost", adrift=True))
+    driver.end(run.run_id, LOST)
 
     claim = claim_of(driver)
     assert isinstance(claim, Waiting)
-    assert claim.streak.failures == 1
+    assert claim.streak == Streak(interruptions=1)
     assert claim.due_at - driver.now == 30 + THREE.stop_grace + 5
+
+
+def test_only_a_second_lost_link_in_a_row_counts_as_a_failure() -> None:
+    """The first costs neither an attempt nor a session; an agent that brings its host down each
+    time is tried with growing pauses all the same."""
+    driver = Driver(replace(THREE, max_sessions=2))
+    seen = []
+
+    for _ in range(2):
+        (run,) = driver.start(issue()) or starts(driver.pass_time(600))
+        driver.tell(ev.TurnStarted(run.run_id, 1))
+        driver.end(run.run_id, LOST)
+        claim = claim_of(driver)
+        assert isinstance(claim, Waiting)
+        seen.append(claim.streak)
+    (third,) = starts(driver.pass_time(600))
+    driver.tell(ev.TurnStarted(third.run_id, 1))
+    driver.end(third.run_id, LOST)
+    after = claim_of(driver)
+
+    assert seen == [Streak(interruptions=1), Streak(failures=1)]
+    assert isinstance(after, Waiting)
+    assert after.streak == Streak(failures=1, interruptions=1)
 
 
 def test_free_slots_are_those_that_hosts_have() -> None:

@@ -78,7 +78,7 @@ WHY = Failed(kind=ErrorKind.PORT_EXIT, message="why")
     [
         (None, True, WHY),
         (HostTrouble.UNREACHABLE, False, replace(WHY, unreached=True)),
-        (HostTrouble.UNREACHABLE, True, WHY),
+        (HostTrouble.UNREACHABLE, True, replace(WHY, adrift=True)),
         (HostTrouble.DROPPED, False, replace(WHY, adrift=True)),
         (HostTrouble.DROPPED, True, replace(WHY, adrift=True)),
         (HostTrouble.BUSY, False, replace(WHY, unreached=True)),

@@ -94,6 +94,15 @@ def slow_shell(host: str, seconds: float) -> HostError:
     )
 
 
+def lapsed(host: str, lease: float) -> HostError:
+    """Return the error for a program that its host ended, as it heard nothing from us."""
+    return HostError(
+        HostTrouble.DROPPED,
+        f"host {host} heard nothing of the daemon for {lease:g} s, and ended what ran there; look"
+        " at the network in between",
+    )
+
+
 def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> HostError:
     """Return the error for a login that ended with this status and ``noise`` instead."""
     # A login that repeats what it is given would have us show the script, secrets and all.

@@ -20,6 +20,7 @@ from sortie.transports.ssh.launch import (
     Bounds,
     LaunchSession,
     RootProcess,
+    lapsed,
     no_start,
     nonsense,
     refusal,
@@ -43,6 +44,7 @@ FINISH_BOUND = 15.0
 _PIECE = 256 * 1024  # bytes of a stdin that have to be taken in the time for one word
 _SLACK = 3.0  # for the way to the host and back
 _CLOSE_BOUND = 1.0
+_SIGNALLED = 128  # an exit status above tells of a signal, where a shell was in between
 
 
 class SshProcess:
@@ -88,7 +90,13 @@ class SshProcess:
 
     async def wait(self) -> Exit:
         """Wait until the program has exited. Raises HostError where the link was lost before, or
-        before all output had come."""
+        before all output had come, and where it was cut for so long that the program was ended."""
+        exit_ = await self._known_exit()
+        if await self._has_lapsed(exit_):
+            raise lapsed(self._host, self._launch.lease)
+        return exit_
+
+    async def _known_exit(self) -> Exit:
         await self._channel.exited()
         exit_ = self._exit()
         if exit_ is not None and self._channel.lost is None:
@@ -97,15 +105,29 @@ class SshProcess:
             HostTrouble.DROPPED, f"host {self._host} did not say how the program ended"
         )
 
+    async def _has_lapsed(self, exit_: Exit) -> bool:
+        """Tell whether the watchdog has ended the program because it did not hear from us.
+
+        Its word may come a moment after the exit that it is the reason of.
+        """
+        was_killed = exit_.signal is not None or (exit_.status or 0) > _SIGNALLED
+        if was_killed and not (exit_.by_us or self._dialogue.lapsed):
+            with trio.move_on_after(_CLOSE_BOUND):
+                await self._channel.over()
+        return self._dialogue.lapsed
+
     async def end(self) -> Exit:
         """End the whole tree for certain; raise TransportError naming the pids that stay."""
+        await self._end_for_certain()
+        return await self.wait()
+
+    async def _end_for_certain(self) -> None:
         async with self._lock:
             if not self._ended:
                 await self._end()
                 self._ended = True
         if self._failure is not None:
             raise self._failure
-        return await self.wait()
 
     async def start(self, bounds: Bounds, start: LoginSlot) -> bool:
         """Wait until the host has started the program; False where it is to be tried again.
@@ -143,7 +165,8 @@ class SshProcess:
     async def _leave(self) -> None:
         bound = self._launch.command.grace + KILL_BOUND + FINISH_BOUND + 2 * _SLACK
         with trio.move_on_after(bound, shield=True) as limit:
-            await self.end()
+            await self._end_for_certain()
+            await self._known_exit()
         if limit.cancelled_caught:
             raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
 

@@ -20,6 +20,7 @@ HERE = "here"
 _NOISE = 64 * 1024  # bytes of what a login says before our script
 _MOST_WORDS = 16  # that trio is told; our script has five
 _GONE = "gone"
+_LAPSED = "lapsed"
 
 WORD_LIMIT = 64 * 1024
 """Bytes of a word that are kept: a host that never ends its line must not fill our memory."""
@@ -82,6 +83,7 @@ class Dialogue:
     so many seconds. ``noise`` is what the login said instead of our script; ``gone`` is None
     until the watchdog has said its last word, and then the pids that stay. It says that on both
     pipes, behind all that the program wrote there: then ``is_complete``, whoever holds them open.
+    ``lapsed`` tells that it ended the program because it had not heard from us for the lease.
     """
 
     def __init__(self, script: bytes, nonce: str, *, beat: float | None = None) -> None:
@@ -89,6 +91,7 @@ class Dialogue:
         self.beat = beat
         self.noise = b""
         self.gone: list[int] | None = None
+        self.lapsed = False
         self._words = {1: Words(nonce), 2: Words(nonce)}
         self._begun = {1: False, 2: False}  # the program's own output
         self._last_word = Words(f"{nonce} {_GONE}")  # all that is ours on stdout from there on
@@ -147,6 +150,9 @@ class Dialogue:
         if name == _GONE:
             self._complete[number] = True
             self.gone = numbers_in(rest)
+            return None
+        if name == _LAPSED:
+            self.lapsed = True
             return None
         if name == "started":
             self._begun[number] = True

@@ -24,7 +24,12 @@ exec >/dev/null
 trap at_once EXIT
 while line; how=$?; [ $how = 0 ]; do :; done
 # There is no timeout here, or one that takes other arguments.
-case $how in 1|125|127) while IFS= read -r x <&3; do :; done ;; esac
+case $how in
+  9) ;;
+  1|125|127) while IFS= read -r x <&3; do :; done ;;
+  # In the background: while the network is cut, a full pipe takes nothing.
+  *) printf '\001%s lapsed\n' "$N" >&4 & ;;
+esac
 exec 3<&-
 # The directory of its stdin is there where the program did not begin. It goes before the others are
 # looked for: who comes to write there later finds nothing to wait at.
