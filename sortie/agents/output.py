@@ -90,11 +90,16 @@ class AgentOutput:
             del self._stderr_tail[:-STDERR_TAIL]
         return told
 
+    @property
+    def errors(self) -> str:
+        """The last 64 KiB of stderr, without escape sequences."""
+        tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
+        return self._redacted(strip_escapes(tail))
+
     def close(self) -> list[AgentEvent]:
         """Take the end of both streams and return what that tells."""
         told = [*self._warn(self._stderr.close()), *self._tell(self._stdout.close())]
-        tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
-        return [*told, *self._reader.close(self._redacted(strip_escapes(tail)))]
+        return [*told, *self._reader.close(self.errors)]
 
     def _tell(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
         if self.line_too_long:

@@ -21,6 +21,7 @@ from sortie.lines import LineSplitter, Splitter
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
 from sortie.model.turns import Launched
 from sortie.transports import Command, Exit, Process
+from sortie.transports.exit_shortage import exit_shortage
 
 FINISH_SLACK = 5.0
 """Seconds beyond the grace time in which the output must end once the process has exited."""
@@ -145,6 +146,9 @@ class _TurnProcess:
             self._ended.set()
         if self._lost is not None and self._exit is None:
             raise self._lost
+        host, errors = params.transport.host, self._output.errors
+        if shortage := exit_shortage(self._agent, host, self._exit, errors):
+            raise shortage
         return self._result()
 
     async def stop(self) -> None:

@@ -6,6 +6,7 @@ Rule: a shortage is nobody's mistake and passes; whoever meets one tries again a
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 
@@ -51,6 +52,27 @@ _BY_NUMBER: Mapping[int, tuple[Resource, str]] = {
     errno.ENOMEM: (Resource.MEMORY, _MEMORY),
     errno.ENOBUFS: (Resource.MEMORY, _MEMORY),
 }
+_NOT_STARTED = frozenset({2, 126, 127, 254})
+"""Statuses of the loader, of dash and bash and of ``env`` where a program could not be started;
+dash has 2, and bash 254, where it cannot fork."""
+
+_LAST_WORDS: tuple[tuple[re.Pattern[str], Resource, str], ...] = (
+    (
+        re.compile(
+            r"cannot allocate memory|failed to map segment from shared object"
+            r"|cannot create (shared object descriptor|cache for search path)",
+            re.IGNORECASE,
+        ),
+        Resource.MEMORY,
+        _MEMORY,
+    ),
+    (
+        re.compile(r"resource temporarily unavailable|can(no|')t fork", re.IGNORECASE),
+        Resource.PROCESSES,
+        _PROCESSES,
+    ),
+    (re.compile(r"too many open files", re.IGNORECASE), Resource.FILES, _FILES_OF_MACHINE),
+)
 _NO_THREAD = "can't start new thread"  # CPython's words, from 3.11 to 3.15
 
 
@@ -62,6 +84,22 @@ def of_fork(exc: OSError) -> Shortage | None:
     if exc.errno == errno.EAGAIN:
         return Shortage(Resource.PROCESSES, _PROCESSES)
     return shortage_behind(exc)
+
+
+def of_exit(status: int | None, errors: str) -> Shortage | None:
+    """Return the shortage by which a program did not start that ended with a status, None where it
+    was none.
+
+    ``errors`` is what was written to stderr; its last line counts, where the loader (ld.so) or the
+    shell says what it could not have.
+    """
+    lines = errors.strip().splitlines()
+    if status not in _NOT_STARTED or not lines:
+        return None
+    for words, resource, message in _LAST_WORDS:
+        if words.search(lines[-1]):
+            return Shortage(resource, message)
+    return None
 
 
 def shortage_behind(error: BaseException) -> Shortage | None:

@@ -13,6 +13,7 @@ import trio
 from sortie.model import HostError, TransportError
 from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Transport
+from sortie.transports.exit_shortage import exit_shortage
 
 OUTPUT_LIMIT = 4096
 """Bytes of a hook's output that are kept: the last ones, where the error stands."""
@@ -85,8 +86,17 @@ async def run_hook(
         return HookResult(
             result=HookOutcome.TIMEOUT, seconds=seconds, status=status, output=tail.text()
         )
-    result = HookOutcome.OK if exit_.status == 0 else HookOutcome.FAILED
-    return HookResult(result=result, seconds=seconds, status=_words(exit_), output=tail.text())
+    if exit_.status == 0:
+        return HookResult(
+            result=HookOutcome.OK, seconds=seconds, status=_words(exit_), output=tail.text()
+        )
+    return HookResult(
+        result=HookOutcome.FAILED,
+        seconds=seconds,
+        status=_words(exit_),
+        output=tail.text(),
+        trouble=exit_shortage("a program of the hook", transport.host, exit_, tail.text()),
+    )
 
 
 def _words(exit_: Exit) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.resources import Resource, Shortage, shortage_behind
-from sortie.resources.shortages import of_fork
+from sortie.resources.shortages import of_exit, of_fork
 
 SHORT = {
     OSError(errno.EMFILE, "Too many open files"): Resource.FILES,
@@ -77,3 +77,33 @@ def test_an_error_that_is_raised_from_its_own_group_is_looked_at_once() -> None:
 
     assert shortage_behind(refused) is None
     assert shortage_behind(refused.__cause__) is None
+
+
+LOADER = "/usr/bin/bot: error while loading shared libraries: libc.so.6: "
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "resource"),
+    [
+        (127, LOADER + "failed to map segment from shared object", Resource.MEMORY),
+        (127, LOADER + "cannot create shared object descriptor: Cannot allocate memory", "memory"),
+        (127, LOADER + "cannot open shared object file: Too many open files", Resource.FILES),
+        (127, LOADER + "cannot open shared object file: No such file or directory", None),
+        (127, "sh: 1: bot: not found", None),
+        (127, "", None),
+        (126, "env: 'node': Cannot allocate memory", Resource.MEMORY),
+        (126, "bash: /usr/bin/bot: Permission denied", None),
+        (2, "sh: 1: Cannot fork", Resource.PROCESSES),
+        (254, "bash: fork: retry: Resource temporarily unavailable", Resource.PROCESSES),
+        (1, "a tool said: Cannot allocate memory", None),
+        (127, "Cannot allocate memory\nsh: 1: bot: not found", None),
+        (None, "Cannot allocate memory", None),
+    ],
+)
+def test_the_last_words_of_a_loader_or_shell_tell_a_shortage(
+    status: int | None, said: str, resource: Resource | None
+) -> None:
+    """A status that usually means that there is no such program says nothing of it then."""
+    shortage = of_exit(status, f"{said}\n")
+
+    assert (shortage and shortage.resource) == resource

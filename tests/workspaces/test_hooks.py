@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sortie.resources import shortage_behind
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import HookOutcome, HookResult, run_hook
 from sortie.workspaces.hooks import OUTPUT_LIMIT
@@ -124,3 +125,16 @@ async def test_a_cancelled_hook_is_ended(
         await run_hook(transport, "sleep 1000", cwd=str(tmp_path), env=env, timeout=30)
 
     assert scope.cancelled_caught
+
+
+async def test_a_hook_whose_program_finds_no_memory_is_not_blamed(
+    transport: LocalTransport, env: dict[str, str], tmp_path: Path
+) -> None:
+    """What the loader says for want of memory is a shortage, not the script's failure."""
+    script = "ulimit -v 1000; exec /bin/ls"
+
+    done = await run_hook(transport, script, cwd=str(tmp_path), env=env, timeout=30)
+
+    assert (done.result, done.status) == (HookOutcome.FAILED, "exit 127")
+    assert done.trouble is not None
+    assert shortage_behind(done.trouble) is not None

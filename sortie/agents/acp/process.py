@@ -27,6 +27,7 @@ from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError,
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
 from sortie.transports import Process
+from sortie.transports.exit_shortage import exit_shortage
 
 POLITE_END = 2.5
 """Seconds that an idle agent is given to end by itself when its stdin ends."""
@@ -252,7 +253,7 @@ class AgentProcess:
         finally:
             self._silent.set()
 
-    async def _read_to_the_end(self, process: Process) -> Failure:
+    async def _read_to_the_end(self, process: Process) -> Failure | TransportError:
         async for source, chunk in process.output():
             if source != 1:
                 self._tell(self._stderr.take(source, chunk))
@@ -265,6 +266,9 @@ class AgentProcess:
         self._tell(self._stderr.close())
         with trio.move_on_after(_END_PATIENCE):
             end = await process.wait()
+            host, errors = self._launch.transport.host, self._stderr.errors
+            if shortage := exit_shortage(self._launch.agent, host, end, errors):
+                return shortage
             if failure := exit_failure(self._launch.agent, end):
                 return failure
             return Failure(ErrorKind.PORT_EXIT, self._worded(f"exited with status {end.status}"))

@@ -19,6 +19,7 @@ from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError, cut
 from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
+from sortie.transports.exit_shortage import exit_shortage
 
 REMEMBERED = 60.0
 """Seconds for which a credential that passed is not asked for again."""
@@ -34,11 +35,12 @@ _Asked = tuple[tuple[str, ...], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Trouble:
-    """What is wrong with a credential, or with asking about it."""
+    """What is wrong with a credential, or with asking about it: then ``cause`` is why."""
 
     kind: ErrorKind
     message: str
     timed_out: bool = False
+    cause: TransportError | None = None
 
 
 @dataclass(slots=True)
@@ -54,8 +56,8 @@ class CredentialCheck:
     """Runs canaries for all sessions of an adapter.
 
     Rule 1: for one program and key at most one canary runs; whoever comes meanwhile shares its
-    answer, and takes over where it is cancelled. Rule 2: only a passing answer is remembered.
-    Rule 3: the key itself is not kept.
+    answer, and asks itself where that one was cancelled or could not ask.
+    Rule 2: only a passing answer is remembered. Rule 3: the key itself is not kept.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -78,7 +80,7 @@ class CredentialCheck:
                 await self._ask(asked, params)
                 return
             await asking.done.wait()
-            if asking.answered:
+            if asking.answered and (asking.trouble is None or asking.trouble.cause is None):
                 _raise(asking.trouble)
                 return
 
@@ -101,7 +103,8 @@ class CredentialCheck:
 
 def _raise(trouble: _Trouble | None) -> None:
     if trouble is not None:
-        raise AgentError(trouble.kind, trouble.message, timed_out=trouble.timed_out)
+        error = AgentError(trouble.kind, trouble.message, timed_out=trouble.timed_out)
+        raise error from trouble.cause
 
 
 async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble | None:
@@ -120,13 +123,16 @@ async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble 
         except ProgramNotFound as error:
             return _Trouble(ErrorKind.AGENT_NOT_FOUND, f"the agent's program is gone: {error}")
         except TransportError as error:
-            return _Trouble(ErrorKind.RESPONSE_ERROR, f"could not run `kiro-cli whoami`: {error}")
+            message = f"could not run `kiro-cli whoami`: {error}"
+            return _Trouble(ErrorKind.RESPONSE_ERROR, message, cause=error)
     text = redactor([params.env[KEY_NAME].strip()])(output.decode(errors="replace"))
     if limit.cancelled_caught:
         late = f"`kiro-cli whoami` did not answer within {params.read_timeout:g} s"
         said = cut(" ".join(strip_escapes(text).split()), _SHOWN)
         late = f"{late} (agent.read_timeout_ms)" + (f"; it said: {said}" if said else "")
         return _Trouble(ErrorKind.RESPONSE_ERROR, late, timed_out=True)
+    if shortage := exit_shortage("`kiro-cli whoami`", params.transport.host, end, text):
+        return _Trouble(ErrorKind.RESPONSE_ERROR, str(shortage), cause=shortage)
     problem = credential_problem(end, text)
     return None if problem is None else _Trouble(ErrorKind.RESPONSE_ERROR, problem)
 

@@ -14,7 +14,7 @@ import trio
 from sortie.agents.acp import session as session_module
 from sortie.agents.acp.agent import AcpAgent
 from sortie.agents.acp.settings import AcpSettings, PermissionRules
-from sortie.model import AgentError, ErrorKind, TurnOutcome
+from sortie.model import AgentError, ErrorKind, TransportError, TurnOutcome
 from sortie.model.turns import (
     Notification,
     PermissionAsked,
@@ -23,6 +23,7 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
+from sortie.resources import shortage_behind
 from sortie.transports.local import become_subreaper
 from tests.agents.acp.scripted import KEY, TRUSTING, Stage
 from tests.agents.kiro.simulated import Heard, is_alive, visit
@@ -400,6 +401,20 @@ async def test_a_program_that_speaks_no_protocol_is_refused(
 
     assert error.kind is kind
     assert message in str(error)
+
+
+async def test_a_program_that_finds_no_memory_is_there(stage: Stage) -> None:
+    """Its loader exits with 127, which is no reason to hold an issue: it is a shortage."""
+    script = "ulimit -v 1000; exec /bin/ls"
+    agent = AcpAgent(("/bin/sh", "-c", script), AcpSettings(), trio.current_time)
+
+    with trio.fail_after(60), pytest.raises(ExceptionGroup) as caught:
+        await visit(agent, stage.params)
+
+    (error,) = caught.value.exceptions
+    assert isinstance(error, TransportError)
+    assert "error while loading shared libraries" in str(error)
+    assert shortage_behind(error) is not None
 
 
 async def test_a_login_that_is_lost_is_told_as_such(stage: Stage) -> None:

@@ -12,6 +12,7 @@ from sortie.agents import SessionParams
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import AgentError, ErrorKind, RunId, TransportError
+from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit
 from tests.agents.fake_transport import Breaks, Ends, FakeTransport, Pause, Say, Step
 from tests.agents.kiro.simulated import visit
@@ -219,3 +220,16 @@ async def test_cancelling_the_one_that_asks_fails_nobody_else(autojump_clock: Mo
     assert len(transport.commands) == 2
     assert first.cancelled_caught
     assert transport.left_running == 0
+
+
+async def test_a_canary_that_finds_no_memory_says_nothing_of_the_key(
+    autojump_clock: MockClock,
+) -> None:
+    """What kept it from asking is a shortage, by which no run fails for good."""
+    said = b"kiro-cli: error while loading shared libraries: libc.so.6: Cannot allocate memory\n"
+    transport = answering(Say(2, said), Ends(Exit(status=127)))
+
+    with pytest.raises(AgentError) as caught:
+        await visit(agent(), params(transport))
+
+    assert shortage_behind(caught.value) is not None

@@ -1,0 +1,54 @@
+"""A turn with a process of its own, with real programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from sortie.agents import SessionParams
+from sortie.agents.exits import Failure
+from sortie.agents.turn_process import TurnCommand, turn_processes
+from sortie.model import RunId, TransportError
+from sortie.model.turns import AgentEvent
+from sortie.resources import shortage_behind
+from sortie.transports.local import LocalTransport
+
+
+class Deaf:
+    """A reader to which output and exit statuses mean nothing."""
+
+    def stdout(self, line: str) -> Sequence[AgentEvent]:
+        return []
+
+    def stderr(self, line: str) -> bool:
+        return True
+
+    def close(self, stderr: str) -> Sequence[AgentEvent]:
+        return []
+
+    def failure(self, status: int) -> Failure | None:
+        return None
+
+
+async def test_a_program_that_finds_no_memory_is_there(tmp_path: Path) -> None:
+    """Its loader exits with 127, as shells do for a missing program; the turn meets a shortage."""
+    params = SessionParams(
+        run_id=RunId("run"),
+        workspace=str(tmp_path),
+        transport=LocalTransport("/usr/bin:/bin"),
+        env={"PATH": "/usr/bin:/bin"},
+        read_timeout=30.0,
+        stop_grace=1.0,
+    )
+    argv = ("/bin/sh", "-c", "ulimit -v 1000; exec /bin/ls")
+
+    def command(_prompt: str) -> TurnCommand:
+        return TurnCommand(argv=argv, reader=Deaf())
+
+    async with turn_processes("bot", params, command) as session:
+        with pytest.raises(TransportError, match="bot could not start") as caught:
+            await session.run_turn("x", lambda _: None)
+
+    assert shortage_behind(caught.value) is not None
