@@ -13,7 +13,7 @@ import pytest
 from sortie.cli.service.unit import Scope, Unit
 from sortie.daemon import shutdown
 from sortie.resources import watchdog
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, page
 
 MOST_EXPOSURE = 30
 """Tenths, as systemd-analyze counts."""
@@ -86,6 +86,29 @@ def test_the_unit_is_hardened(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stdout
     assert soft.returncode != 0
+
+
+@requires_systemd
+def test_the_page_tells_the_exposure(tmp_path: Path) -> None:
+    """What systemd reckons of the unit of a user that the page makes, and of one below /home."""
+    text = page("deploy.md")
+    told = re.search(r"of systemd (\d+) reckons it, is (\d\.\d), and (\d\.\d) where", text)
+    home = re.search(r"^useradd .*--home-dir (\S+) sortie$", text, re.MULTILINE)
+    assert told is not None
+    assert home is not None
+    version = subprocess.run(
+        ["systemd-analyze", "--version"], capture_output=True, text=True, check=True
+    ).stdout.split()[1]
+    if version != told[1]:
+        pytest.skip(f"the page tells what systemd {told[1]} reckons, and this is {version}")
+
+    def exposure(home: str) -> str:
+        found = f"/opt/sortie/bin:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin"
+        unit = replace(EXAMPLE, search_path=found).text()
+        judged = analyzed(tmp_path, unit, "security", "--offline=true").stdout
+        return judged.partition("level for sortie.service: ")[2].split()[0]
+
+    assert (exposure(home[1]), exposure("/home/sortie")) == (told[2], told[3])
 
 
 def test_the_times_of_the_unit_fit_the_daemon() -> None:

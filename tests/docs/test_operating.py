@@ -142,7 +142,7 @@ def test_words_that_nothing_gives_are_marked() -> None:
         (kind, word(row[heading]))
         for kind, heading in kinds
         for row in table(TEXT, heading)
-        if "this version" in str(row)
+        if "reserved: " in str(row)
     }
     at_once = {  # by a table
         HoldReason.AGENT_NOT_FOUND,

@@ -143,8 +143,8 @@ class Installation:
     def _lingering(self, unit: Unit) -> Iterator[str]:
         if unit.scope is Scope.USER and not self._systemd.lingers(unit.user):
             yield (
-                f"'loginctl enable-linger {unit.user}', or the daemon ends when you log out and"
-                " does not start with the machine"
+                f"'sudo loginctl enable-linger {unit.user}', or the daemon ends when you log out"
+                " and does not start with the machine"
             )
 
     def _next_steps(self, plan: Plan) -> Iterator[str]:

@@ -93,9 +93,14 @@ def _owner(workflow: str) -> str:
     if owner == "root":
         raise SortieError(
             f"{workflow} is root's, and agents should not run as root; say --run-as USER, with a"
-            " user of its own such as 'useradd --system --create-home sortie' makes"
+            f" user of its own such as '{_user_made('sortie')}' makes"
         )
     return owner
+
+
+def _user_made(name: str) -> str:
+    """Return the command that makes a user of whom no path is in /home, for ProtectHome=."""
+    return f"useradd --system --create-home --home-dir /var/lib/{name} {name}"
 
 
 def _program() -> tuple[str, ...]:
@@ -122,9 +127,7 @@ def _account(user: str) -> pwd.struct_passwd:
     try:
         return pwd.getpwnam(user)
     except KeyError as exc:
-        raise SortieError(
-            f"there is no user {user}; make one with 'useradd --system --create-home {user}'"
-        ) from exc
+        raise SortieError(f"there is no user {user}; make one with '{_user_made(user)}'") from exc
 
 
 def _try_as(user: str, unit: Unit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from bisect import bisect_left
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -44,7 +45,7 @@ class IssueList:
     and the last one are read again, which is no more than a shortcut.
     """
 
-    limit = 2**24
+    limit = sys.maxsize  # it is one file for all issues, however many there are
 
     def __init__(self) -> None:
         self._last: _Listed | None = None  # never changed, only replaced, by whatever thread

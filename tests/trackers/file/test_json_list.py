@@ -105,6 +105,19 @@ def test_a_broken_file_tells_nothing_about_any_issue(raw: bytes, message: str) -
     assert (refused.value.kind, str(refused.value)) == (TrackerErrorKind.UNAVAILABLE, message)
 
 
+def test_a_list_has_no_limit() -> None:
+    """One file holds all issues, so that it may be larger than any one of them."""
+    described = [
+        {"id": f"A-{number}", "title": "t", "state": "Todo", "description": "x" * 2**20}
+        for number in range(17)
+    ]
+    text = json.dumps(described)
+
+    assert len(text) > 2**24
+    assert len(issues_in(text)) == 17
+    assert IssueList().limit > 2**40
+
+
 def test_a_byte_order_mark_is_no_hindrance() -> None:
     """It is accepted, and kept when the file is written."""
     text = '\ufeff[{"id": "A", "title": "t", "state": "s"}]'
