@@ -201,6 +201,22 @@ async def test_rules_that_allow_let_it_work(stage: Stage) -> None:
     assert [line["outcome"] for line in lines["turn.completed"]] == ["completed"]
 
 
+@pytest.mark.parametrize(
+    "program", [ASKING["codex"], ASKING["codex-0.16.0"]], ids=["2.6.0", "0.16.0"], indirect=True
+)
+@pytest.mark.parametrize("stage", ["here"], indirect=True)
+async def test_a_usage_limit_of_codex_is_known(stage: Stage, start: Start) -> None:
+    """Its bridges call it an internal error, and tell in the data what it is."""
+    stage.script(Answer(status=429, error="usage_limit_reached", message="m"))
+    stage.write_workflow(TRUSTING, max_turns=1)
+
+    async with start("--log-level", "debug", **stage.environ) as daemon:
+        turn = await daemon.line("turn.completed", within=SLOW)
+
+    assert turn["error_kind"] == "usage_limit"
+    assert "hit your usage limit" in turn["error"]
+
+
 async def test_it_is_stopped_in_a_tool_and_goes_on_later(stage: Stage, start: Start) -> None:
     """A stop in mid-tool leaves nothing alive; the next daemon's run knows what was said."""
     program = stage.program

@@ -18,7 +18,7 @@ REACHED: Counter[object] = Counter()
 SAID: set[str] = set()
 LIVED: set[int] = set()
 UNREACHABLE = {
-    HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
+    HoldReason.ADAPTER_SETTINGS,  # one adapter alone gives it, for what only it can know
     RunStatus.RUNNING,  # not an exit
 }
 THE_LOOPS_OWN = {"RecordComment", "ForgetComment"}  # no decisions of the scheduler's

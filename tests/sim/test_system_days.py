@@ -47,7 +47,7 @@ STRETCHES = 7
 REACHED: Counter[object] = Counter()
 LIVED: set[int] = set()
 UNREACHABLE: set[object] = {
-    HoldReason.ADAPTER_SETTINGS,  # found when settings are loaded, before there is an issue
+    HoldReason.ADAPTER_SETTINGS,  # one adapter alone gives it, for what only it can know
     RunStatus.RUNNING,  # not an exit
     TimePassed,  # not worth a line of the trace
     # Kinds of failure that only an adapter, a template or a handshake of the real ones has.

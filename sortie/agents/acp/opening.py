@@ -16,8 +16,9 @@ from sortie.acp.events import Initialized, RequestFailed, SessionOpened, Setting
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import ALLOW_ALL, Asking
 from sortie.agents.acp.conversations import Conversations
+from sortie.agents.acp.failures import failure_of
 from sortie.agents.acp.process import AgentProcess, Reply
-from sortie.agents.acp.reader import ReaderContext, UpdateReader, failure_of
+from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.usage import model_of
 from sortie.agents.exits import Failure

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from sortie.acp import values, wire
+from sortie.acp import values
 from sortie.acp.events import (
     ClientEvent,
     ExtensionTold,
@@ -22,12 +22,12 @@ from sortie.acp.events import (
     SessionUpdated,
 )
 from sortie.agents.acp.asking import Asking
+from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.texts import Texts
 from sortie.agents.acp.tools import ToolCall, ToolCalls
 from sortie.agents.acp.usage import UsageReader
-from sortie.agents.acp.usage_limit import names_a_limit, reset_time
 from sortie.agents.acp.verdict import Evidence
 from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
@@ -41,7 +41,6 @@ from sortie.model.turns import (
     Usage,
 )
 
-_MESSAGE_LIMIT = 1000
 _OF_MODES = ("current_mode_update", "config_option_update")
 
 
@@ -186,7 +185,7 @@ class UpdateReader:
 
     def _refuse(self, failure: Failure | None) -> None:
         if failure is not None and self._in_turn and self.refusal is None:
-            self.refusal = worded(failure, self._texts, self._context.now)
+            self.refusal = worded(failure, self._texts.clean, self._context.now)
 
     def _extension(self, event: ExtensionTold) -> list[AgentEvent]:
         params = event.params
@@ -223,7 +222,7 @@ class UpdateReader:
 
     def _close(self, failure: Failure | None) -> list[AgentEvent]:
         if failure is not None:
-            failure = worded(failure, self._texts, self._context.now)
+            failure = worded(failure, self._texts.clean, self._context.now)
         self.over = TurnOver(failure)
         self._in_turn = False
         ended = self._tools.close(failed=failure is not None)
@@ -244,7 +243,7 @@ class UpdateReader:
                 places = tuple(map(clean, event.locations))
                 return replace(event, name=clean(event.name), locations=places)
             case ToolEnded():
-                error = None if event.error is None else clean(event.error, _MESSAGE_LIMIT)
+                error = None if event.error is None else clean(event.error, MESSAGE_LIMIT)
                 return replace(event, locations=tuple(map(clean, event.locations)), error=error)
             case PermissionAsked():
                 return PermissionAsked(question=clean(event.question), answer=event.answer)
@@ -254,26 +253,6 @@ class UpdateReader:
                 return replace(event, message=clean(message) or "-")
             case _:
                 return event
-
-
-def failure_of(event: RequestFailed, kind: ErrorKind) -> Failure:
-    """Return the failure that an error is; without a login it is the same for every request."""
-    data = values.mapping(event.data)
-    names = (values.text(data, key) for key in ("errorKind", "errorName", "details"))
-    more = ", ".join(filter(None, names))
-    said = f"{event.message or 'no message'} ({more})" if more else event.message or "no message"
-    if event.code == wire.AUTH_REQUIRED:
-        message = f"the agent is not logged in: {said}; log in first, as the user of this host"
-        return Failure(ErrorKind.RESPONSE_ERROR, message)
-    return Failure(kind, f"{said} (error {event.code} to {event.method})")
-
-
-def worded(failure: Failure, texts: Texts, now: Callable[[], datetime]) -> Failure:
-    """Return a failure as it may be shown; one that names a usage limit is one."""
-    said = texts.clean(failure.message, _MESSAGE_LIMIT)
-    if failure.kind is ErrorKind.TURN_FAILED and names_a_limit(failure.message):
-        return Failure(ErrorKind.USAGE_LIMIT, said, reset_time(failure.message, now()))
-    return Failure(failure.kind, said)
 
 
 def _question(call: ToolCall) -> str:

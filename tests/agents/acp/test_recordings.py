@@ -174,6 +174,30 @@ TABLE: dict[str, tuple[Said, ...]] = {
         ),
         Said(messages=(CODEX_WARNING, "fine now"), tokens=((100, 20),), share=120 / 258400),
     ),
+    # What it says is in the data of the error; until when tells a time of day of no zone.
+    "codex-usage-limit": (
+        Said(
+            outcome="usage_limit: Internal error: You\u2019ve hit your usage limit. Upgrade to Pro"
+            " (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to"
+            " purchase more credits or try again at 8:01 PM. (usageLimitExceeded) (error -32603 to"
+            " session/prompt)",
+            messages=(
+                CODEX_WARNING.replace("mock-model", "gpt-5"),
+                "You\u2019ve hit your usage limit. Upgrade to Pro"
+                " (https://chatgpt.com/explore/pro), visit https://chatgpt.com/settings/usage to"
+                " purchase more credits or try again at 8:01 PM.",
+            ),
+        ),
+    ),
+    "codex-0.16.0-usage-limit": (
+        Said(
+            outcome="usage_limit: Internal error: You've hit your usage limit. Upgrade to Pro"
+            " (https://chatgpt.com/explore/pro), visit https://chatgpt.com/codex/settings/usage to"
+            " purchase more credits or try again at 8:01 PM. (usage_limit_exceeded) (error -32603"
+            " to session/prompt)",
+            messages=(CODEX_WARNING.replace("mock-model", "gpt-5").removeprefix("Warning: "),),
+        ),
+    ),
 }
 
 
