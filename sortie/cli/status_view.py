@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FailureView,
         HeldView,
         HostView,
+        KeptView,
         RunningView,
         StateView,
         UnnamedStateView,
@@ -35,10 +36,18 @@ _MEANINGS = {
     "paused": "; no run is started until 'sortie resume'",
     "draining": "; it ends its runs and leaves",
 }
-_HOLDS = (
-    "a hold ends with 'sortie retry ISSUE' or a change of the issue's state;\n"
-    "'sortie explain ISSUE' says what else can be done"
-)
+_ADVICE = {
+    "held": (
+        "a hold ends with 'sortie retry ISSUE' or a change of the issue's state;\n"
+        "'sortie explain ISSUE' says what else can be done"
+    ),
+    "kept": (
+        "push what is in it, or remove the directory; 'sortie retry ISSUE' looks at once,\n"
+        "and when its time is over the workspace is removed with all it holds"
+    ),
+}
+"""What is said below a table."""
+
 _SHOWN = 3
 """Queued or blocked issues that are shown; the rest is counted."""
 
@@ -66,8 +75,8 @@ def screen(status: DaemonStatus, width: int) -> str:
         more = {"queued": state.counts.queued, "blocked": state.counts.blocked}.get(name, 0)
         if more > len(rows):
             parts.append(f"... and {more - len(rows)} more\n")
-        if rows and name == "held":
-            parts.append(laid_out(Text(_HOLDS), width=width))
+        if rows and name in _ADVICE:
+            parts.append(laid_out(Text(_ADVICE[name]), width=width))
     return "".join(parts)
 
 
@@ -91,6 +100,12 @@ def _sections(state: StateView) -> Iterator[tuple[str, Sequence[str], str, Seque
         ("issue", "reason", "since", "for"),
         "detail",
         [_held(view, now) for view in state.held],
+    )
+    yield (
+        "kept",
+        ("issue", "host", "until"),
+        "workspace",
+        [row for view in state.kept for row in _kept_workspaces(view)],
     )
     yield "queued", ("issue", "state"), "reason", [_kept(v) for v in state.queued[:_SHOWN]]
     yield "blocked", ("issue", "state"), "reason", [_kept(v) for v in state.blocked[:_SHOWN]]
@@ -236,6 +251,12 @@ def _held(view: HeldView, now: datetime) -> Row:
     failure = view.last_failure
     told = failure is not None and failure.message in view.detail
     return Row(cells, _joined(view.detail, "" if told else _failure(failure)))
+
+
+def _kept_workspaces(view: KeptView) -> Iterator[Row]:
+    for kept in view.workspaces:
+        cells = (view.issue_identifier, kept.host, utc(view.until))
+        yield Row(cells, f"{kept.path}: {kept.reason}")
 
 
 def _kept(view: CandidateView) -> Row:

@@ -28,6 +28,7 @@ from sortie.config.schemas import AgentSchema, BlockSchema, DecodeContext, Schem
 from sortie.config.settings import (
     AgentSettings,
     Block,
+    DaysKept,
     Isolation,
     Settings,
     WorkspaceSettings,
@@ -55,12 +56,13 @@ class Decoded:
 
 
 class WrittenWorkspace(Block):
-    """Where workspaces are."""
+    """``WorkspaceSettings`` as written: the root has no default that is always the same."""
 
     root: PathText | None = None
+    keep_unpushed_days: DaysKept = WorkspaceSettings.model_fields["keep_unpushed_days"].default
 
 
-class _WrittenRemotely(Block):
+class _WrittenRemotely(WrittenWorkspace):
     root: HostPathText | None = None
 
 
@@ -232,11 +234,15 @@ def _top_level(report: Report, context: DecodeContext) -> _TopLevel:
 def _workspace(
     report: Report, document: Node, written: BaseModel | None, context: DecodeContext
 ) -> tuple[WorkspaceSettings | None, str]:
-    """Return where workspaces are on this machine, and on hosts."""
-    if isinstance(written, WrittenWorkspace) and written.root is not None:
+    """Return the settings for workspaces, and where these are on hosts."""
+    if not isinstance(written, WrittenWorkspace):
+        written = WrittenWorkspace()
+    kept = written.keep_unpushed_days
+    if written.root is not None:
         remotely = decode_block(("workspace",), _WrittenRemotely, context, Report(document))
         assert isinstance(remotely, _WrittenRemotely)  # it was good for this machine
-        return WorkspaceSettings(root=written.root), remotely.root or written.root
+        here = WorkspaceSettings(root=written.root, keep_unpushed_days=kept)
+        return here, remotely.root or written.root
     path, state = ("workspace", "root"), context.state_directory()
     if state is None:
         if not report.is_bad(path):
@@ -245,7 +251,8 @@ def _workspace(
         return None, ""
     digest = sha256(context.identity.encode("utf-8", "surrogateescape")).hexdigest()
     below = f"sortie/workspaces/{digest[:16]}"
-    return WorkspaceSettings(root=str(state / below)), f"~/.local/state/{below}"
+    here = WorkspaceSettings(root=str(state / below), keep_unpushed_days=kept)
+    return here, f"~/.local/state/{below}"
 
 
 def _findings(

@@ -8,7 +8,8 @@ from sortie.config.values import Frozen
 
 _TRACKER = ("kind", *TRACKER_KEYS)
 _TOP_LEVEL = ("db_path", "isolation")
-_SECTIONS = ("workspace", "server", "logging")
+_WORKSPACE = ("root",)
+_SECTIONS = ("server", "logging")
 
 
 def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
@@ -25,6 +26,11 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
             for name, info in type(block).model_fields.items()
             if getattr(block, name) != getattr(other, name)
         ]
+    changed += [
+        f"workspace.{name}"
+        for name in _WORKSPACE
+        if getattr(old.workspace, name) != getattr(new.workspace, name)
+    ]
     for section in _SECTIONS:
         before, after = getattr(old, section), getattr(new, section)
         changed += [
@@ -39,10 +45,12 @@ def needs_restart(old: Settings, new: Settings) -> tuple[str, ...]:
 def keep_restart_only(old: Settings, new: Settings) -> Settings:
     """Return the new settings, but for what needs a restart: that stays as it was."""
     kept = {name: getattr(old.tracker, name) for name in _TRACKER}
+    home = {name: getattr(old.workspace, name) for name in _WORKSPACE}
     blocks = {**new.blocks, old.tracker_block: old.block(old.tracker_block)}
     return new.model_copy(
         update={
             "tracker": new.tracker.model_copy(update=kept),
+            "workspace": new.workspace.model_copy(update=home),
             **{section: getattr(old, section) for section in _SECTIONS},
             **{name: getattr(old, name) for name in _TOP_LEVEL},
             "remote_root": old.remote_root,

@@ -96,10 +96,14 @@ class PollingSettings(Block):
     interval: Annotated[float, milliseconds(1)] = Field(30.0, alias="interval_ms")
 
 
+DaysKept = Annotated[int, whole(0, 36_500)]
+
+
 class WorkspaceSettings(Block):
-    """Where workspaces are."""
+    """Where workspaces are, and for how long they keep work that is nowhere else."""
 
     root: PathText
+    keep_unpushed_days: DaysKept = 14
 
 
 class HookSettings(Block):

@@ -180,6 +180,10 @@ def _log_unfinished(snapshot: Snapshot) -> int:
     log = structlog.get_logger()
     left = {c.issue.identifier: f"held: {c.reason}: {c.detail}" for c in snapshot.held}
     left |= {c.issue.identifier: f"not removed: {c.error}" for c in snapshot.cleaning if c.error}
+    left |= {
+        c.issue.identifier: "; ".join(f"{k.workspace.path} is kept: {k.reason}" for k in c.kept)
+        for c in snapshot.kept
+    }
     names = {issue.id: issue.identifier for issue in snapshot.candidates}
     for issue_id, verdict in snapshot.unfit.items():
         if verdict.gate == "blockers":

@@ -20,9 +20,9 @@ from sortie.model import LOCAL, NOTHING, UNKNOWN, IssueId, Spending, WaitKind
 from sortie.model.numbers import span
 from sortie.orchestrator import Orchestrator
 from sortie.resources import Shortages
-from sortie.scheduler import Snapshot
+from sortie.scheduler import Policy, Snapshot
 from sortie.scheduler.backlog import Kept
-from sortie.scheduler.claims import HandingOff, Held, Waiting, Worked
+from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting, Worked
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
 from sortie.web.health import Health
 from sortie.web.state import (
@@ -30,6 +30,8 @@ from sortie.web.state import (
     Counts,
     FailureView,
     HeldView,
+    KeptView,
+    KeptWorkspaceView,
     RunningView,
     StateView,
     WaitingView,
@@ -73,6 +75,7 @@ class DaemonView:
         shown = waits if first_waiting is None else nsmallest(first_waiting, waits, _due_at)
         waiting = tuple(_waiting(c, failure(c.issue)) for c in shown)
         held = tuple(_held(c, failure(c.issue)) for c in snapshot.held)
+        kept = tuple(_kept(claim, snapshot.policy) for claim in snapshot.kept)
         return StateView(
             generated_at=utc_now(),
             status=snapshot.status,
@@ -84,6 +87,7 @@ class DaemonView:
                 queued=backlog.queued,
                 blocked=backlog.blocked,
                 unreadable=self.tracker.unreadable_count(),
+                kept=len(kept),
             ),
             running=running,
             waiting=waiting,
@@ -96,6 +100,7 @@ class DaemonView:
             tracker=self.tracker.view(),
             usage_limit=usage_limit_view(snapshot),
             today=today_view(snapshot),
+            kept=kept,
         )
 
     def gauges(self) -> Gauges:
@@ -109,6 +114,7 @@ class DaemonView:
             sessions_running=len(snapshot.worked),
             sessions_retrying=len(snapshot.waiting),
             issues_held=len(snapshot.held),
+            workspaces_kept=sum(len(claim.kept) for claim in snapshot.kept),
             issues_queued=backlog.queued,
             issues_blocked=backlog.blocked,
             slots_available=snapshot.free,
@@ -250,6 +256,21 @@ def _held(claim: Held, failure: FailureView | None) -> HeldView:
         detail=claim.detail,
         since=wall_time(claim.since),
         last_failure=failure,
+    )
+
+
+def _kept(claim: Cleaning, policy: Policy) -> KeptView:
+    until = wall_time(claim.kept_since + policy.keep_unsaved)
+    return KeptView(
+        issue_id=claim.issue.id,
+        issue_identifier=claim.issue.identifier,
+        title=claim.issue.shown_title,
+        workspaces=tuple(
+            KeptWorkspaceView(host=at.workspace.host, path=at.workspace.path, reason=at.reason)
+            for at in claim.kept
+        ),
+        next_look_at=wall_time(claim.due_at),
+        until=until,
     )
 
 

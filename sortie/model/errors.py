@@ -161,6 +161,11 @@ class OccupiedError(WorkspaceError):
         self.ended = ended
 
 
+class UnsavedWorkError(WorkspaceError):
+    """A workspace holds work that is nowhere else, or it is not known whether it does; the message
+    says what."""
+
+
 class NotInRootError(WorkspaceError):
     """A workspace is not, or no longer, a directory inside the root."""
 

@@ -128,6 +128,14 @@ class KnownWorkspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWorkspace:
+    """A finished issue's directory that is not removed yet; ``reason`` says what would be lost."""
+
+    workspace: KnownWorkspace
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSession:
     """A session that an issue's last run had, by the id that its agent gave it.
 

@@ -9,11 +9,13 @@ import trio
 
 from sortie.model import (
     Issue,
+    KeptWorkspace,
     KnownWorkspace,
     SortieError,
     StoreError,
     TrackerError,
     TrackerErrorKind,
+    UnsavedWorkError,
     cut,
     same_state,
 )
@@ -27,7 +29,7 @@ from sortie.scheduler.rules import SHORTAGE_DELAY
 from sortie.telemetry import facts
 from sortie.trackers import Tracker
 from sortie.transports.rank import ranked
-from sortie.worker.cleanup import remove_workspace
+from sortie.worker.cleanup import remove_workspace, require_saved
 
 Tell = Callable[[Event], None]
 
@@ -183,8 +185,14 @@ async def clean(context: OrchestratorContext, question: do.CleanWorkspace, tell:
     """Remove an issue's workspaces on all hosts and tell which are gone."""
     removed: list[KnownWorkspace] = []
     errors: list[str] = []
+    kept: list[KeptWorkspace] = []
     for known in question.workspaces:
-        error = await _clean_one(context, question.issue, known)
+        spared = known not in question.unsaved_too
+        try:
+            error = await _clean_one(context, question.issue, known, spared=spared)
+        except UnsavedWorkError as exc:
+            kept.append(KeptWorkspace(workspace=known, reason=str(exc)))
+            continue
         if error is None:
             removed.append(known)
         else:
@@ -197,17 +205,23 @@ async def clean(context: OrchestratorContext, question: do.CleanWorkspace, tell:
                 error=error,
             )
         )
-    tell(ev.WorkspaceCleaned(question.issue.id, tuple(removed), "; ".join(errors) or None))
+    error = "; ".join(errors) or None
+    tell(ev.WorkspaceCleaned(question.issue.id, tuple(removed), error, tuple(kept)))
 
 
 async def _clean_one(
-    context: OrchestratorContext, issue: Issue, known: KnownWorkspace
+    context: OrchestratorContext, issue: Issue, known: KnownWorkspace, *, spared: bool
 ) -> str | None:
+    """Remove a workspace and return what went wrong. Raises UnsavedWorkError where it is spared
+    for the work in it."""
     try:
         with ranked():
-            await remove_workspace(
-                context.run_context_for(known.host), issue, known, context.publish
-            )
+            tools = context.run_context_for(known.host)
+            if spared:
+                await require_saved(tools, issue, known)
+            await remove_workspace(tools, issue, known, context.publish)
+    except UnsavedWorkError:
+        raise
     except SortieError as exc:
         return str(exc)
     except Exception as exc:  # the edge: a bug in one clean-up ends neither it nor the daemon

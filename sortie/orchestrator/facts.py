@@ -17,6 +17,15 @@ def fact_of_note(note: Note) -> Fact:
     match note:
         case do.Reconciled(action, issue, reason):
             return facts.IssueReconciled(action=action, issue=issue, reason=reason)
+        case do.WorkKept(issue, kept, seconds):
+            return facts.WorkspaceKept(
+                issue_id=issue.id,
+                issue_identifier=issue.identifier,
+                path=kept.workspace.path,
+                host=kept.workspace.host,
+                reason=kept.reason,
+                seconds=seconds,
+            )
         case do.Dropped(issue, outcome, reason):
             return facts.DispatchDropped(issue=issue, outcome=outcome, reason=reason)
         case do.WaitOver(issue, reason):

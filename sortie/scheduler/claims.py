@@ -15,6 +15,7 @@ from sortie.dataclass import dataclass
 from sortie.model import (
     HoldReason,
     Issue,
+    KeptWorkspace,
     RunId,
     StopReason,
     Streak,
@@ -129,13 +130,17 @@ class Rechecking(_Base):
 class Cleaning(_Base):
     """The issue is terminal and its workspaces are being removed.
 
-    ``error`` says why the last try failed; the next one is at ``due_at`` unless ``busy``.
+    ``error`` says why the last try failed, and ``kept`` which were left because of work in them
+    that is nowhere else, the first of them since ``kept_since``; the next try is at ``due_at``
+    unless ``busy``.
     """
 
     tries: int = 0
     busy: bool = True
     due_at: float = 0.0
     error: str | None = None
+    kept: tuple[KeptWorkspace, ...] = ()
+    kept_since: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

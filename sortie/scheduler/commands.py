@@ -60,6 +60,10 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     for worked in list(state.worked()):
         state.in_hand = worked.issue
         stop_if_spent(state, worked.issue.id)
+    if policy.keep_unsaved != old.keep_unsaved:
+        for cleaning in list(state.claims.cleaning.values()):
+            if cleaning.kept and not cleaning.busy:
+                state.claims[cleaning.issue.id] = replace(cleaning, due_at=now)
     state.hosts.forget(policy.hosts, settings_changed=True)
     poll_now(state, now)
 
@@ -131,8 +135,9 @@ def stop(state: SchedulerState, name: str, now: float) -> Reply:
             hold(state, claim.issue, HoldReason.OPERATOR, STOPPED, now)
         case Held() as claim:
             _hold_again(state, claim, now)
-        case Cleaning():
-            message = f"{issue.identifier} is {issue.state}, and its workspace is being removed"
+        case Cleaning() as claim:
+            what = "kept for the work in it" if claim.kept else "being removed"
+            message = f"{issue.identifier} is {issue.state}, and its workspace is {what}"
             return Reply("conflict", message)
         case _:
             hold(state, issue, HoldReason.OPERATOR, STOPPED, now)
@@ -181,6 +186,9 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
     if reason := _not_retried(state, issue, claim, now):
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     match claim:
+        case Cleaning():
+            state.claims[issue.id] = replace(claim, due_at=now)
+            return Reply("done", f"the workspace of {issue.identifier} is looked at now")
         case HandingOff():
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             return Reply("done", f"the handoff of {issue.identifier} is tried now")
@@ -209,8 +217,10 @@ def _not_retried(
             return f"its state {issue.state} is not active"
         case Waiting() | HandingOff() | Held():
             return None
-        case Cleaning():
+        case Cleaning(busy=True):
             return f"it is {issue.state}, and its workspace is being removed"
+        case Cleaning():
+            return None
         case Stopping():
             return "its run is being stopped; try again when it is over"
         case Rechecking():

@@ -13,6 +13,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
 from sortie.scheduler.candidates import Verdict
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
+from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import (
     answer,
     change_policy,
@@ -22,9 +23,9 @@ from sortie.scheduler.commands import (
     shut_down,
     stop,
 )
-from sortie.scheduler.decisions import CleanWorkspace, Decision, HostAbandoned, Poll
+from sortie.scheduler.decisions import Decision, HostAbandoned, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
-from sortie.scheduler.exits import cleaned, exited, handoff_answered
+from sortie.scheduler.exits import exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
 from sortie.scheduler.holds import program_appeared
@@ -87,7 +88,7 @@ class Scheduler:
             day=memory.day,
             limits=UsageLimits(memory.limits),
             agent_sessions=dict(memory.agent_sessions),
-            workspaces=WorkspaceIndex(memory.workspaces),
+            workspaces=WorkspaceIndex(memory.workspaces, memory.unsaved),
             crashed=set(memory.crashed),
             paused=memory.paused,
         )
@@ -232,23 +233,6 @@ class Scheduler:
             case _:
                 assert_never(event)
 
-    def _drop_reopened(self) -> None:
-        """Clean up no more what is not terminal any longer, by the settings of now."""
-        state = self._state
-        for claim in list(state.claims.cleaning.values()):
-            state.in_hand = claim.issue
-            if not claim.busy and not state.policy.is_terminal(claim.issue):
-                state.release(claim.issue.id)
-
-    def _clean_again(self, claim: Cleaning) -> None:
-        state = self._state
-        workspaces = state.workspaces.of(claim.issue.id)
-        if not workspaces:  # another issue has the directory now
-            state.release(claim.issue.id)
-            return
-        state.claims[claim.issue.id] = replace(claim, busy=True)
-        state.out.append(CleanWorkspace(claim.issue, workspaces))
-
     def _poll_answered(self, now: float) -> None:
         state = self._state
         state.polling_since = None
@@ -258,7 +242,8 @@ class Scheduler:
 
     def _is_busy(self) -> bool:
         return any(
-            not isinstance(claim, Held) and not (isinstance(claim, Cleaning) and claim.error)
+            not isinstance(claim, Held)
+            and not (isinstance(claim, Cleaning) and (claim.error or claim.kept))
             for claim in self._state.claims.values()
         )
 
@@ -266,7 +251,7 @@ class Scheduler:
         state = self._state
         if state.draining:
             return
-        self._drop_reopened()
+        drop_reopened(state)
         passed = state.claims.deadlines.passed(now)
         if state.rests_until <= now:
             passed += state.claims.handoffs.passed(now)
@@ -280,7 +265,7 @@ class Scheduler:
                 case HandingOff():
                     state.try_handoff(claim)
                 case Cleaning():
-                    self._clean_again(claim)
+                    clean_again(state, claim, now)
                 case Running(departure=Departure() as departure):
                     state.stop_departed(claim, departure)
                 case _:

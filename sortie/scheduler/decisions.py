@@ -14,6 +14,7 @@ from sortie.model import (
     AgentSession,
     Issue,
     IssueId,
+    KeptWorkspace,
     KnownWorkspace,
     RunId,
     RunReport,
@@ -72,10 +73,14 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class CleanWorkspace:
-    """Remove the workspaces of a terminal issue; answer with one WorkspaceCleaned."""
+    """Remove the workspaces of a terminal issue; answer with one WorkspaceCleaned.
+
+    One that holds work which is nowhere else is kept, unless it is among ``unsaved_too``.
+    """
 
     issue: Issue
     workspaces: tuple[KnownWorkspace, ...]
+    unsaved_too: tuple[KnownWorkspace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,15 @@ class AnswerCommand:
     ask: int
     verdict: Literal["done", "unknown", "conflict"]
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkKept:
+    """Note: a finished issue's workspace is not removed, for at most so many seconds more."""
+
+    issue: Issue
+    kept: KeptWorkspace
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +211,7 @@ class DayBudgetSpent:
 
 Note = (
     Reconciled
+    | WorkKept
     | Dropped
     | WaitOver
     | HoldOver

@@ -14,6 +14,7 @@ from sortie.model import (
     Activity,
     Issue,
     IssueId,
+    KeptWorkspace,
     KnownWorkspace,
     ProcessIdentity,
     RunId,
@@ -175,11 +176,13 @@ class TransitionAnswered:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceCleaned:
-    """Workspaces of an issue were removed, all of ``removed``; ``error`` says what stays."""
+    """Workspaces of an issue were removed, all of ``removed``; ``error`` says what could not be,
+    and ``kept`` what was left for the work in it."""
 
     issue_id: IssueId
     removed: tuple[KnownWorkspace, ...]
     error: str | None = None
+    kept: tuple[KeptWorkspace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

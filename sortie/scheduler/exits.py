@@ -1,4 +1,4 @@
-"""What follows when a worker is gone, or a handoff or a clean-up was answered."""
+"""What follows when a worker is gone, or a handoff was answered."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from sortie.model import (
     same_state,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Cleaning, HandingOff, Held, Stopping, Worked
+from sortie.scheduler.claims import HandingOff, Held, Stopping, Worked
 from sortie.scheduler.decisions import HoldOver, PostComment, WaitOver
-from sortie.scheduler.events import TransitionAnswered, WorkerExited, WorkspaceCleaned
+from sortie.scheduler.events import TransitionAnswered, WorkerExited
 from sortie.scheduler.holds import hold, hold_for_budget, park, record_of
 from sortie.scheduler.progress import rest_host
 from sortie.scheduler.rules import (
@@ -309,26 +309,3 @@ def _reopened(state: SchedulerState, now: float) -> None:
         claim = state.claims[issue_id]
         if isinstance(claim, HandingOff) and claim.refusals:
             state.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)
-
-
-def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
-    """Forget removed workspaces; plan another try for what stays."""
-    for workspace in event.removed:
-        state.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
-        state.workspaces.forget(workspace)
-    claim = state.claims.find(event.issue_id)
-    if not isinstance(claim, Cleaning):
-        return
-    state.in_hand = claim.issue
-    if event.error is None:
-        state.release(event.issue_id)
-        return
-    tries = claim.tries + 1
-    state.claims[event.issue_id] = replace(
-        claim,
-        tries=tries,
-        busy=False,
-        due_at=now + backoff(tries, state.policy),
-        error=event.error,
-        asof=state.token,
-    )

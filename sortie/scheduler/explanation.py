@@ -145,6 +145,11 @@ def _detail(state: SchedulerState, claim: Claim | None) -> str:
             return f"it is being moved to {state.policy.handoff_state}"
         case Held():
             return f"{claim.reason}: {claim.detail}"
+        case Cleaning(kept=kept) if kept:
+            return "; ".join(
+                f"its workspace {at.workspace.path} on {at.workspace.host} is kept: {at.reason}"
+                for at in kept
+            )
         case Cleaning():
             trouble = f"; the last try failed: {claim.error}" if claim.error else ""
             return f"its workspace is being removed{trouble}"
@@ -199,6 +204,8 @@ def _next(
             return claim.due_at, "the handoff is tried again; the agent does not run for it"
         case HandingOff():
             return None, "the tracker's answer to the handoff"
+        case Cleaning(kept=kept, due_at=due_at) if kept:
+            return due_at, "the workspace is looked at again, and removed once all work is pushed"
         case Cleaning():
             return None, "it is finished and does not run again"
         case Waiting(due=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, Spending
@@ -15,6 +16,7 @@ class Memory:
     """What an earlier life left: claims to go on with, and the rest that was recorded.
 
     ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
+    ``unsaved`` is since when workspaces count as unsaved, by host and path.
     Runs under way are among the claims only where somebody looks at what another daemon does.
     ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
     have been made or not; they are nothing to the scheduler.
@@ -29,5 +31,6 @@ class Memory:
     limits: tuple[UsageLimit, ...] = ()
     agent_sessions: dict[IssueId, AgentSession] = field(default_factory=dict)
     workspaces: tuple[KnownWorkspace, ...] = ()
+    unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashed: frozenset[IssueId] = frozenset()
     comments: tuple[rec.RecordComment, ...] = ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 class Policy:
     """What to choose, how much at once and how long to wait.
 
+    ``keep_unsaved`` is how long a finished issue's workspace stays for the work in it.
     ``account`` is whose usage limit counts: that of the agent's kind and command.
     States and labels in sets and mappings are in their compared form (``state_key``).
     """
@@ -43,6 +44,7 @@ class Policy:
     max_per_host: int | None = None
     stop_grace: float = 5.0
     inactive_grace: float = 30.0
+    keep_unsaved: float = 14 * 86_400.0
 
     def is_active(self, issue: Issue) -> bool:
         """Tell whether an issue is in a state in which it is worked on."""
@@ -92,4 +94,5 @@ def policy_of(settings: Settings) -> Policy:
         max_per_host=worker.max_concurrent_agents_per_host,
         stop_grace=agent.stop_grace,
         inactive_grace=agent.inactive_grace,
+        keep_unsaved=settings.workspace.keep_unpushed_days * 86_400.0,
     )

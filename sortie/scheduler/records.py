@@ -52,6 +52,15 @@ class RecordWorkspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordUnsaved:
+    """A finished issue's workspace holds work that is nowhere else, as of now; until a run has it
+    again."""
+
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetWorkspace:
     """A workspace was removed, or lost and made anew; no session of its agent's can go on in it."""
 
@@ -256,6 +265,7 @@ class RecordPause:
 Record = (
     RecordRun
     | RecordWorkspace
+    | RecordUnsaved
     | ForgetWorkspace
     | RecordTurn
     | ResetBudget

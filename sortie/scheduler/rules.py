@@ -57,6 +57,12 @@ UNANSWERED_PAUSE = 10.0
 MISSING_CONFIRMED_AFTER = 5.0
 """Seconds between the two reads that must both miss an issue before it counts as gone."""
 
+KEPT_BASE = 60.0
+"""Seconds until a workspace that was kept for the work in it is looked at again, at first."""
+
+KEPT_MOST = 3600.0
+"""Seconds until it is looked at again at most."""
+
 WORKSPACE_CHECK_INTERVAL = 3600.0
 """Seconds between two looks at the issues of all known workspaces."""
 
@@ -100,6 +106,11 @@ def backoff(failures: int, policy: Policy) -> float:
 def limit_backoff(times: int) -> float:
     """Return the seconds to wait for the unknown end of a limit, met so many times in a row."""
     return min(LIMIT_BASE * 2.0 ** min(times - 1, 32), LIMIT_MOST)
+
+
+def kept_delay(tries: int) -> float:
+    """Return the seconds until a workspace is looked at again that was kept so many times."""
+    return min(KEPT_BASE * 2.0 ** min(tries - 1, 32), KEPT_MOST)
 
 
 def adrift_delay(policy: Policy) -> float:

@@ -82,6 +82,11 @@ class Snapshot:
         return tuple(self._of(Cleaning))
 
     @property
+    def kept(self) -> tuple[Cleaning, ...]:
+        """The terminal issues with a workspace that is kept for the work in it."""
+        return tuple(claim for claim in self.cleaning if claim.kept)
+
+    @property
     def free(self) -> int:
         """How many more runs may start, on whatever host."""
         free = max(0, self.policy.max_concurrent_agents - self.used)

@@ -285,7 +285,8 @@ class SchedulerState:
         if workspaces and not self.draining:  # else the next start sees to it
             self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)
             self.out.append(Reconciled("cleanup", issue, f"it is {issue.state}"))
-            self.out.append(CleanWorkspace(issue, workspaces))
+            over = () if self.policy.keep_unsaved else workspaces
+            self.out.append(CleanWorkspace(issue, workspaces, over))
 
     def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
         """Note what a due wait still waits for."""

@@ -132,7 +132,8 @@ class Recovered:
     Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
     workspaces and crashes in that of the issue's id, comments as they were to be made.
     ``sessions`` count runs in which a turn started; ``agent_sessions`` are the newest known of
-    each issue with a workspace. ``spent`` is what counts against an issue's limits, ``days`` what
+    each issue with a workspace. ``unsaved`` is since when workspaces count as unsaved, by host and
+    path. ``spent`` is what counts against an issue's limits, ``days`` what
     was used on the last days that are known.
     """
 
@@ -146,6 +147,7 @@ class Recovered:
     days: Mapping[str, Spending] = field(default_factory=dict)
     limits: tuple[StoredLimit, ...] = ()
     workspaces: tuple[KnownWorkspace, ...] = ()
+    unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashes: tuple[StoredCrash, ...] = ()
     comments: tuple[DueComment, ...] = ()
 

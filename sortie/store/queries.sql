@@ -103,7 +103,11 @@ WHERE seq = (
 INSERT INTO workspaces (host, path, issue_id, identifier)
 VALUES (:host, :path, :issue_id, :identifier)
 ON CONFLICT (host, path) DO UPDATE
-SET issue_id = excluded.issue_id, identifier = excluded.identifier;
+SET issue_id = excluded.issue_id, identifier = excluded.identifier, unsaved_since = NULL;
+
+-- name: set_workspace_unsaved
+UPDATE workspaces SET unsaved_since = :at
+WHERE host = :host AND path = :path AND unsaved_since IS NULL;
 
 -- A session lived in its directory, and does not in another of the same name.
 -- name: forget_sessions
@@ -248,7 +252,7 @@ WHERE seq IN (
 ORDER BY issue_id;
 
 -- name: all_workspaces
-SELECT issue_id, identifier, host, path FROM workspaces
+SELECT issue_id, identifier, host, path, unsaved_since FROM workspaces
 ORDER BY issue_id, host, path;
 
 -- name: all_crashes

@@ -29,6 +29,7 @@ _LAST_SEQ = 2**63 - 1
 def read_recovered(database: Database) -> Recovered:
     """Read what a scheduler needs to go on."""
     with rows_of(database):
+        workspaces = database.rows("all_workspaces")
         return Recovered(
             unfinished=tuple(map(unfinished_run, database.rows("unfinished_runs"))),
             retries=tuple(map(stored_retry, database.rows("all_retries"))),
@@ -44,7 +45,12 @@ def read_recovered(database: Database) -> Recovered:
                 if (spent := spending(row)) != NOTHING
             },
             limits=tuple(map(stored_limit, database.rows("all_limits"))),
-            workspaces=tuple(map(known_workspace, database.rows("all_workspaces"))),
+            workspaces=tuple(map(known_workspace, workspaces)),
+            unsaved={
+                (row["host"], row["path"]): row["unsaved_since"]
+                for row in workspaces
+                if row["unsaved_since"] is not None
+            },
             agent_sessions={
                 IssueId(row["issue_id"]): agent_session(row)
                 for row in database.rows("agent_sessions")

@@ -32,6 +32,7 @@ from sortie.scheduler.records import (
     RecordSessions,
     RecordSpending,
     RecordTurn,
+    RecordUnsaved,
     RecordWorkspace,
     ResetBudget,
 )
@@ -78,6 +79,8 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 identifier=known.identifier,
                 path=known.path,
             )
+        case RecordUnsaved(host=host, path=path):
+            database.change("set_workspace_unsaved", host=host, path=path, at=at)
         case ForgetWorkspace(host=host, path=path):
             database.change("forget_sessions", host=host, path=path)
             database.change("delete_workspace", host=host, path=path)

@@ -36,7 +36,8 @@ class WorkflowView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many issues there are of each kind; ``queued`` and later are in no claim."""
+    """How many issues there are of each kind; ``queued``, ``blocked`` and ``unreadable`` ones are
+    in no claim."""
 
     running: int
     waiting: int
@@ -44,6 +45,7 @@ class Counts:
     queued: int = 0
     blocked: int = 0
     unreadable: int = 0
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,30 @@ class HeldView:
     detail: str
     since: Time
     last_failure: FailureView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWorkspaceView:
+    """A workspace that is not removed; ``reason`` says what is in it."""
+
+    host: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptView:
+    """A finished issue with workspaces that are not removed.
+
+    They are looked at again at ``next_look_at``, and removed at ``until`` whatever they hold.
+    """
+
+    issue_id: str
+    issue_identifier: str
+    title: str = ""
+    workspaces: tuple[KeptWorkspaceView, ...]
+    next_look_at: Time
+    until: Time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +307,7 @@ class StateView:
     tracker: TrackerView = TrackerView()
     usage_limit: UsageLimitView | None = None
     today: TodayView = NO_DAY
+    kept: tuple[KeptView, ...] = ()
 
 
 @cache

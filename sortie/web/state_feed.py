@@ -17,7 +17,7 @@ from sortie.web.json_bytes import json_bytes
 from sortie.web.redaction import NOTHING_SECRET, Redaction
 from sortie.web.state import StateView, to_json
 
-BY_ISSUE = ("running", "waiting", "held")
+BY_ISSUE = ("running", "waiting", "held", "kept")
 """The lists that have an entry for each issue."""
 
 _WHOLE = tuple(

@@ -5,7 +5,15 @@ from __future__ import annotations
 import os
 from uuid import NAMESPACE_URL, uuid5
 
-from sortie.model import Issue, KnownWorkspace, NotInRootError, RunId
+from sortie.model import (
+    Issue,
+    KnownWorkspace,
+    NotInRootError,
+    RunId,
+    TransportError,
+    UnsavedWorkError,
+    WorkspaceError,
+)
 from sortie.telemetry import Publish
 from sortie.worker.context import Assignment, RunContext
 from sortie.worker.environment import RunEnvironment
@@ -17,6 +25,17 @@ def removal_cookie(known: KnownWorkspace) -> RunId:
     return RunId(str(uuid5(NAMESPACE_URL, f"sortie:{known.host}:{known.path}")))
 
 
+async def require_saved(context: RunContext, issue: Issue, known: KnownWorkspace) -> None:
+    """Raise UnsavedWorkError where a workspace holds work that is nowhere else, or where that is
+    not known; WorkspaceError where its host cannot be asked."""
+    removal = _Removal(context, issue, known)
+    try:
+        if await removal.is_due() and (found := await removal.environment.unsaved_work(known.path)):
+            raise UnsavedWorkError(context.redact(found))
+    except TransportError as exc:
+        raise WorkspaceError(str(exc)) from exc
+
+
 async def remove_workspace(
     context: RunContext, issue: Issue, known: KnownWorkspace, publish: Publish
 ) -> None:
@@ -24,23 +43,30 @@ async def remove_workspace(
 
     Raises WorkspaceError where something stays.
     """
-    workspace = Workspace(
-        path=known.path, key=workspace_key(known.identifier), created=False, host=known.host
-    )
-    # The root of the settings may be another by now: the directory was made below this one.
-    workspaces = Workspaces(
-        os.path.dirname(known.path), context.transport, context.workspaces.recognise
-    )
-    if await _is_there(workspaces, known.path):
+    removal = _Removal(context, issue, known)
+    if await removal.is_due():
+        await removal.environment.run_hook("before_remove", removal.workspace, publish)
+    await removal.workspaces.remove(known.identifier)
+
+
+class _Removal:
+    """A workspace that is to be removed, and what runs in it meanwhile."""
+
+    def __init__(self, context: RunContext, issue: Issue, known: KnownWorkspace) -> None:
+        self.workspace = Workspace(
+            path=known.path, key=workspace_key(known.identifier), created=False, host=known.host
+        )
+        # The root of the settings may be another by now: the directory was made below this one.
+        self.workspaces = Workspaces(
+            os.path.dirname(known.path), context.transport, context.workspaces.recognise
+        )
         job = Assignment(run_id=removal_cookie(known), issue=issue, attempt=0, fetched_at=0.0)
-        environment = RunEnvironment(job, context, workspace)
-        await environment.run_hook("before_remove", workspace, publish)
-    await workspaces.remove(known.identifier)
+        self.environment = RunEnvironment(job, context, self.workspace)
 
-
-async def _is_there(workspaces: Workspaces, path: str) -> bool:
-    try:
-        await workspaces.verify(path)
-    except NotInRootError:
-        return False
-    return True
+    async def is_due(self) -> bool:
+        """Tell whether the directory is there."""
+        try:
+            await self.workspaces.verify(self.workspace.path)
+        except NotInRootError:
+            return False
+        return True

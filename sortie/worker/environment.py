@@ -19,6 +19,7 @@ from sortie.workspaces import (
     remote_agent_env,
     remote_hook_env,
     run_hook,
+    unsaved_work,
 )
 
 SHOWN = 600
@@ -48,6 +49,14 @@ class RunEnvironment:
             names = context.handed_over
             return remote_agent_env(context.environ, names, self._variables, context.secrets)
         return agent_env(context.environ, self._variables, context.secrets)
+
+    async def unsaved_work(self, path: str) -> str | None:
+        """Return what of a workspace is nowhere else, None where nothing is.
+
+        Raises TransportError where its host cannot be asked, or for a shortage on this machine.
+        """
+        env = self._for_hook(here=False)
+        return await unsaved_work(self._context.transport, path, env)
 
     def _for_hook(self, *, here: bool) -> dict[str, str]:
         give = hook_env if here or not self._is_remote else remote_hook_env

@@ -11,6 +11,7 @@ from sortie.workspaces.environment import (
 )
 from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
 from sortie.workspaces.keys import workspace_key
+from sortie.workspaces.unsaved_work import unsaved_work
 from sortie.workspaces.workspace_steps import STATUS_FILE
 from sortie.workspaces.workspaces import Workspace, Workspaces
 
@@ -28,5 +29,6 @@ __all__ = [
     "remote_agent_env",
     "remote_hook_env",
     "run_hook",
+    "unsaved_work",
     "workspace_key",
 ]

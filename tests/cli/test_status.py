@@ -455,3 +455,25 @@ def test_a_change_of_size_ends_the_pause() -> None:
 
     assert during != before[0]
     assert (signal.getsignal(signal.SIGWINCH), signal.set_wakeup_fd(-1)) == before
+
+
+def test_workspaces_that_are_kept_are_shown(cli: Cli, daemon: FakeDaemon) -> None:
+    """Each with what would be lost and until when it stays, and below them what can be done."""
+    where = {"host": "local", "path": "/w/DEMO-9", "reason": "2 unpushed commits"}
+    kept = {
+        "issue_id": "9",
+        "issue_identifier": "DEMO-9",
+        "workspaces": [where, where | {"host": "east"}],
+        "next_look_at": "2026-01-01T13:00:00.000000Z",
+        "until": "2026-01-15T12:00:00.000000Z",
+    }
+    daemon.show(STATE | {"kept": [kept]})
+
+    shown = cli("status").out
+
+    assert "/w/DEMO-9: 2 unpushed commits" in shown
+    assert [line.split()[:2] for line in shown.splitlines() if line.startswith("DEMO-9")] == [
+        ["DEMO-9", "local"],
+        ["DEMO-9", "east"],
+    ]
+    assert "push what is in it, or remove the directory" in shown

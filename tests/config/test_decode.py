@@ -32,7 +32,10 @@ def test_defaults_are_those_of_the_contract() -> None:
 
     assert settings.model_dump(exclude={"tracker", "blocks"}) == {
         "polling": {"interval": 30.0},
-        "workspace": {"root": f"/home/me/.local/state/sortie/workspaces/{digest}"},
+        "workspace": {
+            "root": f"/home/me/.local/state/sortie/workspaces/{digest}",
+            "keep_unpushed_days": 14,
+        },
         "hooks": {
             "after_create": None,
             "before_run": None,

@@ -25,6 +25,7 @@ def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
     assert set(TARGETS) == {
         "SORTIE_DB_PATH",
         "SORTIE_POLLING_INTERVAL_MS",
+        "SORTIE_WORKSPACE_KEEP_UNPUSHED_DAYS",
         "SORTIE_WORKSPACE_ROOT",
         *(f"SORTIE_SERVER_{key}" for key in ("AUTH_TOKEN", "HOST", "PORT")),
         *(f"SORTIE_AGENT_{key}" for key in agent.split()),

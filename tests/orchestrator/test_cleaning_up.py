@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import TransportError
+from sortie.model import HostError, HostTrouble, TransportError
 from sortie.telemetry import facts
 from tests.agents.fake import Completes
 from tests.orchestrator.world import World
@@ -121,3 +121,48 @@ async def test_a_stop_while_a_workspace_is_made_leaves_none_behind(clock: MockCl
 
     assert world.agent.begun == []
     assert f"{ROOT}/A" not in world.transport.files.directories
+
+
+async def test_a_workspace_with_work_in_it_is_kept_until_it_is_pushed(clock: MockClock) -> None:
+    """It is told once, no hook runs, and it stays over a restart; then it is removed."""
+    world = World(issue(), hooks={"before_remove": Does()})
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+    world.transport.answer = b"tree 1 2 sortie/A\nend\n"
+
+    async with world.life() as orchestrator:
+        first = await world.until(facts.WorkspaceKept)
+        await trio.sleep(7200)
+        (cleaning,) = orchestrator.snapshot().kept
+        told = len(world.of(facts.WorkspaceKept))
+    async with world.life():
+        second = await world.until(facts.WorkspaceKept, 2)
+        ran, there = list(world.transport.ran), f"{ROOT}/A" in world.transport.files.directories
+        world.transport.answer = b"end\n"
+        await world.until(facts.WorkspaceRemoved)
+
+    reason = "1 uncommitted change and 2 unpushed commits (on branch sortie/A)"
+    assert (first.reason, first.path, first.host) == (reason, f"{ROOT}/A", "local")
+    assert first.seconds == 14 * 86_400
+    assert (told, cleaning.kept[0].reason, cleaning.error) == (1, reason, None)
+    assert second.seconds <= first.seconds - 7200
+    assert (ran, there) == ([], True)
+    assert [hook.hook for hook in world.of(facts.HookCompleted)] == ["before_remove"]
+    assert (await world.store.recover()).workspaces == ()
+
+
+async def test_a_host_that_cannot_be_asked_is_no_reason_to_keep_its_workspace(
+    clock: MockClock,
+) -> None:
+    """The removal has failed then, and is tried again as such."""
+    world = World(issue())
+    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
+    world.transport.faults["run_script"] = HostError(HostTrouble.DROPPED, "it is away")
+
+    async with world.life() as orchestrator:
+        failed = await world.until(facts.WorkspaceRemoved)
+        await trio.sleep(1)
+        (cleaning,) = orchestrator.snapshot().cleaning
+
+    assert failed.error == "it is away"
+    assert (cleaning.error, cleaning.kept) == ("it is away", ())
+    assert f"{ROOT}/A" in world.transport.files.directories

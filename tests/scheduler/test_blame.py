@@ -18,7 +18,16 @@ from sortie.model import (
     Stopped,
     TrackerErrorKind,
 )
-from sortie.scheduler import Event, commands, dispatch, due_waits, exits, reconcile, state
+from sortie.scheduler import (
+    Event,
+    clean_ups,
+    commands,
+    dispatch,
+    due_waits,
+    exits,
+    reconcile,
+    state,
+)
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from tests.scheduler.driver import POLICY, issue, only
@@ -124,7 +133,7 @@ HANDLERS: list[tuple[object, str, Callable[[Lives], Event]]] = [
     (state.SchedulerState, "wait", exit_of(BROKEN)),
     (state.SchedulerState, "hand_off", handed_off),
     (state.SchedulerState, "try_handoff", handoff_due),
-    (exits, "replace", cleaned),
+    (clean_ups, "replace", cleaned),
     (state.SchedulerState, "stop", asked(ev.StopAsked("a"))),
     (state.SchedulerState, "stop", asked(ev.ShutdownRequested())),
     (commands, "_not_retried", asked(ev.RetryAsked("a"))),

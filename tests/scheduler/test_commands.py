@@ -107,7 +107,7 @@ RETRIES: list[tuple[Standing, str, str, list[str]]] = [
     (at.held_for_handoff, "done", HANDED, LET_GO),
     (at.held_inactive, "conflict", NOT + "its state Todo is not active", []),
     (at.cleaning, "conflict", NOT + CLEANED, []),
-    (at.cleaning_again, "conflict", NOT + CLEANED, []),
+    (at.cleaning_again, "done", "the workspace of A is looked at now", []),
 ]
 
 

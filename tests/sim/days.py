@@ -78,6 +78,7 @@ def some_policy(dice: Random) -> Policy:
         account=agent,
         hosts=dice.choice([(LOCAL,), (LOCAL,), ("east", "west"), ("east", "west", "north")]),
         max_per_host=dice.choice([None, None, 1, 2]),
+        keep_unsaved=dice.choice([0.0, 3000.0, 20_000.0]),
     )
 
 
@@ -95,6 +96,7 @@ class Day:
             (self._lose, 1),
             (self._meddle, 3),
             (self._work, 16),
+            (self._forget_to_push, 4),
             (self._spend, 8),
             (self._midnight, 1),
             (self._leave, 12),
@@ -231,6 +233,11 @@ class Day:
     def _error(self) -> TrackerErrorKind | None:
         return self.dice.choice(list(TrackerErrorKind)) if self.dice.random() < 0.15 else None
 
+    def _forget_to_push(self) -> None:
+        """Have an agent leave work that is nowhere else in a directory, or push it."""
+        if known := list(self.world.disk.workspaces):
+            self.world.unsaved ^= {self.dice.choice(known)}
+
     def _serve(self) -> None:
         """Let the tracker make up an answer that will be old when it is delivered."""
         waiting = [q for q in self.world.questions if q.answer is None]
@@ -307,8 +314,9 @@ class Day:
         self.world.boot()
 
     def go_home(self) -> None:
-        """Finish every issue; nothing may be left behind."""
+        """Finish every issue, with all work pushed; nothing may be left behind."""
         world = self.world
+        world.unsaved.clear()
         world.hindrance = None
         world.policy = replace(
             world.policy, terminal_states=frozenset({"done"}), per_day=Allowance()

@@ -61,6 +61,7 @@ class Disk:
             days={day: spent for day, spent in self.days.items() if spent != NOTHING},
             limits=tuple(self.limits.values()),
             workspaces=tuple(self.workspaces.values()),
+            unsaved=self.unsaved,
             crashes=tuple(self.crashes.values()),
             comments=tuple(self.comments.values()),
         )
@@ -98,7 +99,19 @@ class Disk:
     @property
     def workspaces(self) -> Mapping[tuple[str, str], KnownWorkspace]:
         """Directories by host and path."""
-        return self._table("all_workspaces", read.known_workspace, lambda w: (w.host, w.path))
+        return {place: known for place, (known, _) in self._kept().items()}
+
+    @property
+    def unsaved(self) -> Mapping[tuple[str, str], float]:
+        """Since when directories count as unsaved."""
+        return {place: at for place, (_, at) in self._kept().items() if at is not None}
+
+    def _kept(self) -> Mapping[tuple[str, str], tuple[KnownWorkspace, float | None]]:
+        return self._table(
+            "all_workspaces",
+            lambda row: (read.known_workspace(row), row["unsaved_since"]),
+            lambda found: (found[0].host, found[0].path),
+        )
 
     @property
     def sessions(self) -> Mapping[IssueId, int]:

@@ -59,6 +59,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         f"{ISSUE} is due now",
         f"{ISSUE} is due now, but .+",
         f"the handoff of {ISSUE} is tried now",
+        f"the workspace of {ISSUE} is looked at now",
         f"{ISSUE} cannot be retried: it is {STATE}, and its workspace is being removed",
         rf"{ISSUE} cannot be retried: it is running \({RUN}\)",
         f"{ISSUE} cannot be retried: {NEITHER}(, but .+)?",

@@ -22,6 +22,7 @@ from sortie.model import (
     Finished,
     Issue,
     IssueId,
+    KeptWorkspace,
     KnownWorkspace,
     ProcessIdentity,
     RunId,
@@ -128,6 +129,7 @@ class World:
     tries: dict[IssueId, int] = field(default_factory=dict)
     rests: Rests = field(default_factory=Rests)
     blank: set[tuple[str, IssueId]] = field(default_factory=set)
+    unsaved: set[tuple[str, str]] = field(default_factory=set)
     hindrance: str | None = None
     shortage: str | None = None
     rests_until: float = 0.0
@@ -291,8 +293,12 @@ class World:
             case do.Refresh(_, ids):
                 assert ids
                 self.questions.append(Question(decision))
-            case do.CleanWorkspace(issue, workspaces):
+            case do.CleanWorkspace(issue, workspaces, unsaved_too):
                 assert workspaces
+                for known in unsaved_too:
+                    since = self.disk.unsaved.get((known.host, known.path), EPOCH + self.now)
+                    kept = EPOCH + self.now - since
+                    assert kept >= self.policy.keep_unsaved - 0.001, "work is lost too early"
                 assert not self.draining, "a clean-up that nobody would wait for"
                 self._assert_nobody_in(issue.id, "cleaned under a worker")
                 assert self.policy.is_terminal(issue), "cleaned an issue that is not terminal"
@@ -313,7 +319,7 @@ class World:
             case do.Reconciled("keep", issue, reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case do.PostComment() | do.Reconciled() | do.AnswerCommand():
+            case do.PostComment() | do.Reconciled() | do.AnswerCommand() | do.WorkKept():
                 pass
             case do.BudgetLow() | do.DayBudgetSpent():
                 pass
@@ -436,11 +442,17 @@ class World:
                 )
             case do.Transition(token, issue, state):
                 question.answer = self._transition(token, issue, state, error)
-            case do.CleanWorkspace(issue, workspaces):
+            case do.CleanWorkspace(issue, workspaces, unsaved_too):
+                kept = tuple(
+                    KeptWorkspace(workspace=known, reason="1 unpushed commit")
+                    for known in workspaces
+                    if (known.host, known.path) in self.unsaved and known not in unsaved_too
+                )
+                gone = set(workspaces) - {at.workspace for at in kept}
                 question.answer = (
-                    ev.WorkspaceCleaned(issue.id, workspaces)
+                    ev.WorkspaceCleaned(issue.id, tuple(gone), kept=kept)
                     if error is None
-                    else ev.WorkspaceCleaned(issue.id, (), "directory not empty")
+                    else ev.WorkspaceCleaned(issue.id, (), "directory not empty", kept)
                 )
 
     def _candidates(self) -> Event:
@@ -644,6 +656,10 @@ class World:
         self.spent.check(self.policy, state.claims.values(), state.ledger, self.disk.spent)
         known = {(w.host, w.path): w for i in state.workspaces for w in state.workspaces.of(i)}
         assert known == self.disk.workspaces, "workspaces in memory and on disk differ"
+        for place, workspace in known.items():
+            since, at = state.workspaces.unsaved_since(workspace), self.disk.unsaved.get(place)
+            assert (since is None) == (at is None), "unsaved work in memory and on disk differs"
+            assert since is None or at is None or abs(EPOCH + since - at) < 0.001
         assert state.paused == self.disk.paused
         assert self.scheduler.drained == (self.draining and not self.workers)
         if not self.draining:

@@ -62,6 +62,7 @@ NOT_COUNTED = {
     facts.TurnTraced,
     facts.TurnUntraced,
     facts.WaitEnded,
+    facts.WorkspaceKept,
     facts.WorkspaceReady,
     facts.WorkspaceRemoved,
 }

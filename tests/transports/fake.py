@@ -155,7 +155,8 @@ class FakeTransport:
     ``scripts`` maps the text of ``sh -c`` to what it does; an unknown one exits with 127. Switches:
     ``faults`` maps a method's name to what it raises, ``pauses`` to the seconds that it takes
     first, those of ``files`` too; ``squatters`` maps a directory to pids of strangers that live in
-    it, ``leftovers`` to those that runs left there. ``note`` is told of each process.
+    it, ``leftovers`` to those that runs left there. ``answer`` is what each ``run_script`` finds,
+    at first nothing. ``note`` is told of each process.
     """
 
     def __init__(
@@ -177,6 +178,7 @@ class FakeTransport:
         self.ran: list[Ran] = []
         self.swept: list[frozenset[RunId]] = []
         self.hurried = False
+        self.answer = b"end\n"
         self._host = host
         self._pid = FIRST_PID
         self._note = note or (lambda _text: None)
@@ -227,9 +229,9 @@ class FakeTransport:
         return self.programs[name]
 
     async def run_script(self, script: Script) -> bytes:
-        """Answer nothing."""
+        """Answer what ``answer`` says."""
         await self.files.begin("run_script")
-        return b""
+        return self.answer
 
     async def sweep(
         self,

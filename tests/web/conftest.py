@@ -29,6 +29,8 @@ from sortie.web.state import (
     FailureView,
     HeldView,
     HostView,
+    KeptView,
+    KeptWorkspaceView,
     RunningView,
     SlotsView,
     StateView,
@@ -47,7 +49,7 @@ STATE = StateView(
     generated_at=NOON,
     status="running",
     workflow=WorkflowView(path="/p/WORKFLOW.md", valid=True),
-    counts=Counts(running=1, waiting=1, held=1, queued=1, unreadable=1),
+    counts=Counts(running=1, waiting=1, held=1, queued=1, unreadable=1, kept=1),
     running=(
         RunningView(
             issue_id="1",
@@ -90,6 +92,18 @@ STATE = StateView(
             reason="agent_blocked",
             detail="needs a person",
             since=NOON,
+        ),
+    ),
+    kept=(
+        KeptView(
+            issue_id="4",
+            issue_identifier="DEMO-4",
+            title="Paint the fence",
+            workspaces=(
+                KeptWorkspaceView(host="local", path="/w/DEMO-4", reason="1 unpushed commit"),
+            ),
+            next_look_at=NOON,
+            until=NOON,
         ),
     ),
     slots=SlotsView(total=10, free=9, by_state={"to do": 1}, by_host={}),

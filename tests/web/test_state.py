@@ -33,6 +33,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 "queued": 1,
                 "blocked": 0,
                 "unreadable": 1,
+                "kept": 1,
             },
             "running": [
                 {
@@ -147,6 +148,18 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                 "daily_cost_usd": None,
                 "exhausted": None,
             },
+            "kept": [
+                {
+                    "issue_id": "4",
+                    "issue_identifier": "DEMO-4",
+                    "title": "Paint the fence",
+                    "workspaces": [
+                        {"host": "local", "path": "/w/DEMO-4", "reason": "1 unpushed commit"}
+                    ],
+                    "next_look_at": NOON,
+                    "until": NOON,
+                }
+            ],
         },
         separators=(",", ":"),
     )

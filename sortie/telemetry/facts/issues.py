@@ -186,6 +186,19 @@ class CommentCompleted(Fact):
         return "debug" if self.result == "success" else "warning"
 
 
+@fact("workspace.kept", "warning")
+class WorkspaceKept(Fact):
+    """A finished issue's workspace holds work that is nowhere else, or may hold some; it is removed
+    when it does not any more, or after so many seconds."""
+
+    issue_id: IssueId
+    issue_identifier: str
+    path: str
+    host: str
+    reason: str
+    seconds: float
+
+
 @fact("workspace.removed", "info")
 class WorkspaceRemoved(Fact):
     """A workspace was removed, or could not be: then ``error`` says why."""

@@ -26,6 +26,7 @@ class Gauges:
     ready: bool = True
     issues_queued: int = 0
     issues_blocked: int = 0
+    workspaces_kept: int = 0
     usage_limited: bool = False
     daily_budget_spent: bool = False
     spent_today: Mapping[str, float] = field(default_factory=dict)
@@ -69,6 +70,11 @@ def _families(gauges: Gauges) -> Iterator[GaugeMetricFamily]:
             "issues_blocked",
             "Issues that cannot run before they change.",
             gauges.issues_blocked,
+        ),
+        (
+            "workspaces_kept",
+            "Workspaces of finished issues that are kept for the work in them.",
+            gauges.workspaces_kept,
         ),
         ("slots_available", "Runs that could be started now.", gauges.slots_available),
         (

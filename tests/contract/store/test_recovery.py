@@ -25,6 +25,7 @@ from sortie.scheduler.records import (
     RecordHold,
     RecordPause,
     RecordProcess,
+    RecordUnsaved,
     ResetBudget,
 )
 from sortie.store import (
@@ -102,6 +103,19 @@ async def test_the_newest_known_session_of_an_issue_is_recovered(store: Store) -
     assert recovered.agent_sessions == {
         A.id: AgentSession(host=LOCAL, agent="kiro", workspace="/w/A-1", session_id="s-2")
     }
+
+
+async def test_a_workspace_is_unsaved_until_a_run_has_it_again(store: Store) -> None:
+    """It is so since it was first found so, whatever is found later."""
+    unsaved = RecordUnsaved(host=LOCAL, path="/w/A-1")
+    await store.commit([begin("r1", A), workspace("r1", A), end("r1"), unsaved], T0)
+    await store.commit([unsaved], T0 + 5)
+    first = (await store.recover()).unsaved
+
+    await store.commit([begin("r2", A), workspace("r2", A)], T0 + 9)
+
+    assert first == {(LOCAL, "/w/A-1"): T0}
+    assert (await store.recover()).unsaved == {}
 
 
 async def test_a_session_goes_with_its_directory(store: Store) -> None:

@@ -163,9 +163,9 @@ class SimTransport:
             self._hurry.set()
 
     async def run_script(self, script: Script) -> bytes:
-        """Answer nothing: no agent of this world keeps a record."""
+        """Answer that nothing was found: no agent of this world keeps a record, or uses git."""
         await self.plug.through(trio.lowlevel.checkpoint)
-        return b""
+        return b"end\n"
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Find no program: what runs here is named by its whole path."""

@@ -1,0 +1,79 @@
+"""Removing the workspaces of finished issues, and keeping what would be lost with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sortie.model import KnownWorkspace
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import Cleaning
+from sortie.scheduler.decisions import CleanWorkspace, WorkKept
+from sortie.scheduler.events import WorkspaceCleaned
+from sortie.scheduler.rules import backoff, kept_delay
+from sortie.scheduler.state import SchedulerState
+
+
+def drop_reopened(state: SchedulerState) -> None:
+    """Clean up no more what is not terminal any longer, by the settings of now."""
+    for claim in list(state.claims.cleaning.values()):
+        state.in_hand = claim.issue
+        if not claim.busy and not state.policy.is_terminal(claim.issue):
+            state.release(claim.issue.id)
+
+
+def clean_again(state: SchedulerState, claim: Cleaning, now: float) -> None:
+    """Try again to remove an issue's workspaces, those that were kept for long enough whatever they
+    hold."""
+    workspaces = state.workspaces.of(claim.issue.id)
+    if not workspaces:  # another issue has the directory now
+        state.release(claim.issue.id)
+        return
+    state.claims[claim.issue.id] = replace(claim, busy=True)
+    over = tuple(known for known in workspaces if _kept_until(state, known, now) <= now)
+    state.out.append(CleanWorkspace(claim.issue, workspaces, over))
+
+
+def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
+    """Forget removed workspaces; plan another try for what stays."""
+    for workspace in event.removed:
+        state.out.append(rec.ForgetWorkspace(host=workspace.host, path=workspace.path))
+        state.workspaces.forget(workspace)
+    claim = state.claims.find(event.issue_id)
+    if not isinstance(claim, Cleaning):
+        return
+    state.in_hand = claim.issue
+    if event.error is None and not event.kept:
+        state.release(event.issue_id)
+        return
+    tries = claim.tries + 1
+    delay = kept_delay(tries) if event.error is None else backoff(tries, state.policy)
+    since = min((_unsaved_since(state, kept.workspace, now) for kept in event.kept), default=now)
+    until = max(now, since + state.policy.keep_unsaved)
+    news = [kept for kept in event.kept if kept not in claim.kept]
+    state.out.extend(WorkKept(claim.issue, kept, until - now) for kept in news)
+    state.claims[event.issue_id] = replace(
+        claim,
+        tries=tries,
+        busy=False,
+        due_at=min(now + delay, until) if event.kept else now + delay,
+        error=event.error,
+        kept=event.kept,
+        kept_since=since,
+        asof=state.token,
+    )
+
+
+def _unsaved_since(state: SchedulerState, known: KnownWorkspace, now: float) -> float:
+    """Return since when a workspace counts as unsaved; put it on record where that is now."""
+    since = state.workspaces.unsaved_since(known)
+    if since is not None:
+        return since
+    state.workspaces.note_unsaved(known, now)
+    state.out.append(rec.RecordUnsaved(host=known.host, path=known.path))
+    return now
+
+
+def _kept_until(state: SchedulerState, known: KnownWorkspace, now: float) -> float:
+    """Return until when a finished issue's workspace is kept where it holds unsaved work."""
+    since = state.workspaces.unsaved_since(known)
+    return (now if since is None else since) + state.policy.keep_unsaved
