@@ -56,20 +56,22 @@ class ToolStarted:
     """The agent uses a tool; ``id`` names this use in its session.
 
     ``kind`` is the agent's word for what such tools do (read, edit, execute); ``locations`` are
-    the files it is about.
+    the files it is about, and ``about`` is what else it is given, such as a command or a pattern.
     """
 
     id: str
     name: str
     kind: str | None = None
     locations: tuple[str, ...] = ()
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEnded:
     """A tool is done with; ``duration`` is in seconds, None where the agent does not tell it.
 
-    ``error`` is what a tool that failed has said, plain text.
+    ``error`` is what a tool that failed has said, and ``output`` what one has said that did not;
+    plain text of any length. ``about`` is as in ToolStarted, where it is known only now.
     """
 
     id: str
@@ -77,6 +79,8 @@ class ToolEnded:
     duration: float | None = None
     locations: tuple[str, ...] = ()
     error: str | None = None
+    output: str | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,14 @@ class SessionKnown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerGiven:
+    """What the agent has said last in this turn, for the person who asked; plain text of any
+    length. Told at the turn's end, or earlier and again."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTraced:
     """All tools that the agent uses in this turn are told, before this or after it; without any,
     it uses none.
@@ -157,6 +169,7 @@ AgentEvent = (
     | ModelAnswered
     | Usage
     | SessionKnown
+    | AnswerGiven
     | TurnTraced
     | TurnUntraced
     | PermissionAsked

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 
 import trio
 
-from sortie.model import (
-    Failed,
-    Finish,
-    Finished,
-    Issue,
-    RunId,
-    RunReport,
-    StoreError,
-    TrackerError,
-)
-from sortie.model.spending import told_amounts
+from sortie.model import Issue, RunId, StoreError, TrackerError
+from sortie.orchestrator.comment_texts import comment_on_end
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
@@ -58,7 +49,7 @@ def record_of(decision: do.PostComment) -> rec.RecordComment:
         run_id=decision.run_id,
         issue=decision.issue,
         lifecycle=decision.lifecycle,
-        body=comment_on_end(decision.report),
+        body=comment_on_end(decision.report, decision.workspace),
     )
 
 
@@ -108,32 +99,3 @@ async def _made(context: OrchestratorContext, issue: Issue, remark: Remark) -> s
             return None
         await trio.sleep(wait)
         again = True
-
-
-_FINISHED = {
-    Finish.TURNS_USED: "it took all its turns",
-    Finish.LEFT_ACTIVE: "the issue was moved out of its active states",
-    Finish.GONE: "the tracker no longer knows the issue",
-    Finish.UNREADABLE: "the tracker could not be asked how the issue stands",
-    Finish.REVIEW: "the agent asks a person to look at its work",
-    Finish.BLOCKED: "the agent cannot go on without a person",
-}
-
-
-def comment_on_dispatch(attempt: int, host: str) -> str:
-    """Say that work begins; ``attempt`` is what log and history call so."""
-    again = f" (attempt {attempt})" if attempt else ""
-    return f"Sortie started an agent on this issue{again}, host {host}."
-
-
-def comment_on_end(report: RunReport) -> str:
-    """Say how a run ended."""
-    turns = f"{report.turns} turn{'' if report.turns == 1 else 's'}"
-    spent = "".join(f", {told}" for told in told_amounts(report.spent))
-    match report.end:
-        case Failed(kind=kind, message=message):
-            return f"The run failed after {turns}{spent}: {kind}: {message}"
-        case Finished(finish=finish):
-            return f"The run ended after {turns}{spent}: {_FINISHED[finish]}."
-        case _:
-            return f"The run was stopped after {turns}{spent}."

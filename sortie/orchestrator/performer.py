@@ -9,7 +9,7 @@ from typing import assert_never
 import trio
 
 from sortie.config import Settings
-from sortie.orchestrator import comments, effects
+from sortie.orchestrator import comment_texts, comments, effects
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.pending_commands import PendingCommands
@@ -110,7 +110,7 @@ class Performer:
             remark = comments.Remark(
                 run_id=start.run_id,
                 lifecycle="dispatch",
-                body=comments.comment_on_dispatch(start.streak.failures, start.host),
+                body=comment_texts.comment_on_dispatch(start.streak.failures, start.host),
             )
             nurseries.effects.start_soon(comments.comment, self._context, start.issue, remark)
         reports = RunReporter(

@@ -85,12 +85,13 @@ class CleanWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class PostComment:
-    """Tell the issue's readers how a run ended; nobody waits for it."""
+    """Tell the issue's readers how a run ended, and where its work is; nobody waits for it."""
 
     run_id: RunId
     issue: Issue
     lifecycle: Literal["completion", "failure"]
     report: RunReport
+    workspace: KnownWorkspace | None = None
 
 
 @dataclass(frozen=True, slots=True)

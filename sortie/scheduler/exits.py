@@ -143,10 +143,12 @@ def _comment(state: SchedulerState, claim: Worked, report: RunReport) -> None:
         return  # nothing was begun that could have failed
     if is_usage_limit(report.end):
         return  # it goes on
+    here = [known for known in state.workspaces.of(claim.issue.id) if known.host == claim.host]
+    place = here[-1] if here else None
     if isinstance(report.end, Finished) and state.policy.comment_on_completion:
-        state.out.append(PostComment(claim.run_id, claim.issue, "completion", report))
+        state.out.append(PostComment(claim.run_id, claim.issue, "completion", report, place))
     elif isinstance(report.end, Failed) and state.policy.comment_on_failure:
-        state.out.append(PostComment(claim.run_id, claim.issue, "failure", report))
+        state.out.append(PostComment(claim.run_id, claim.issue, "failure", report, place))
 
 
 def _is_over(claim: Worked, report: RunReport) -> bool:

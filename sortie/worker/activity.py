@@ -44,6 +44,8 @@ class RunActivity:
         self._model: str | None = None
         self._changed = False
         self._told_at: float | None = None
+        self.answer: str | None = None
+        """What the agent said last, in its last turn that said anything."""
 
     @property
     def activity(self) -> Activity:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import trio
 
@@ -10,16 +11,19 @@ from sortie.model import LOCAL, cut
 from sortie.telemetry import Publish, facts
 from sortie.worker.context import Assignment, RunContext
 from sortie.workspaces import (
+    GitWork,
     HookOutcome,
     HookResult,
     RunVariables,
     Workspace,
     agent_env,
+    git_head,
     hook_env,
     remote_agent_env,
     remote_hook_env,
     run_hook,
     unsaved_work,
+    work_since,
 )
 
 SHOWN = 600
@@ -57,6 +61,22 @@ class RunEnvironment:
         """
         env = self._for_hook(here=False)
         return await unsaved_work(self._context.transport, path, env)
+
+    async def git_head(self, path: str) -> GitWork:
+        """Return which commit is checked out in a workspace, and nothing else of its git tree."""
+        return await git_head(self._context.transport, path, self._for_hook(here=False))
+
+    async def work_since(self, path: str, base: str | None) -> GitWork:
+        """Return what was done in a workspace's git tree since a commit, without secrets."""
+        redact = self._context.redact
+        env = self._for_hook(here=False)
+        work = await work_since(self._context.transport, path, env, base)
+        return replace(
+            work,
+            branch=None if work.branch is None else redact(work.branch),
+            subjects=tuple(map(redact, work.subjects)),
+            error=None if work.error is None else redact(work.error),
+        )
 
     def _for_hook(self, *, here: bool) -> dict[str, str]:
         give = hook_env if here or not self._is_remote else remote_hook_env

@@ -22,6 +22,7 @@ from sortie.model import (
     NotInRootError,
     OccupiedError,
     RunEnd,
+    RunSummary,
     TemplateError,
     TransportError,
     TurnOutcome,
@@ -47,7 +48,7 @@ from sortie.worker.session import SessionLifetime, hidden, verified
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
-from sortie.workspaces import Workspace, workspace_key
+from sortie.workspaces import GitWork, Workspace, workspace_key
 
 WORD_LIMIT = 100
 """Characters of a status file's first line that are told where it means nothing."""
@@ -74,10 +75,27 @@ class Run:
         self.completed = False
         self.began = False
         self.verified_at = -math.inf  # when the workspace was last seen to be where it has to be
+        self.activity: RunActivity | None = None
+        self.git = GitWork()
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
 
     def _enter(self, phase: Phase) -> None:
         self.reporter.publish(facts.RunPhaseChanged(run_id=self.job.run_id, phase=phase))
+
+    @property
+    def summary(self) -> RunSummary:
+        """What the run has left, as far as it is known."""
+        git = self.git
+        return RunSummary(
+            answer=None if self.activity is None else self.activity.answer,
+            branch=git.branch,
+            head_commit=git.head,
+            commits=git.commits,
+            files_changed=git.files,
+            uncommitted=git.uncommitted,
+            subjects=git.subjects,
+            git_error=git.error,
+        )
 
     @property
     def _is_plain(self) -> bool:
@@ -96,12 +114,31 @@ class Run:
             if not self._is_plain:  # since it was made a hook may have put a link in its place
                 await verified(workspace, self.context)
                 await hidden(workspace, self.context)
+            # What is new, and what no hook has seen, holds no commit yet.
+            is_empty = workspace.created and self._is_plain
+            before = GitWork() if is_empty else await environment.git_head(workspace.path)
             lifetime = SessionLifetime(self.job, self.context, self.reporter, self.scopes)
-            return await lifetime.run(
+            end = await lifetime.run(
                 workspace,
                 environment.for_agent(),
                 lambda session: self._take_turns(session, workspace),
             )
+        await self._look_at_work(workspace, environment, before)
+        return end
+
+    async def _look_at_work(
+        self, workspace: Workspace, environment: RunEnvironment, before: GitWork
+    ) -> None:
+        """Note what was done in the workspace's git tree; a stop must not undo the run's end."""
+        self.git = before
+        if before.error is not None:
+            return  # it is not known which commits are the run's
+        with self.scopes.shield():
+            try:
+                await self.context.workspaces.verify(workspace.path)
+                self.git = await environment.work_since(workspace.path, before.head)
+            except WorkspaceError as exc:
+                self.git = GitWork(error=str(exc))
 
     @asynccontextmanager
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
@@ -216,7 +253,7 @@ class Run:
 
     async def _take_turns(self, session: Session, workspace: Workspace) -> RunEnd:
         max_turns = self.context.settings.agent.max_turns
-        activity = RunActivity(workspace.path)
+        self.activity = activity = RunActivity(workspace.path)
         for number in range(1, max_turns + 1):
             end = await self._turn(session, workspace, number, activity)
             if end is not None:

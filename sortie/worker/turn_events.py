@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 import trio
 
 from sortie.model import Activity, ProcessIdentity
-from sortie.model.texts import TEXT_LIMIT, cut
+from sortie.model.texts import CONTROL, TEXT_LIMIT, cut
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
+    AnswerGiven,
     ErrorsWritten,
     Launched,
     ModelAnswered,
@@ -35,6 +36,9 @@ from sortie.worker.usage import RunUsage
 
 WORD_LIMIT = 200
 """Characters of a name that an agent gives, as of a tool or a session."""
+
+ABOUT_LIMIT = 500
+"""Characters of what a tool was given."""
 
 LOCATION_COUNT = 20
 _TOOLS_AT_ONCE = 1000
@@ -86,7 +90,9 @@ class TurnEvents:
             if isinstance(event, Notification):  # a thousand times as many as of all others
                 lines, whole = lines + _lines(event.lines), event.text
                 message = self._text(event.message, NOTIFICATION_LIMIT)
-                texts.append(message if whole is None else _checked(whole, str))
+                text = message if whole is None else _checked(whole, str)
+                if text:
+                    texts.append(text)
             else:
                 launched = launched or isinstance(event, Launched)
                 self._pass_on(event)
@@ -148,6 +154,8 @@ class TurnEvents:
                 run_id = self._turn.job.run_id
                 self._turn.reporter.tell(ev.AgentSessionKnown(run_id, self._agent, known))
                 self._publish(facts.SessionNamed, session_id=known)
+            case AnswerGiven(text=text):
+                self._turn.activity.answer = self._answer(text)
             case TurnTraced():
                 self._traced(event)
             case TurnUntraced(reason=reason):
@@ -190,6 +198,7 @@ class TurnEvents:
         began, tool = self._tools.pop(
             self._text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
         )
+        about = event.about or tool.about
         self._publish(
             facts.ToolCallEnded,
             **self._about(tool),
@@ -197,6 +206,8 @@ class TurnEvents:
             seconds=now - began if event.duration is None else float(event.duration),
             failed=bool(event.failed),
             error=None if event.error is None else self._text(event.error, TEXT_LIMIT),
+            about=None if about is None else cut(self._text(about), ABOUT_LIMIT),
+            output=None if event.output is None else cut(self._text(event.output), TEXT_LIMIT),
         )
         activity.used(self._text(tool.name, WORD_LIMIT))
         if not event.failed:
@@ -204,9 +215,14 @@ class TurnEvents:
 
     def _traced(self, event: TurnTraced) -> None:
         model = None if event.model is None else self._text(event.model, WORD_LIMIT)
-        answer = None if event.answer is None else cut(self._redact(_checked(event.answer, str)))
+        answer = None if event.answer is None else self._answer(event.answer)
         self._turn.activity.traced(model)
+        self._turn.activity.answer = answer or self._turn.activity.answer
         self._publish(facts.TurnTraced, model=model, answer=answer)
+
+    def _answer(self, text: object) -> str:
+        plain = self._redact(_checked(text, str)).replace("\r\n", "\n")
+        return cut(CONTROL.sub("\ufffd", plain))
 
     def _model_answered(self, event: ModelAnswered) -> None:
         model = None if event.model is None else self._text(event.model, WORD_LIMIT)
@@ -235,7 +251,7 @@ class TurnEvents:
             spent=spent,
         )
 
-    def _text(self, value: object, limit: int) -> str:
+    def _text(self, value: object, limit: int | None = None) -> str:
         # Before it is cut: half a secret would not be found.
         return self._redact(_checked(value, str))[:limit]
 

@@ -49,6 +49,7 @@ async def work(
         turns=run.turns,
         spent=run.usage.spent,
         seconds=trio.current_time() - began,
+        summary=run.summary,
     )
 
 

@@ -9,6 +9,7 @@ from sortie.workspaces.environment import (
     remote_agent_env,
     remote_hook_env,
 )
+from sortie.workspaces.git_work import GitWork, git_head, work_since
 from sortie.workspaces.hooks import HookOutcome, HookResult, run_hook
 from sortie.workspaces.keys import workspace_key
 from sortie.workspaces.unsaved_work import unsaved_work
@@ -17,6 +18,7 @@ from sortie.workspaces.workspaces import Workspace, Workspaces
 
 __all__ = [
     "STATUS_FILE",
+    "GitWork",
     "HookOutcome",
     "HookResult",
     "RunVariables",
@@ -24,11 +26,13 @@ __all__ = [
     "Workspace",
     "Workspaces",
     "agent_env",
+    "git_head",
     "helper_env",
     "hook_env",
     "remote_agent_env",
     "remote_hook_env",
     "run_hook",
     "unsaved_work",
+    "work_since",
     "workspace_key",
 ]

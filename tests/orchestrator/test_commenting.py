@@ -17,6 +17,8 @@ from tests.agents.fake import Completes, Fails
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
+WORKSPACE = "Workspace: `/root/A` on host local"
+
 
 async def test_comments_tell_of_a_run(clock: MockClock) -> None:
     """Dispatch, failure and completion are told where the settings ask for it, with the attempt
@@ -30,9 +32,10 @@ async def test_comments_tell_of_a_run(clock: MockClock) -> None:
 
     assert world.tracker.remarks("a") == (
         "Sortie started an agent on this issue, host local.",
-        "The run failed after 1 turn, 1.5 credits: turn_failed: the fake agent fails: turn_failed",
+        "The run failed after 1 turn, 1.5 credits: turn_failed: the fake agent fails: turn_failed"
+        f"\n\n{WORKSPACE}",
         "Sortie started an agent on this issue (attempt 1), host local.",
-        "The run ended after 1 turn: it took all its turns.",
+        f"The run ended after 1 turn: it took all its turns.\n\n{WORKSPACE}",
     )
     assert [started.attempt for started in world.of(facts.RunStarted)] == [0, 1]
     assert [f.lifecycle for f in world.of(facts.CommentCompleted)] == [
@@ -133,7 +136,7 @@ async def test_a_comment_that_a_killed_daemon_may_have_made_is_made_once(
 
     assert (due.lifecycle, due.body) == (
         "completion",
-        "The run ended after 1 turn: it took all its turns.",
+        f"The run ended after 1 turn: it took all its turns.\n\n{WORKSPACE}",
     )
     assert world.tracker.remarks("a") == (due.body,)
     assert (await world.store.recover()).comments == ()

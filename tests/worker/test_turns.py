@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from sortie.agents import OnEvents
 from sortie.agents.exits import Failure
 from sortie.model import (
     NOTHING,
+    TEXT_LIMIT,
     Activity,
     AgentError,
     ErrorKind,
@@ -21,6 +23,7 @@ from sortie.model import (
     Finished,
     RunReport,
     RunStatus,
+    RunSummary,
     Spending,
     TurnOutcome,
     TurnResult,
@@ -28,6 +31,7 @@ from sortie.model import (
 from sortie.model.secrets import redactor
 from sortie.model.turns import (
     AgentEvent,
+    AnswerGiven,
     ErrorsWritten,
     ModelAnswered,
     Notification,
@@ -43,6 +47,7 @@ from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Fails, Raises, Silent
+from tests.transports.fake import Does
 from tests.worker.rig import RUN, Rig
 
 TIMEOUT = Failed(
@@ -434,6 +439,69 @@ async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
     assert report.end.kind is ErrorKind.TURN_FAILED
     assert max(len(repr(fact)) for fact in rig.facts) < 25_000
     assert len(repr(report)) < 10_000
+
+
+async def test_a_run_leaves_what_the_agent_said_last(clock: MockClock) -> None:
+    """The last turn that said anything counts; secrets are taken out, and then it is cut."""
+    rig = Rig(agent={"max_turns": 3})
+    rig.redact = redactor(["hush-hush"])
+    said: Iterator[list[AgentEvent]] = iter(
+        [
+            [AnswerGiven(text="first")],
+            [AnswerGiven(text="x " * 2030 + "hush-hush\x1b" + " y" * 2000)],
+            [Notification(message="nothing for a person")],
+        ]
+    )
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events(next(said))
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    report = await rig.work()
+
+    answer = report.summary.answer
+    assert answer is not None
+    assert len(answer) <= TEXT_LIMIT
+    assert answer.startswith("x x")
+    assert "hush" not in answer
+    assert "\x1b" not in answer
+
+
+async def test_a_run_leaves_what_was_done_in_git(clock: MockClock) -> None:
+    """As git tells it when the agent and after_run are done, without secrets; a stop that comes
+    meanwhile does not undo how the run ended."""
+    rig = Rig(hooks={"before_run": Does(), "after_run": Does()})
+    rig.redact = redactor(["hush-hush"])
+    rig.transport.answer = (
+        b"head abc\nbranch b-hush-hush\ncommits 2\nsubject abc Say hush-hush\n"
+        b"files 3\nuncommitted 1\nend\n"
+    )
+    rig.transport.pauses["run_script"] = 4.0
+
+    report = await rig.work_stopped_at(8)  # 4 s for the base, 1 s for the turn
+
+    assert report.end == Finished(finish=Finish.TURNS_USED)
+    assert report.summary == RunSummary(
+        branch="b-***",
+        head_commit="abc",
+        commits=2,
+        files_changed=3,
+        uncommitted=1,
+        subjects=("abc Say ***",),
+    )
+
+
+async def test_a_git_that_is_silent_costs_its_limit_and_a_sentence(clock: MockClock) -> None:
+    """The run goes on without knowing where it began, and does not ask again."""
+    rig = Rig(hooks={"before_run": Does()})
+    rig.transport.pauses["run_script"] = 1000.0
+
+    report = await rig.work()
+
+    assert report.end == Finished(finish=Finish.TURNS_USED)
+    assert report.summary == RunSummary(git_error="git has not answered within 10 s")
+    assert report.seconds < 15
 
 
 def failing(message: str, kind: ErrorKind, warnings: tuple[str, ...], *events: AgentEvent) -> Rig:

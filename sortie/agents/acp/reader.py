@@ -28,11 +28,15 @@ from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.texts import Texts
 from sortie.agents.acp.tools import ToolCall, ToolCalls
 from sortie.agents.acp.usage import UsageReader
-from sortie.agents.acp.verdict import Evidence
+from sortie.agents.acp.verdict import INJECTED, Evidence
 from sortie.agents.exits import Failure
+from sortie.agents.last_answer import LastAnswer
+from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
+from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
+    AnswerGiven,
     Notification,
     PermissionAsked,
     ToolEnded,
@@ -73,6 +77,7 @@ class UpdateReader:
     """
 
     __slots__ = (
+        "_answer",
         "_context",
         "_evidence",
         "_in_turn",
@@ -101,6 +106,7 @@ class UpdateReader:
         self._in_turn = True
         self._tools = ToolCalls(self._context.agent, self._context.workspace)
         self._evidence = Evidence(self._context.agent)
+        self._answer = LastAnswer()
 
     def take(self, event: ClientEvent) -> list[AgentEvent]:
         """Take what the protocol tells and return what the worker hears of it."""
@@ -139,7 +145,7 @@ class UpdateReader:
 
     def end(self) -> list[AgentEvent]:
         """End a turn that has got no answer, and return what is left to tell."""
-        traced = [self._traced()] if self._in_turn else []
+        traced = [*self._answered_last(), self._traced()] if self._in_turn else []
         self._in_turn = False
         return self._clean([*self._texts.flush(), *self._tools.close(failed=True), *traced])
 
@@ -159,11 +165,14 @@ class UpdateReader:
             case "agent_message_chunk":
                 piece = values.block_text(body.get("content"))
                 self._evidence.text(piece)
+                if not piece.startswith(INJECTED):
+                    self._answer.add(piece, values.text(body, "messageId"))
                 return [*self._texts.add("", values.text(body, "messageId"), piece)]
             case "agent_thought_chunk":
                 piece = values.block_text(body.get("content"))
                 return [*self._texts.add("[thought] ", values.text(body, "messageId"), piece)]
             case "tool_call" | "tool_call_update":
+                self._answer.close()
                 return [*self._texts.flush(), *self._tool(body)]
             case "plan":
                 return [*self._texts.flush(), *_plan(body)]
@@ -226,11 +235,15 @@ class UpdateReader:
         self.over = TurnOver(failure)
         self._in_turn = False
         ended = self._tools.close(failed=failure is not None)
-        return [*self._texts.flush(), *ended, self._traced()]
+        return [*self._texts.flush(), *ended, *self._answered_last(), self._traced()]
+
+    def _answered_last(self) -> list[AgentEvent]:
+        said = self._answer.text
+        return [AnswerGiven(text=said)] if said else []
 
     def _traced(self) -> TurnTraced:
         """Tell that all tools were told, by which model as far as the session says."""
-        return TurnTraced(model=self.usage.model)
+        return TurnTraced(model=self.usage.answered or self.usage.model)
 
     def _clean(self, events: Sequence[AgentEvent]) -> list[AgentEvent]:
         """Take the secrets out of what is not clean yet; notifications of texts are."""
@@ -244,15 +257,27 @@ class UpdateReader:
                 return replace(event, name=clean(event.name), locations=places)
             case ToolEnded():
                 error = None if event.error is None else clean(event.error, MESSAGE_LIMIT)
-                return replace(event, locations=tuple(map(clean, event.locations)), error=error)
+                return replace(
+                    event,
+                    locations=tuple(map(clean, event.locations)),
+                    error=error,
+                    about=None if event.about is None else clean(event.about),
+                    output=None if event.output is None else self._lines(event.output),
+                )
             case PermissionAsked():
                 return PermissionAsked(question=clean(event.question), answer=event.answer)
+            case AnswerGiven(text=text):
+                return AnswerGiven(text=self._lines(text))
             case Usage(model=str(model)) | TurnTraced(model=str(model)):
                 return replace(event, model=clean(model))
             case Notification(message=message) if message.startswith("["):
                 return replace(event, message=clean(message) or "-")
             case _:
                 return event
+
+    def _lines(self, text: str) -> str:
+        """Return a text of several lines without secrets, and fit to be stored."""
+        return self._context.redacted(UNUSABLE.sub("\ufffd", strip_escapes(text)))
 
 
 def _question(call: ToolCall) -> str:

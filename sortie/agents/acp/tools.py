@@ -9,13 +9,17 @@ from typing import Any
 from sortie.acp import values
 from sortie.agents.acp.permissions import is_inside, paths_of
 from sortie.agents.acp.settings import KINDS
+from sortie.model import cut
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
 
 CALLS_AT_ONCE = 1000
 _PATHS_SHOWN = 20
 _ID_LIMIT = 200
 _TITLE_LIMIT = 500
-_ERROR_LIMIT = 2000
+_SAID_LIMIT = 64 * 1024
+"""Characters of what a tool has said; whoever shows it cuts it further, without secrets."""
+
+_RAW_KEYS = ("message", "output", "formatted_output", "aggregated_output", "content")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +38,7 @@ class ToolCall:
     outside: bool = False
     denied: bool = False
     asked: bool = False
+    said: str | None = None
 
 
 class ToolCalls:
@@ -60,8 +65,7 @@ class ToolCalls:
         status = call.get("status")
         if status in ("completed", "failed") and self._open.pop(known.id, None) is not None:
             self._ended.add(known.id)
-            error = _said(call) if status == "failed" else None
-            events.append(self._over(known, failed=status == "failed", error=error))
+            events.append(self._over(known, failed=status == "failed"))
         return known, events
 
     def close(self, *, failed: bool) -> list[AgentEvent]:
@@ -90,6 +94,10 @@ class ToolCalls:
         known.title = (values.text(call, "title") or known.title)[:_TITLE_LIMIT]
         command = values.text(call, "rawInput", "command") or known.command
         known.command = command[:_TITLE_LIMIT]
+        if call.get("status") != "pending":  # until then it is a preview
+            known.said = _said(call) or known.said
+        if piece := values.text(call, "_meta", "terminal_output_delta", "data"):
+            known.said = f"{known.said or ''}{piece}"[:_SAID_LIMIT]
         for path in paths_of(call):
             known.outside = known.outside or not is_inside(path, self._workspace)
             if len(known.paths) < _PATHS_SHOWN:
@@ -98,8 +106,15 @@ class ToolCalls:
     def _started(self, call: ToolCall) -> ToolStarted:
         return ToolStarted(id=call.id, name=call.name, kind=call.kind, locations=tuple(call.paths))
 
-    def _over(self, call: ToolCall, *, failed: bool, error: str | None = None) -> ToolEnded:
-        return ToolEnded(id=call.id, failed=failed, locations=tuple(call.paths), error=error)
+    def _over(self, call: ToolCall, *, failed: bool) -> ToolEnded:
+        return ToolEnded(
+            id=call.id,
+            failed=failed,
+            locations=tuple(call.paths),
+            error=call.said if failed else None,
+            output=None if failed else call.said,
+            about=call.command or (call.title if call.title != call.name else "") or None,
+        )
 
 
 def _kind(call: Mapping[str, Any]) -> str | None:
@@ -122,8 +137,9 @@ def _name(agent: str, id_: str, call: Mapping[str, Any]) -> str | None:
 
 
 def _said(call: Mapping[str, Any]) -> str | None:
-    """Return what a failed tool has said."""
+    """Return what a tool has said; each agent has its own place for it."""
     texts = (values.block_text(part.get("content")) for part in values.items(call, "content"))
     shown = "\n".join(filter(None, texts))
-    said = shown or values.text(call, "rawOutput") or values.text(call, "rawOutput", "message")
-    return said[:_ERROR_LIMIT] if said else None
+    raw = (values.text(call, "rawOutput", key) for key in _RAW_KEYS)
+    said = values.text(call, "rawOutput") or shown or next(filter(None, raw), None)
+    return cut(said, _SAID_LIMIT) if said else None

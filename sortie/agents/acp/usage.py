@@ -5,7 +5,7 @@ What an agent counts in a way that gives no number for the turn is not known: No
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
@@ -43,14 +43,16 @@ class UsageReader:
 
     ``cost`` is what its conversation had cost when that was last told, by this process or one
     before; None where that is not known: then the next sum only tells where it stands. ``model``
-    is the session's, which counts where the turn's own is not told.
+    is the session's, which counts where the turn's own is not told, and ``answered`` is the one
+    that has answered in the last turn: a session may fall back on another than its own.
     """
 
-    __slots__ = ("_credits", "_dialect", "_process", "cost", "model")
+    __slots__ = ("_credits", "_dialect", "_process", "answered", "cost", "model")
 
     def __init__(self, agent: str) -> None:
         self.cost: Cost | None = None
         self.model: str | None = None
+        self.answered: str | None = None
         self._dialect = DIALECTS.get(agent)
         self._process = (0, 0, 0, 0)
         self._credits: float | None = None
@@ -101,6 +103,7 @@ class UsageReader:
         models = values.items(result, "_meta", "quota", "model_usage")
         named = [name for each in models if (name := values.text(each, "model"))]
         model = named[0] if len(named) == 1 else None if named else self.model
+        self.answered = _busiest(models)
         told = values.mapping(result, "usage")
         match self._dialect:
             case TokenCount.TURN:
@@ -131,6 +134,16 @@ class UsageReader:
             return None
         is_more = before[0] == currency and amount >= before[1]
         return amount - before[1] if is_more else amount
+
+
+def _busiest(models: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the model that has written most of a turn: others do odd jobs beside it."""
+    written = [
+        (values.count(each, "token_count", "output_tokens") or 0, name)
+        for each in models
+        if (name := values.text(each, "model"))
+    ]
+    return max(written, key=lambda one: one[0])[1] if written else None
 
 
 def _currency(body: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from sortie.acp import values
 from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
 
-_INJECTED = ("Info: ", "Error: ", "Warning: ", "Config warning", "[MODE_UPDATE]")
+INJECTED = ("Info: ", "Error: ", "Warning: ", "Config warning", "[MODE_UPDATE]")
 """How texts begin that agents put among the model's own words."""
 
 _ERROR = "Error: "
@@ -47,7 +47,7 @@ class Evidence:
         if not piece.strip():
             return
         self._piece = piece.strip()
-        if not self._piece.startswith(_INJECTED):
+        if not self._piece.startswith(INJECTED):
             self._denied, self._saw_words = None, True
 
     def tool_ended(self, *, failed: bool) -> None:

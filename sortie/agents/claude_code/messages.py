@@ -43,12 +43,11 @@ def summary(blocks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def whole(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Say the content of a message in lines: its text as it is, and what its tools are about."""
+    """Return the text of a message as it is, in lines; "" for one that only uses tools."""
     parts = (
         strip_escapes(text_of(block.get("text"))[:_WHOLE])
-        if block.get("type") == "text"
-        else _said(block)
         for block in blocks
+        if block.get("type") == "text"
     )
     return "\n".join(part.strip("\n") for part in parts if part.strip())
 

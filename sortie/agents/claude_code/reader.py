@@ -21,10 +21,12 @@ from sortie.agents.claude_code.outcome import Outcome
 from sortie.agents.claude_code.tokens import Counts, TokenLedger
 from sortie.agents.claude_code.tools import ToolCalls
 from sortie.agents.exits import Failure
+from sortie.agents.last_answer import LastAnswer
 from sortie.lines import strip_escapes
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
+    AnswerGiven,
     ModelAnswered,
     Notification,
     PermissionAsked,
@@ -59,6 +61,8 @@ class ClaudeReader:
         self._messages: dict[str, str] = {}
         self._context: tuple[str, int] | None = None
         self._old = False
+        self._model: str | None = None
+        self._answer = LastAnswer()
 
     @property
     def conversation_lost(self) -> bool:
@@ -90,9 +94,11 @@ class ClaudeReader:
         return True
 
     def close(self, _stderr: str) -> Sequence[AgentEvent]:
-        """Return the ends of the tools that end with the turn."""
+        """Return the ends of the tools that end with the turn, and what was said last."""
         self._ledger.settle()
-        return self._tools.close()
+        said = self._answer.text
+        answered = [AnswerGiven(text=said)] if said else []
+        return [*self._tools.close(), *answered]
 
     def failure(self, status: int) -> Failure | None:
         """Return what the result and the exit status mean."""
@@ -131,9 +137,10 @@ class ClaudeReader:
         self._old = text_of(event.get("claude_code_version")).startswith(("0.", "1.", "2.0."))
         names = ("model", "permissionMode", "claude_code_version")
         told = (text_of(event.get(name)) for name in names)
+        self._model = text_of(event.get("model"))[:_MODEL_LIMIT] or None
         events: list[AgentEvent] = [
             _note(f"session began: {', '.join(filter(None, told))}"),
-            TurnTraced(model=text_of(event.get("model"))[:_MODEL_LIMIT] or None),
+            TurnTraced(model=self._model),
         ]
         known = text_of(event.get("session_id"))
         if known and known != self.session_id and known.isprintable() and len(known) <= 100:
@@ -152,10 +159,29 @@ class ClaudeReader:
             events += self._used(text_of(message.get("id")), model, usage)
             if event.get("parent_tool_use_id") is None:
                 self._context = (model, Counts.of_message(usage).context)
+                events += self._answered_by(model)
+        if event.get("parent_tool_use_id") is None and model != _SYNTHETIC:
+            self._said(text_of(message.get("id")), blocks)
         if said := summary(blocks):
             events.append(_note(said, whole(blocks)))
         tools = (self._tools.started(block) for block in blocks if block.get("type") == "tool_use")
         return [*events, *(tool for tool in tools if tool is not None)]
+
+    def _said(self, message_id: str, blocks: Sequence[Mapping[str, Any]]) -> None:
+        """Take a part of a message of the conversation itself, not of a subagent's."""
+        if not message_id:
+            self._answer.close()
+        for block in blocks:
+            if block.get("type") == "text" and (said := text_of(block.get("text"))).strip():
+                self._answer.add(said, message_id, joint="\n")
+
+    def _answered_by(self, model: str) -> list[AgentEvent]:
+        """Tell which model answers, where it is another than before: a fallback may have come."""
+        name = model[:_MODEL_LIMIT]
+        if not name or name == self._model:
+            return []
+        self._model = name
+        return [TurnTraced(model=name)]
 
     def _answered(self, model: str) -> list[AgentEvent]:
         if self._request_began is None:
@@ -207,6 +233,10 @@ class ClaudeReader:
 
     def _result(self, event: Mapping[str, Any]) -> Sequence[AgentEvent]:
         self._outcome.result(event)
+        said = text_of(event.get("result"))
+        if said.strip() and event.get("is_error") is False:  # the whole of the last message
+            self._answer.close()
+            self._answer.add(said)
         events: list[AgentEvent] = []
         for denial in dicts(event.get("permission_denials")):
             events += self._permission_denied(denial, summary([_as_tool_use(denial)]))

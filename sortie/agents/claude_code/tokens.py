@@ -136,8 +136,10 @@ class TokenLedger:
         # A provider may give its models other names in messages than in results.
         unnamed = sum((self._running[n] for n in self._running.keys() - named.values()), Counts())
         costs = [_cost(usage.get("costUSD")) for usage in told.values()]
+        sums: dict[str, Counts] = {}  # two names of a result may be one model in the messages
         for key, usage in told.items():
-            counts, name = Counts.of_model(usage), named[key]
+            sums[named[key]] = sums.get(named[key], Counts()) + Counts.of_model(usage)
+        for name, counts in sums.items():
             if name not in self._running:
                 counts, unnamed = counts - unnamed, unnamed - counts
             before = self._running.get(name, Counts())

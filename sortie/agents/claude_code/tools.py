@@ -32,6 +32,7 @@ _KINDS = {
     "WebSearch": "fetch",
 }
 _PATHS = ("file_path", "notebook_path", "path")
+_GIVEN = ("command", "pattern", "url", "query", "description")
 
 
 class ToolCalls:
@@ -52,7 +53,13 @@ class ToolCalls:
         if len(self._began) >= _AT_ONCE:
             return None
         self._began[call] = self._clock()
-        return ToolStarted(id=call, name=name, kind=_KINDS.get(name), locations=_locations(given))
+        return ToolStarted(
+            id=call,
+            name=name,
+            kind=_KINDS.get(name),
+            locations=_locations(given),
+            about=_about(given),
+        )
 
     def ended(self, block: Mapping[str, Any]) -> ToolEnded | None:
         """Take a ``tool_result`` block; None where no call waits for it."""
@@ -61,11 +68,13 @@ class ToolCalls:
         if began is None or not isinstance(call, str):
             return None
         failed = block.get("is_error") is True
+        said = error_text(block.get("content"))
         return ToolEnded(
             id=call,
             failed=failed,
             duration=self._clock() - began,
-            error=error_text(block.get("content")) if failed else None,
+            error=said if failed else None,
+            output=said if said and not failed else None,
         )
 
     def close(self) -> list[ToolEnded]:
@@ -87,8 +96,16 @@ def _locations(given: object) -> tuple[str, ...]:
     return tuple(path for path in found if isinstance(path, str) and path)
 
 
+def _about(given: object) -> str | None:
+    """Return what a tool is given besides files."""
+    if not isinstance(given, Mapping):
+        return None
+    found = (given.get(name) for name in _GIVEN)
+    return next((strip_escapes(each) for each in found if isinstance(each, str) and each), None)
+
+
 def error_text(content: object) -> str:
-    """Return what a tool that failed has said: without its envelope, colours and middle.
+    """Return what a tool has said: without its envelope, colours and middle.
 
     ``content`` is a text, or a list of blocks of which some are texts. A text of more than
     ERROR_LIMIT bytes is cut to its first line, which tells the exit status, and its end, where a

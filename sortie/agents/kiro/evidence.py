@@ -45,6 +45,7 @@ _KINDS = {
     "web_search": "fetch",
     "thinking": "think",
 }
+_GIVEN = ("command", "pattern", "url", "query")
 _UNDONE = "it was cancelled"
 _UNENDED = "the turn ended before the tool did"
 
@@ -52,7 +53,7 @@ _UNENDED = "the turn ended before the tool did"
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     failed: bool
-    error: str = ""
+    said: str = ""
     at: int | None = None
 
 
@@ -86,7 +87,7 @@ def _outcomes(records: Sequence[Record]) -> Iterator[tuple[str, _Outcome]]:
         match record:
             case ToolResult(tool_use_id=use, text=text, succeeded=succeeded, at=at):
                 failed = succeeded is False
-                yield use, _Outcome(failed, text if failed else "", at)
+                yield use, _Outcome(failed, text, at)
             case ToolUsesCancelled(tool_use_ids=ids, at=at):
                 yield from ((use, _Outcome(True, _UNDONE, at)) for use in ids)
             case _:
@@ -99,14 +100,22 @@ def _of_use(
     places = tuple(redacted(path) for path in _paths(use))
     kind = "edit" if use.modified_file is not None else _KINDS.get(use.name)
     name = redacted(use.name)[:_WORD_LIMIT]
-    yield ToolStarted(id=use.id[:_WORD_LIMIT], name=name, kind=kind, locations=places)
+    given = next(filter(None, (values.text(use.input, key) for key in _GIVEN)), None)
+    yield ToolStarted(
+        id=use.id[:_WORD_LIMIT],
+        name=name,
+        kind=kind,
+        locations=places,
+        about=None if given is None or kind in ("read", "edit") else redacted(given),
+    )
     both = use.at is not None and outcome.at is not None
     took = max(0, (outcome.at or 0) - (use.at or 0)) / 1000 if both else 0.0
     yield ToolEnded(
         id=use.id[:_WORD_LIMIT],
         failed=outcome.failed,
         duration=took,
-        error=redacted(outcome.error)[:_ERROR_LIMIT] if outcome.failed else None,
+        error=redacted(outcome.said)[:_ERROR_LIMIT] if outcome.failed else None,
+        output=None if outcome.failed else cut(redacted(outcome.said), TEXT_LIMIT) or None,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from sortie.agents.exits import Failure
 from sortie.agents.kiro.credential import AUTHENTICATION_FAILED
+from sortie.agents.last_answer import LastAnswer
 from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.model import ErrorKind
-from sortie.model.turns import AgentEvent, Usage, notification
+from sortie.model.turns import AgentEvent, AnswerGiven, Usage, notification
 
 _MEANINGS = {
     2: "it did not accept its arguments; does this version of Kiro know every kiro.* setting?",
@@ -16,6 +17,9 @@ _MEANINGS = {
     4: "the agent named by kiro.agent does not exist",
     255: "where it runs over SSH, the connection failed",
 }
+
+_ANSWER_BEGINS = "\n> "
+"""Begins each answer of the model on stdout."""
 
 
 class KiroReader:
@@ -30,6 +34,7 @@ class KiroReader:
         self._printed = False
         self._authentication_failed = False
         self._trailer: Trailer | None = None
+        self._answer = LastAnswer()
 
     def stdout(self, line: str) -> Sequence[AgentEvent]:
         """Return a notification where there is text in the line."""
@@ -41,6 +46,11 @@ class KiroReader:
         if not texts:
             return []
         self._printed = True
+        said = "\n".join(lines)
+        _, begins, last = f"\n{said}".rpartition(_ANSWER_BEGINS)
+        if begins:
+            self._answer.close()
+        self._answer.add(last if begins else said, joint="\n")
         return [notification(texts)]
 
     def stderr(self, line: str) -> bool:
@@ -49,10 +59,12 @@ class KiroReader:
         return not line.startswith(TRAILER_PREFIX)
 
     def close(self, stderr: str) -> Sequence[AgentEvent]:
-        """Return what the trailer tells."""
+        """Return what the trailer tells, and what was said last."""
         self._trailer = find_trailer(stderr)
         spent = self._trailer.credits if self._trailer else None
-        return [] if spent is None else [Usage(credits=spent)]
+        events: list[AgentEvent] = [] if spent is None else [Usage(credits=spent)]
+        said = self._answer.text
+        return [*events, AnswerGiven(text=said)] if said else events
 
     def failure(self, status: int) -> Failure | None:
         """Return what an exit status means."""

@@ -87,9 +87,12 @@ class ToolCallStarted(RunFact):
     locations: tuple[str, ...]
 
 
-@fact("tool.ended", "debug")
+@fact("tool.ended", "debug", hidden=("output",))
 class ToolCallEnded(RunFact):
-    """The agent is done with a tool; ``tool`` is "" where its start was not told."""
+    """The agent is done with a tool; ``tool`` is "" where its start was not told.
+
+    ``about`` is what it was given besides files, such as a command, and ``output`` what it said.
+    """
 
     tool: str
     kind: str | None
@@ -97,6 +100,8 @@ class ToolCallEnded(RunFact):
     seconds: float
     failed: bool
     error: str | None = None
+    about: str | None = None
+    output: str | None = None
 
 
 @fact("model.answered", "debug", hidden=("agent",))

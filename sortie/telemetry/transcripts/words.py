@@ -7,6 +7,9 @@ from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.transcripts.entries import Kind
 
+INDENT = "    "
+"""Stands before each line of what a tool said."""
+
 
 def said(fact: Fact) -> tuple[Kind, str] | None:
     """Return what a fact is in a transcript, None where it says nothing there.
@@ -16,7 +19,7 @@ def said(fact: Fact) -> tuple[Kind, str] | None:
     match fact:
         case facts.AgentWroteErrors(text=text):
             return Kind.STDERR, text
-        case facts.ToolCallStarted() | facts.ToolCallEnded():
+        case facts.ToolCallEnded():
             return Kind.TOOL, _tool(fact)
         case facts.PermissionAnswered(question=question, answer=answer):
             return Kind.PERMISSION, f"{question}: {answer}"
@@ -59,14 +62,16 @@ def _run(fact: facts.RunFact) -> str | None:
             return None
 
 
-def _tool(fact: facts.ToolCallStarted | facts.ToolCallEnded) -> str:
+def _tool(fact: facts.ToolCallEnded) -> str:
+    """Say on one line what was called and how that ended, and below it what the tool said."""
     name = f"{fact.tool or 'a tool'}" + (f" ({fact.kind})" if fact.kind else "")
-    about = ": " + ", ".join(fact.locations) if fact.locations else ""
-    if isinstance(fact, facts.ToolCallStarted):
-        return f"{name} began{about}"
+    given = " ".join((fact.about or "").split())
+    places = ", ".join(place for place in fact.locations if place not in given)
+    about = "".join(f": {part}" for part in (given, places) if part)
     how = "failed" if fact.failed else "ended"
-    error = f"\n{fact.error}" if fact.error else ""
-    return f"{name} {how} after {took(fact.seconds)}{about}{error}"
+    said = (fact.error or fact.output or "").strip("\n")
+    lines = "".join(f"\n{INDENT}{line}" for line in said.splitlines())
+    return f"{name} {how} after {took(fact.seconds)}{about}{lines}"
 
 
 def _turn(fact: facts.TurnCompleted) -> str:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from sortie.model.turns import AnswerGiven, ToolEnded
 from tests.agents.acp.recordings import FOLDER, PlayedTurn, play
 
 MADE = ("/workspace/made.txt",)
@@ -232,3 +233,47 @@ def _said(turn: PlayedTurn) -> Said:
         costs=tuple(turn.costs),
         share=turn.share,
     )
+
+
+ANSWERS = {
+    "claude-tools": ("finished all", "second turn"),
+    "codex-tools": ("finished all", "second turn"),
+    "copilot-tools": ("finished all", "second turn"),
+    "gemini-tools": ("finished all", "second turn"),
+    "opencode-tools": ("finished all", "second turn"),
+    "opencode-load-after-kill": ("resumed answer",),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("size", [None, 7])
+def test_the_last_answer_of_each_turn_is_told(name: str, size: int | None) -> None:
+    """Once a turn, whole, and without what the agent itself puts among the model's words."""
+    told = [
+        [event.text for event in turn.events if isinstance(event, AnswerGiven)]
+        for turn in play(name, size)
+    ]
+
+    assert told == [[answer] for answer in ANSWERS[name]]
+
+
+SHELL = "echo shell-ran; echo line2"
+
+
+@pytest.mark.parametrize(
+    ("name", "about", "output"),
+    [
+        ("claude-tools", SHELL, "shell-ran\nline2"),
+        ("codex-tools", SHELL, "shell-ran\nline2\n"),
+        ("copilot-tools", SHELL, "shell-ran\nline2\n<shellId: 0 completed with exit code 0>"),
+        ("gemini-tools", SHELL, None),  # it tells none of a shell's
+        ("opencode-tools", SHELL, "shell-ran\nline2\n"),
+    ],
+)
+def test_what_a_tool_was_given_and_has_said_is_told(
+    name: str, about: str, output: str | None
+) -> None:
+    """A shell's command, and what it has printed."""
+    ended = [event for event in play(name)[0].events if isinstance(event, ToolEnded)]
+
+    assert (ended[0].about, ended[0].output) == (about, output)

@@ -12,6 +12,7 @@ from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
 from sortie.model.turns import (
     AgentEvent,
+    AnswerGiven,
     ModelAnswered,
     Notification,
     PermissionAsked,
@@ -219,7 +220,7 @@ def test_a_tool_that_the_end_cuts_off_has_ended() -> None:
     told = Reading().lines(assistant(use)).close().events
 
     assert told[-2:] == [
-        ToolStarted(id="t", name="Bash", kind="execute"),
+        ToolStarted(id="t", name="Bash", kind="execute", about="make"),
         ToolEnded(id="t", failed=True, duration=1.0, error="the turn ended before the tool did"),
     ]
 
@@ -442,3 +443,43 @@ def test_an_id_in_use_is_known_by_stderr() -> None:
     assert not Reading(resume=True).stderr(said).reader.id_taken
     assert not Reading().stderr("Error: another\n").reader.id_taken
     assert not recorded("text", resume=True).reader.conversation_lost
+
+
+def test_the_model_is_the_one_that_answers() -> None:
+    """After a fallback it is another than the session's; a subagent's is none of the run."""
+    init = line("system", subtype="init", session_id=ID, model="large")
+    messages = [
+        line("assistant", message={"id": name, "model": model, "usage": USAGE}, **where)
+        for name, model, where in (
+            ("m1", "large", {}),
+            ("m2", "small", {"parent_tool_use_id": "t1"}),
+            ("m3", "other", {}),
+            ("m4", "other", {}),
+            ("m5", "<synthetic>", {}),
+        )
+    ]
+
+    told = events(init, *messages)
+
+    models = [event.model for event in told if isinstance(event, TurnTraced)]
+    assert models == ["large", "other"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        ([assistant(text("I am")), assistant(text("done."))], "I am\ndone."),
+        ([assistant(text("I am")), line("result", result="All.\n", is_error=False)], "All."),
+        ([assistant(text("I am")), line("result", result="no", is_error=True)], "I am"),
+        ([assistant(text("I look.")), assistant({"type": "tool_use", "name": "Read"})], "I look."),
+        (refusal("usage limit"), None),
+        ([assistant(text(" \n"))], None),
+        ([assistant(text("\x1b[31mred\x1b[0m"))], "red"),
+    ],
+)
+def test_what_was_said_last_is_told_at_the_end(lines: list[str], answer: str | None) -> None:
+    """That of a good result, or else the text of the last message that has one."""
+    told = Reading().lines(*lines).close().events
+
+    answers = [event.text for event in told if isinstance(event, AnswerGiven)]
+    assert answers == ([] if answer is None else [answer])

@@ -12,6 +12,7 @@ from sortie.agents.exits import Failure, exit_failure
 from sortie.model import ErrorKind
 from sortie.model.turns import (
     AgentEvent,
+    AnswerGiven,
     ModelAnswered,
     Notification,
     PermissionAsked,
@@ -37,6 +38,10 @@ NO_TOUCH = (
 NO_WRITE = (
     "Claude requested permissions to write to /workspaces/DEMO-1/a.txt, but you haven't granted it"
     " yet."
+)
+WRITTEN = (
+    "File created successfully at: /workspaces/DEMO-1/a.txt (file state is current in your context"
+    " — no need to Read it back)"
 )
 FILE = ("/workspaces/DEMO-1/a.txt",)
 
@@ -83,17 +88,24 @@ def refused(question: str) -> PermissionAsked:
     return PermissionAsked(question=question, answer="refused: nobody was there to allow it")
 
 
-def bash(name: str) -> ToolStarted:
-    return ToolStarted(id=f"toolu_mock_{name}", name="Bash", kind="execute")
+def bash(name: str, command: str = "echo hi") -> ToolStarted:
+    return ToolStarted(id=f"toolu_mock_{name}", name="Bash", kind="execute", about=command)
 
 
 def write(name: str) -> ToolStarted:
     return ToolStarted(id=f"toolu_mock_{name}", name="Write", kind="edit", locations=FILE)
 
 
-def ended(name: str, duration: float = 1.0, error: str | None = None) -> ToolEnded:
-    failed = error is not None
-    return ToolEnded(id=f"toolu_mock_{name}", failed=failed, duration=duration, error=error)
+def ended(
+    name: str, duration: float = 1.0, error: str | None = None, output: str | None = None
+) -> ToolEnded:
+    return ToolEnded(
+        id=f"toolu_mock_{name}",
+        failed=error is not None,
+        duration=duration,
+        error=error,
+        output=output,
+    )
 
 
 EVENTS: dict[str, list[AgentEvent]] = {
@@ -105,6 +117,7 @@ EVENTS: dict[str, list[AgentEvent]] = {
         used(100, 20),
         cost(0.0008),
         filled(0.000101),
+        AnswerGiven(text="Resumed reply."),
     ],
     "tool_use": [
         *began("ba6003eb-15b4-457d-8cdb-3d0fa98d9f1f", "bypassPermissions"),
@@ -112,18 +125,19 @@ EVENTS: dict[str, list[AgentEvent]] = {
         used(100, 1),
         said("Bash: echo hi"),
         bash("1296191cb28e4149"),
-        ended("1296191cb28e4149"),
+        ended("1296191cb28e4149", output="hi"),
         answered(),
         used(200, 2),
         said("Write: /workspaces/DEMO-1/a.txt"),
         write("82b961ade59c424d"),
-        ended("82b961ade59c424d"),
+        ended("82b961ade59c424d", output=WRITTEN),
         answered(),
         used(300, 3),
         said("Done."),
         used(300, 60),
         cost(0.0024),
         filled(0.000101),
+        AnswerGiven(text="Done."),
     ],
     "api_retry": [
         *began("1fa700e2-26c0-4a6b-9e78-1397f68d9b67"),
@@ -135,6 +149,7 @@ EVENTS: dict[str, list[AgentEvent]] = {
         used(100, 20),
         cost(0.0008),
         filled(0.000101),
+        AnswerGiven(text="ok after retries"),
     ],
     "api_error": [
         *began("4775f5d0-86f7-4529-a7e8-9645ab36b438"),
@@ -148,12 +163,12 @@ EVENTS: dict[str, list[AgentEvent]] = {
         used(20_000, 1),
         said("Bash: echo hi"),
         bash("710af19aa8ac49c0"),
-        ended("710af19aa8ac49c0"),
+        ended("710af19aa8ac49c0", output="hi"),
         answered(),
         used(40_000, 2),
         said("Bash: echo hi"),
         bash("78f8a81c6f844cd1"),
-        ended("78f8a81c6f844cd1"),
+        ended("78f8a81c6f844cd1", output="hi"),
         used(40_000, 4_000),
         cost(0.24),
         filled(0.020001),
@@ -163,7 +178,7 @@ EVENTS: dict[str, list[AgentEvent]] = {
         answered(),
         used(100, 1),
         said("Bash: touch zz"),
-        bash("55fb35e10df841bf"),
+        bash("55fb35e10df841bf", "touch zz"),
         refused(f"Bash: {NO_TOUCH}"),
         ended("55fb35e10df841bf", 2.0, NO_TOUCH),
         answered(),
@@ -178,6 +193,7 @@ EVENTS: dict[str, list[AgentEvent]] = {
         used(300, 60),
         cost(0.0024),
         filled(0.000101),
+        AnswerGiven(text="Denied then."),
     ],
     "resume_unknown": [],
     "sigterm": began("bf752f6f-6368-4ffe-99e9-41a02c9f22fa", "bypassPermissions"),

@@ -212,3 +212,28 @@ def test_the_number_of_models_is_bounded() -> None:
     names = {ledger.message(str(n), f"m{n}", message(1, 1)) for n in range(500)}
 
     assert len({usage.model for usage in names if usage}) == 101
+
+
+def test_two_names_of_one_model_add_up() -> None:
+    """A result may count a model twice, as with and without a longer context; messages may have
+    told less than both."""
+    ledger = TokenLedger()
+    ledger.message("a", "m", message(150, 0))
+    models = {"m": model(100, 0), "m[1m]": model(80, 0)}
+
+    told = [usage for usage in ledger.result(models, None) if usage.model]
+
+    assert told == [used(180, 0)]
+
+
+def test_two_models_with_other_names_in_messages_are_counted_once() -> None:
+    """What messages told of one is not taken from the other's count twice."""
+    ledger = TokenLedger()
+    ledger.message("a", "x", message(100, 0))
+    ledger.message("b", "y", message(50, 0))
+
+    list(ledger.result({"p/x": model(100, 0), "p/y": model(80, 0)}, None))
+    sums = ledger.result({name: model(0, 0) for name in ("x", "y", "p/x", "p/y")}, None)
+
+    assert list(sums) == [cost(0.0)]
+    assert sum(counts.fresh for counts in ledger._settled.values()) == 180

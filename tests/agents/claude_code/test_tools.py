@@ -32,7 +32,7 @@ def test_a_result_belongs_to_its_call() -> None:
 
     assert started == [
         ToolStarted(id="1", name="Read", kind="read", locations=("/w/a.py",)),
-        ToolStarted(id="2", name="Bash", kind="execute"),
+        ToolStarted(id="2", name="Bash", kind="execute", about="ls"),
     ]
     assert ended == [
         ToolEnded(id="1", duration=5.0),

@@ -69,6 +69,18 @@ async def test_no_byte_of_a_secret_is_written(at_once: MockClock, rig: Rig, size
                 error=SAID,
             )
         )
+        rig.sink(
+            facts.ToolCallEnded(
+                run_id=RUN,
+                tool=tool,
+                kind=None,
+                locations=(),
+                seconds=1.0,
+                failed=False,
+                about=TRACKER,
+                output=SAID,
+            )
+        )
         rig.sink(facts.PermissionAnswered(run_id=RUN, question=TRACKER, answer=AGENT))
         rig.sink(
             facts.HookCompleted(
@@ -85,7 +97,7 @@ async def test_no_byte_of_a_secret_is_written(at_once: MockClock, rig: Rig, size
 
     written = every_byte(rig.root)
     assert NEEDLE.encode() not in written
-    assert written.count(b"the end") == 6
+    assert written.count(b"the end") == 7
     by_line = ["-----BEGIN KEY-----", "***", "-----END KEY-----"]
     key = ["***"] if size > len(SAID) else by_line
     for kind in (Kind.OUTPUT, Kind.STDERR):

@@ -34,7 +34,8 @@ def rig(tmp_path: Path) -> Rig:
 
 
 async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> None:
-    """Output, stderr, tools, permissions, hooks, turns and the run itself, with their turns."""
+    """Output, stderr, permissions, hooks, turns and the run itself, with their turns; of each call
+    of a tool one line, and what it said."""
     async with rig.running():
         rig.begin()
         rig.sink(facts.TurnBegan(run_id=RUN, turn=1, max_turns=3))
@@ -45,11 +46,23 @@ async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> Non
             facts.ToolCallEnded(
                 run_id=RUN,
                 tool="edit",
-                kind=None,
-                locations=(),
+                kind="write",
+                locations=("a", "b"),
                 seconds=0.25,
                 failed=True,
                 error="no such file",
+            )
+        )
+        rig.sink(
+            facts.ToolCallEnded(
+                run_id=RUN,
+                tool="shell",
+                kind="execute",
+                locations=("a",),
+                seconds=2.0,
+                failed=False,
+                about="make\n  a",
+                output="one\n\ntwo\n",
             )
         )
         rig.sink(facts.PermissionAnswered(run_id=RUN, question="may I?", answer="no"))
@@ -73,16 +86,19 @@ async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> Non
         ("output", 1, "one"),
         ("output", 1, "two"),
         ("stderr", 1, "oh"),
-        ("tool", 1, "edit (write) began: a, b"),
-        ("tool", 1, "edit failed after 0.2s"),
-        ("tool", 1, "no such file"),
+        ("tool", 1, "edit (write) failed after 0.2s: a, b"),
+        ("tool", 1, "    no such file"),
+        ("tool", 1, "shell (execute) ended after 2.0s: make a"),
+        ("tool", 1, "    one"),
+        ("tool", 1, "    "),
+        ("tool", 1, "    two"),
         ("permission", 1, "may I?: no"),
         ("turn", 1, "turn 1 failed after 2.3s: turn_failed: exit status 1"),
         ("hook", None, "after_run ok after 1.0s: exit 0"),
         ("hook", None, "done"),
         ("run", None, "run succeeded after 5.5s"),
     ]
-    assert [line.number for line in rig.lines()] == [*range(1, 14)]
+    assert [line.number for line in rig.lines()] == [*range(1, 17)]
     assert {line.at.timestamp() for line in rig.lines()} == {rig.now}
 
 

@@ -1,0 +1,42 @@
+"""What an agent says last in a turn, put together from its parts; pure."""
+
+from __future__ import annotations
+
+from sortie.lines import strip_escapes
+
+KEPT = 64 * 1024
+"""Characters of an answer that are kept; whoever shows it cuts it further."""
+
+
+class LastAnswer:
+    """Collects the last message of a turn; ``text`` is "" where nothing was said."""
+
+    __slots__ = ("_is_open", "_message", "_parts", "_size")
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._size = 0
+        self._message: str | None = None
+        self._is_open = False
+
+    @property
+    def text(self) -> str:
+        """What was said, without escape sequences and blank lines around it."""
+        return strip_escapes("".join(self._parts)[:KEPT]).strip()
+
+    def add(self, text: str, message: str | None = None, joint: str = "") -> None:
+        """Take a part of a message, which ``message`` names where the agent tells messages apart.
+
+        ``joint`` stands between it and the part before.
+        """
+        if self._is_open and message == self._message:
+            if self._size < KEPT:
+                self._parts += (joint, text)
+                self._size += len(joint) + len(text)
+        elif text.strip():
+            self._parts, self._size = [text], len(text)
+            self._message, self._is_open = message, True
+
+    def close(self) -> None:
+        """Let what is said next be another message."""
+        self._is_open = False
