@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sortie.adapters import Adapters, BrokenAdapter
-from sortie.agents import AgentAdapter
+from sortie.agents import AgentAdapter, AgentAdapters
 
 GOOD = """\
 from pydantic import BaseModel
@@ -50,6 +50,12 @@ def _without_examples(monkeypatch: pytest.MonkeyPatch) -> None:
 def agents() -> Adapters[AgentAdapter]:
     """Look anew for the agents there are."""
     return Adapters("sortie.agents", AgentAdapter)
+
+
+def test_an_agent_that_another_kind_runs_is_told_with_its_command() -> None:
+    """Wherever a kind is named."""
+    with pytest.raises(LookupError, match="'codex'; acp runs it, with the command codex-acp"):
+        AgentAdapters("sortie.agents", AgentAdapter).load("codex")
 
 
 def test_what_an_installed_package_announces_is_found(

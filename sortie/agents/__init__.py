@@ -120,7 +120,8 @@ class AgentAdapter:
     ``reports`` is what its agents may tell to have used: only that can be limited. ``demo`` is the
     block with which ``sortie demo`` lets the agent work on its issues. ``checks`` are what ``sortie
     doctor`` looks at besides the program, such as the credential: they cost nothing and change
-    nothing.
+    nothing. ``commands`` are words that people take for a kind of their own, such as the name of an
+    agent's program, each with the command to set.
     """
 
     kind: str
@@ -135,7 +136,21 @@ class AgentAdapter:
     resumes: bool = False
     reports: frozenset[Spent] = frozenset({"tokens", "credits", "cost"})
     demo: Mapping[str, object] = field(default_factory=dict)
+    commands: Mapping[str, str] = field(default_factory=dict)
     checks: Callable[[AgentLook], Sequence[Check]] = lambda _look: ()
 
 
-ADAPTERS = Adapters(__name__, AgentAdapter)
+class AgentAdapters(Adapters[AgentAdapter]):
+    """The adapters of agents; one that another kind runs is told with its command."""
+
+    def load(self, kind: str) -> AgentAdapter:
+        """Return the adapter of a kind. Raises LookupError for an unknown one, BrokenAdapter."""
+        for known in self.kinds():
+            adapter = super().load(known)
+            if kind not in self.found and (command := adapter.commands.get(kind)):
+                told = f"{known} runs it, with the command {command}"
+                raise LookupError(f"no adapter of kind {kind!r}; {told}")
+        return super().load(kind)
+
+
+ADAPTERS = AgentAdapters(__name__, AgentAdapter)

@@ -190,10 +190,16 @@ def _chosen(
     return None
 
 
-def _about_kind(value: object, known: Collection[str]) -> str:
+def _about_kind(value: object, known: Mapping[str, BlockSchema]) -> str:
     if value is None:
         return f"is required; known: {', '.join(sorted(known))}"
-    hint = nearest(value if isinstance(value, str) else "", known)
+    word = value if isinstance(value, str) else ""
+    of_others = [
+        f"set kind: {kind} and command: {command}"
+        for kind, schema in known.items()
+        if (command := schema.commands.get(word))
+    ]
+    hint = of_others[0] if of_others else nearest(word, known)
     return f"needs a known kind, not {describe(value)}; {hint}"
 
 

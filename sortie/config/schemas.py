@@ -20,12 +20,14 @@ class BlockSchema:
     """The block of an adapter: its name, its model, and what to warn about.
 
     ``warn`` takes the decoded block and returns ``(dotted key, message)``; it is asked only for
-    the chosen adapter.
+    the chosen adapter. ``commands`` are words that people take for a kind of their own, each with
+    the command by which this kind runs what they mean.
     """
 
     block_name: str
     model: type[BaseModel]
     warn: Callable[[Any], Iterable[tuple[str, str]]] = lambda _settings: ()
+    commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ def _agent_block(adapter: AgentAdapter) -> AgentSchema:
         warn=adapter.warn,
         check=adapter.check,
         unreported=unreported,
+        commands=adapter.commands,
     )
 
 

@@ -43,6 +43,33 @@ def test_all_mistakes_are_found_at_once(cli: Cli, here: Path) -> None:
     assert ran.err.startswith("sortie: W.md is not valid: 5 errors")
 
 
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("codex", "codex-acp"),
+        ("opencode", "opencode acp"),
+        ("copilot-cli", "copilot --acp"),
+        ("copilot", "copilot --acp"),
+        ("gemini", "gemini --acp -m MODEL"),
+    ],
+)
+def test_an_agent_that_acp_runs_is_no_kind_of_its_own(
+    cli: Cli, here: Path, kind: str, command: str
+) -> None:
+    """One error at its place says which kind and command to set."""
+    text = WORKFLOW.replace("---\n", f"---\nagent: {{kind: {kind}}}\n", 1)
+    (here / "WORKFLOW.md").write_text(text)
+
+    ran = cli("validate")
+
+    (told,) = (line for line in ran.out.splitlines() if line.startswith("WORKFLOW.md:"))
+    assert told == (
+        f'WORKFLOW.md:2:15: agent.kind: needs a known kind, not the text "{kind}";'
+        f" set kind: acp and command: {command}"
+    )
+    assert ran.code == 1
+
+
 LONG = "{{ issue.title }} " * 8
 
 SHOWN = {

@@ -30,5 +30,15 @@ ADAPTER = AgentAdapter(
     warn=warn,
     resumes=True,
     simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
+    commands={
+        "codex": "codex-acp",
+        "codex-acp": "codex-acp",
+        "copilot": "copilot --acp",
+        "copilot-cli": "copilot --acp",
+        "gemini": "gemini --acp -m MODEL",
+        "gemini-cli": "gemini --acp -m MODEL",
+        "opencode": "opencode acp",
+        "agent-client-protocol": "the one that you have",
+    },
     demo={"permissions": {"inside": {"default": "allow"}, "outside": {"default": "allow"}}},
 )
