@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,6 +24,8 @@ from sortie.model import (
 )
 from sortie.model.checks import CheckOutcome
 from sortie.trackers import ADAPTERS, Capability, IssuesRead, TrackerStates
+from sortie.trackers.http.answers import Answer
+from sortie.trackers.http.client import HttpClient
 from tests.contract.tracker_rig import OPTIONAL_FIELDS, THEN, OpenRig, Rig, make, rigs_of, told_text
 from tests.trackers.fake import FakeTracker
 
@@ -444,6 +447,42 @@ async def test_an_outage_fails_every_call_and_ends_by_itself(rig: Rig) -> None:
     assert set(kinds) <= {TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED}
     assert len(kinds) == 5
     assert list(after) == [listed(rig, make("A-1"))]
+
+
+def without_lists(told: Any, odd: Any) -> Any:
+    """Return what a tracker says, with something else in the place of each list."""
+    if isinstance(told, dict):
+        return {key: without_lists(value, odd) for key, value in told.items()}
+    return odd if isinstance(told, list) else told
+
+
+@pytest.mark.parametrize("odd", [{}, None, "", [None], ["a"]], ids=repr)
+async def test_what_is_no_list_of_issues_is_an_error_and_never_an_empty_list(
+    rig: Rig, odd: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy, or a server that is out of order, may answer 200 with anything."""
+    rig.put(make("A-1"))
+    sent, answers = HttpClient._sent, 0
+
+    async def answer(*args: Any) -> Answer:
+        nonlocal answers
+        answers += 1
+        given = await sent(*args)
+        told = without_lists(given.json(), odd)
+        return replace(given, content=json.dumps(told).encode(), _parsed=[])
+
+    monkeypatch.setattr(HttpClient, "_sent", answer)
+    failed = None
+    try:
+        await rig.tracker.fetch_candidates(["todo"])
+    except TrackerError as exc:
+        failed = exc
+    if not answers:
+        pytest.skip("it is not asked over HTTP by the common client")
+    assert failed is not None
+    assert failed.kind is TrackerErrorKind.UNAVAILABLE
+    with pytest.raises(TrackerError):
+        await rig.tracker.find("A-1")
 
 
 async def test_a_tracker_that_wants_to_be_left_alone_says_for_how_long(rig: Rig) -> None:

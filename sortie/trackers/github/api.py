@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -67,6 +68,7 @@ class GitHubApi:
             use=Use.LIST,
             remember=True,
             budget=SEARCH,
+            list_at=("items",),
         )
 
         def take(answer: Answer) -> Request | None:
@@ -129,6 +131,7 @@ class GitHubApi:
             use=use,
             remember=True,
             budget=CORE,
+            list_at=(),
         )
         found: list[Any] = []
         missing = False
@@ -254,7 +257,7 @@ class GitHubApi:
             found.extend(answer.json())
             return next_link(self._client, request, answer)
 
-        await self._walk(request, take)
+        await self._walk(replace(request, list_at=()), take)
         return found
 
     async def _walk(self, request: Request, take: Any) -> None:

@@ -84,7 +84,7 @@ class Repository:
         number, state = _whole(data["number"]), data["state"]
         if state not in ("open", "closed"):
             raise ValueError(f"its state is {state!r:.80}")
-        labels = tuple(map(_label, data["labels"]))
+        labels = labels_of(data["labels"])
         summary = data.get("issue_dependencies_summary")
         counts = summary if isinstance(summary, dict) else {}
         created_at, updated_at = _time(data["created_at"]), _time(data["updated_at"])
@@ -179,6 +179,8 @@ def number_of(data: Any) -> str:
 
 def labels_of(data: Any) -> tuple[str, ...]:
     """Return the names in a list of labels. Raises ValueError, TypeError or KeyError."""
+    if not isinstance(data, list):
+        raise TypeError(f"a list of labels was expected, not {data!r:.80}")
     return tuple(map(_label, data))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -258,22 +259,18 @@ class GitLabApi:
     async def _pages(self, first: Request) -> list[Item]:
         """Return what stands on all pages, each as the same object while it has not changed."""
         found: list[Item] = []
-        request = first
+        request = replace(first, list_at=())
 
         def take(answer: Answer) -> Request | None:
             nonlocal request
             if not answer.ok:
                 return None
-            items = answer.json()
-            if not isinstance(items, list):
-                told = "it answered something that is no list"
-                raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, told)
-            found.extend(item for item in items if isinstance(item, Mapping))
+            found.extend(answer.json())
             following = next_link(self._client, request, answer)
             request = following or request
             return following
 
-        await walk(self._client, first, take)
+        await walk(self._client, request, take)
         return found
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 
 class NoJson(ValueError):
     """An answer that should be JSON is something else."""
+
+
+def has_list_at(body: Any, keys: Sequence[str]) -> bool:
+    """Tell whether a list of objects is where these keys lead in what an answer says."""
+    for key in keys:
+        body = body.get(key) if isinstance(body, dict) else None
+    return isinstance(body, list) and all(isinstance(item, dict) for item in body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

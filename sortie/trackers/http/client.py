@@ -22,7 +22,7 @@ from sortie import __version__
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
 from sortie.trackers import RateBudget
-from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.answers import Answer, NoJson, has_list_at
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
 from sortie.trackers.http.credentials import Credential
 from sortie.trackers.http.endpoint import REDIRECTS, Endpoint
@@ -257,14 +257,17 @@ class HttpClient:
             self.server_time = there, now
 
     def _check_json(self, request: Request, answer: Answer) -> None:
-        if not answer.content or not answer.ok:
+        if not answer.ok or not (answer.content or request.list_at is not None):
             return
         try:
-            answer.json()
+            body = answer.json()
         except NoJson as exc:
             kind = LostAnswer if request.is_change else TrackerError
             what = self._clean(f"{self._attempt(request)}: it answered {exc}")
             raise kind(TrackerErrorKind.UNAVAILABLE, what) from None
+        if request.list_at is not None and not has_list_at(body, request.list_at):
+            told = f"it answered something that is no list of objects: {answer.text(80)!r}"
+            raise self.error(TrackerErrorKind.UNAVAILABLE, request, told)
 
     def _refusal(self, request: Request, answer: Answer) -> TrackerError:
         """Return an answer that is no success as an error."""

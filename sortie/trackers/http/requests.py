@@ -22,6 +22,8 @@ class Request:
     JSON. ``wanted`` are statuses besides success that the caller wants to see instead of an error.
     ``remember``: send the ETag of the last answer. ``follow``: one redirect of a GET on the same
     server is followed. ``signed``: with the credential. ``budget`` names the one it is counted in.
+    ``list_at``: where in the answer a list of objects has to be, by the keys that lead there; what
+    has none there is an error, and never an empty list.
     """
 
     path: str
@@ -36,6 +38,7 @@ class Request:
     follow: bool = False
     signed: bool = True
     budget: str | None = None
+    list_at: tuple[str, ...] | None = None
 
     @property
     def is_change(self) -> bool:

@@ -44,7 +44,7 @@ async def read_comments(
 
     def page(start: int) -> Request:
         params: Params = [("startAt", start), ("maxResults", _PAGE), ("orderBy", "created")]
-        return Request(path=path, what=what, params=params)
+        return Request(path=path, what=what, params=params, list_at=("comments",))
 
     def take(answer: Answer) -> Request | None:
         told = mapping_of(answer.json())
@@ -128,6 +128,7 @@ class NewComment:
             path=comments_path(self.site.edition, self.issue.id),
             what=f"cannot look for a comment on {self.issue.identifier}",
             params=params,
+            list_at=("comments",),
         )
         return mapping_of((await self.client.ask(request)).json())
 
@@ -139,6 +140,7 @@ class NewComment:
             what=f"cannot look for a comment on {self.issue.identifier}",
             params=[("expand", "properties")],
             body={"ids": sorted(ids)},
+            list_at=("values",),
         )
         told = mapping_of((await self.client.ask(request)).json())
         return [mapping_of(it) for it in list_of(told.get("values"))]

@@ -23,6 +23,7 @@ async def offered_transitions(
         path=_path(edition, issue),
         what=f"cannot ask for the transitions of {issue.identifier}",
         params=[("expand", "transitions.fields")],
+        list_at=("transitions",),
     )
     return transitions_in((await client.ask(request)).json())
 

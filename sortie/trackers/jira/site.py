@@ -146,7 +146,7 @@ class SiteMemory:
         """Ask for the names of the project's statuses, of all types of issues."""
         path = f"{site.edition.api}/project/{segment(site.project.id)}/statuses"
         what = f"cannot ask for the statuses of {site.project.key}"
-        answer = await self._client.ask(Request(path=path, what=what))
+        answer = await self._client.ask(Request(path=path, what=what, list_at=()))
         types = (mapping_of(it) for it in list_of(answer.json()))
         every = (s for it in types for s in list_of(it.get("statuses")))
         names = (word_of(mapping_of(status).get("name")) for status in every)

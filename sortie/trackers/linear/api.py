@@ -68,6 +68,15 @@ def errors_of(answer: Answer) -> Sequence[Mapping[str, Any]]:
     return [error for error in errors if isinstance(error, dict)] if errors else ()
 
 
+def nodes_of(connection: object) -> list[Mapping[str, Any]]:
+    """Return the nodes of a list. Raises TrackerError for what is none: it is no empty list."""
+    nodes = connection.get("nodes") if isinstance(connection, dict) else None
+    if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+        what = "Linear answered something that is no list of objects where one has to be"
+        raise TrackerError(TrackerErrorKind.UNAVAILABLE, what)
+    return nodes
+
+
 def told(answer: Answer) -> str:
     """Return what an answer says about its errors, for people."""
     texts = [_words(error) for error in errors_of(answer)]

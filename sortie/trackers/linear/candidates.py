@@ -15,7 +15,7 @@ from sortie.model import Issue
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.changes import ChangingList
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.api import LinearApi, nodes_of
 from sortie.trackers.linear.issues import ListedIssue, is_gone, listed, with_blockers_moved
 
 Json = Any
@@ -92,7 +92,7 @@ class Candidates:
 
         def take(data: Mapping[str, Any]) -> Mapping[str, Json] | None:
             page = data["issues"]
-            nodes.update((str(node["id"]), node) for node in page["nodes"])
+            nodes.update((str(node["id"]), node) for node in nodes_of(page))
             return _next_page(page, "after")
 
         await self._api.pages(queries.ISSUES, _WHAT, take, Use.LIST, filter=wanted.filter)
@@ -128,7 +128,7 @@ class Candidates:
                 if not state[f"with{name}"]:
                     continue
                 page = data[name.lower()]
-                nodes.update((str(node["id"]), node) for node in page["nodes"])
+                nodes.update((str(node["id"]), node) for node in nodes_of(page))
                 cursor = _next_page(page, f"after{name}")
                 state[f"with{name}"] = cursor is not None
                 following |= cursor or {}

@@ -17,6 +17,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.trackers.linear.api import nodes_of
 
 Node = Mapping[str, Any]
 
@@ -81,11 +82,11 @@ def issue_of(node: Node, terminal: Sequence[str], comments: tuple[Comment, ...] 
             priority=_priority(node.get("priority")),
             url=node.get("url") or None,
             branch_name=node.get("branchName") or None,
-            labels=tuple(str(label["name"]) for label in node["labels"]["nodes"]),
+            labels=tuple(str(label["name"]) for label in nodes_of(node["labels"])),
             assignee=_person(node.get("assignee")),
             parent=(node.get("parent") or {}).get("identifier"),
             comments=comments,
-            blocked_by=tuple(blockers_of(node["inverseRelations"]["nodes"], terminal)),
+            blocked_by=tuple(blockers_of(nodes_of(node["inverseRelations"]), terminal)),
             created_at=time_of(node["createdAt"]),
             updated_at=time_of(node["updatedAt"]),
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi, TooComplex
+from sortie.trackers.linear.api import LinearApi, TooComplex, nodes_of
 from sortie.trackers.linear.issues import Node, is_gone
 from sortie.trackers.linear.rest import Rest
 from sortie.trackers.linear.team import TeamState, states_of
@@ -43,7 +43,7 @@ class Rereads:
                     raise
                 self._at_once = max(1, self._at_once // 2)
                 continue
-            for node in data["issues"]["nodes"]:
+            for node in nodes_of(data["issues"]):
                 found[IssueId(str(node["id"]))] = await self._rest.complete(node)
             left = left[len(some) :]
         return found
@@ -53,7 +53,7 @@ class Rereads:
         data = await self._api.ask(
             queries.REREAD, f"cannot read issue {name}", filter=condition, first=1
         )
-        nodes = data["issues"]["nodes"]
+        nodes = nodes_of(data["issues"])
         return await self._rest.complete(nodes[0]) if nodes else None
 
     async def with_states(self, issue: Issue) -> tuple[Node, tuple[TeamState, ...]]:
@@ -64,7 +64,7 @@ class Rereads:
             filter={"id": {"in": [str(issue.id)]}},
             first=1,
         )
-        nodes = data["issues"]["nodes"]
+        nodes = nodes_of(data["issues"])
         if not nodes or not self.is_ours(nodes[0]):
             raise TrackerError(
                 TrackerErrorKind.NOT_FOUND, f"Linear has no issue {issue.identifier} for us"

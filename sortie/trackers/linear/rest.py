@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.api import LinearApi, nodes_of
 
 Node = Mapping[str, Any]
 
@@ -62,12 +62,12 @@ class Rest:
                 filter={"id": {"in": [issue_id]}},
                 **variables,
             )
-            nodes = data["issues"]["nodes"]
+            nodes = nodes_of(data["issues"])
             if not nodes:
                 break  # it has gone meanwhile, which the next answer about it tells
             for name, page in list(pages.items()):
                 following = nodes[0][_LISTS[name]]
-                found[name] += following["nodes"]
+                found[name] += nodes_of(following)
                 cursor = following["pageInfo"]["endCursor"]
                 if _has_more(following) and cursor != page["pageInfo"]["endCursor"]:
                     pages[name] = following

@@ -8,7 +8,7 @@ from typing import Any
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.api import LinearApi, nodes_of
 from sortie.trackers.linear.issues import TERMINAL_TYPES
 
 Node = Mapping[str, Any]
@@ -56,7 +56,7 @@ class Team:
 
 def states_of(connection: Node) -> tuple[TeamState, ...]:
     """Return states in the order of the team's workflow. Raises TrackerError for too many."""
-    nodes = connection["nodes"]
+    nodes = nodes_of(connection)
     if connection["pageInfo"]["hasNextPage"]:
         what = f"a team of Linear has more than {len(nodes)} states; that is not provided for"
         raise TrackerError(TrackerErrorKind.INVALID, what)
@@ -82,7 +82,7 @@ def state_named(states: Sequence[TeamState], name: str) -> TeamState | None:
 async def find_team(api: LinearApi, key: str) -> Team:
     """Return the team of a key. Raises TrackerError (NOT_FOUND) where it cannot be seen."""
     data = await api.ask(queries.TEAM, f"cannot read team {key}", key=key)
-    nodes = data["teams"]["nodes"]
+    nodes = nodes_of(data["teams"])
     if not nodes:
         raise TrackerError(
             TrackerErrorKind.NOT_FOUND,

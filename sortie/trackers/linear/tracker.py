@@ -29,7 +29,7 @@ from sortie.trackers import (
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.errors import LostAnswer
 from sortie.trackers.linear import queries
-from sortie.trackers.linear.api import LinearApi
+from sortie.trackers.linear.api import LinearApi, nodes_of
 from sortie.trackers.linear.candidates import Candidates, Wanted
 from sortie.trackers.linear.checks import linear_checks
 from sortie.trackers.linear.issues import Node, comments_of, issue_of
@@ -266,7 +266,7 @@ class LinearTracker(Tracker):
     def _with_comments(self, node: Node) -> Issue:
         """Return a node as an issue. Raises TrackerError (INVALID) where it cannot be read."""
         try:
-            comments = comments_of(node["comments"]["nodes"])
+            comments = comments_of(nodes_of(node["comments"]))
         except (KeyError, TypeError, ValueError) as exc:
             raise TrackerError(
                 TrackerErrorKind.INVALID,
@@ -276,7 +276,7 @@ class LinearTracker(Tracker):
 
     async def _has_comment(self, comment_id: str, what: str) -> bool:
         data = await self._api.ask(queries.COMMENT_IS_THERE, what, id=comment_id)
-        return bool(data["comments"]["nodes"])
+        return bool(nodes_of(data["comments"]))
 
 
 def _conflict(present: Issue, expected: str) -> TrackerError:
