@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -55,7 +56,7 @@ def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> 
         return await last_said(controls.transcripts, run)
 
     sources = DashboardSources(
-        state=view.state,
+        state=lambda: view.state(first_kept=sys.maxsize),
         overview=lambda: view.state(WAITING),
         health=view.health,
         activity=view.activity.view,

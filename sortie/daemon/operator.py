@@ -7,12 +7,16 @@ from collections.abc import Callable
 from sortie.daemon.records import records_of
 from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import wall_time
+from sortie.model import cut
 from sortie.scheduler import Event, Explanation
 from sortie.scheduler import events as ev
 from sortie.store import Store
 from sortie.web.controls import CommandAnswer, CommandStatus, Controls, ExplanationView, GateView
 from sortie.web.state import BudgetView, FailureView
 from sortie.web.transcript_view import TranscriptSource
+
+_LABELS, _LABEL_LIMIT, _DESCRIPTION_LIMIT = 50, 100, 8192
+"""How much of an issue is shown: labels, and characters of a label and of the description."""
 
 _STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
@@ -88,4 +92,6 @@ def _view(
         last_failure=failure,
         budgets=budgets,
         issue_url=found.issue.url,
+        labels=tuple(cut(label, _LABEL_LIMIT) for label in found.issue.labels[:_LABELS]),
+        description=cut(found.issue.description, _DESCRIPTION_LIMIT),
     )

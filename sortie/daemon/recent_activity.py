@@ -103,6 +103,7 @@ class RecentActivity:
                 turns=fact.turns,
                 credits=fact.spent.credits,
                 cost_usd=fact.spent.cost_usd,
+                tokens=fact.spent.tokens,
                 started_at=now - timedelta(seconds=fact.seconds),
                 finished_at=now,
             )
@@ -121,15 +122,12 @@ class RecentActivity:
 
     def _count_turns(self, at: datetime, turns: int, seconds: float, spent: Spending) -> None:
         bucket = self._at(_bucket(at))
-        used = bucket.credits
-        if spent.credits is not None:
-            used = (used or 0.0) + spent.credits
         self._keep(
             replace(
                 bucket,
                 turns=bucket.turns + turns,
                 turn_seconds=bucket.turn_seconds + seconds,
-                credits=used,
+                spent=bucket.spent + spent,
             )
         )
 

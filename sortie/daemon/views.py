@@ -63,11 +63,12 @@ class DaemonView:
     secrets: Callable[[], Set[str]] = frozenset
     transcripts_error: Callable[[], str | None] = lambda: None
 
-    def state(self, first_waiting: int | None = None) -> StateView:
+    def state(self, first_waiting: int | None = None, first_kept: int = SHOWN) -> StateView:
         """Return what ``/api/v1/state`` shows; ``first_waiting`` is how many of the waits, those
-        that are due first, are enough for whoever asks every second. All are counted."""
+        that are due first, are enough for whoever asks every second, and ``first_kept`` how many
+        of the queued and of the blocked issues. All are counted."""
         snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
-        backlog, failure = self.orchestrator.backlog(snapshot, SHOWN), self.failures.of
+        backlog, failure = self.orchestrator.backlog(snapshot, first_kept), self.failures.of
         running = tuple(
             _running(c, details.get(c.run_id), failure(c.issue)) for c in snapshot.worked
         )

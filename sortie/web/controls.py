@@ -59,7 +59,7 @@ class ExplanationView:
     ``standing`` is one word and ``detail`` the sentence that goes with it; ``since`` is when that
     began, where known. ``next_run_at`` is None where no time is known; ``next_step`` says what
     must happen before the issue runs. ``ways_out`` tell what a person can do. ``budgets`` are what
-    the tracker still lets Sortie ask.
+    the tracker still lets Sortie ask. ``description`` is the issue's, cut where it is long.
     """
 
     issue_id: str
@@ -81,6 +81,8 @@ class ExplanationView:
     last_failure: FailureView | None = None
     budgets: tuple[BudgetView, ...] = ()
     issue_url: str | None = None
+    labels: tuple[str, ...] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

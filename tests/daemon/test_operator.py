@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from trio.testing import MockClock
 
@@ -70,6 +72,24 @@ async def test_a_misspelt_name_is_told_what_it_may_mean(clock: MockClock) -> Non
     assert near.endswith("; did you mean SHOP-17, SHOP-71?")
     assert isinstance(far, str)
     assert "did you mean" not in far
+
+
+async def test_an_explanation_tells_what_the_issue_is_about(clock: MockClock) -> None:
+    """Its labels and its description, each cut where it is long."""
+    labels = ("bug", "x" * 5000, *map(str, range(100)))
+    world = World(replace(issue(), labels=labels, description="word " * 100_000))
+    world.agent.scripts["A"] = [Silent()]
+
+    async with world.life() as orchestrator:
+        controls = controls_on(orchestrator, world)
+        await world.until(facts.AgentLaunched)
+        told = await controls.explain("A")
+
+    assert isinstance(told, ExplanationView)
+    assert told.labels[0] == "bug"
+    assert (len(told.labels), max(map(len, told.labels))) == (50, 100)
+    assert told.description.startswith("word word ")
+    assert len(told.description) <= 8192
 
 
 async def test_an_explanation_tells_the_last_failure(clock: MockClock) -> None:

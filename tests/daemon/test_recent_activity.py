@@ -69,7 +69,12 @@ def test_what_ends_is_counted_in_its_quarter_of_an_hour() -> None:
     assert len(view.buckets) == BUCKETS
     assert view.buckets[-2] == Bucket(begins_at=first, succeeded=1, turns=1, turn_seconds=10.0)
     assert view.buckets[-1] == Bucket(
-        begins_at=first + BUCKET, failed=1, stopped=1, turns=2, turn_seconds=50.0, credits=0.75
+        begins_at=first + BUCKET,
+        failed=1,
+        stopped=1,
+        turns=2,
+        turn_seconds=50.0,
+        spent=Spending(credits=0.75),
     )
     assert [(run.run_id, run.status, run.host) for run in view.runs] == [
         ("3", "cancelled", ""),

@@ -403,6 +403,22 @@ async def test_what_nobody_works_on_is_counted_and_shown(clock: MockClock) -> No
     )
 
 
+async def test_all_that_is_kept_back_can_be_asked_for(clock: MockClock) -> None:
+    """The state has the first of them, and a list of all has the rest."""
+    names = [f"i{number:02}" for number in range(30)]
+    world = World(*map(issue, names), agent={"max_concurrent_agents": 1})
+    world.agent.scripts[names[0].upper()] = [Silent()]
+
+    async with world.life() as orchestrator:
+        view = view_of(orchestrator, world)
+        await world.until(facts.AgentLaunched)
+        shown, every = view.state(), view.state(first_kept=100)
+
+    assert (len(shown.queued), len(every.queued)) == (20, 29)
+    assert shown.counts == every.counts
+    assert shown.queued == every.queued[:20]
+
+
 async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> None:
     """What is wrong with a host stands with the host, and with no issue that waits for it."""
     world = World(

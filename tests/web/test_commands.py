@@ -200,6 +200,8 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "last_failure": None,
         "budgets": [],
         "issue_url": None,
+        "labels": [],
+        "description": "",
     }
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from sortie.dataclass import dataclass
+from sortie.model import NOTHING, Spending
 from sortie.web.runs import RunView
 
 BUCKET = 15 * 60
@@ -29,6 +30,7 @@ class PastRun:
     turns: int
     credits: float | None
     cost_usd: float | None
+    tokens: int | None
     started_at: datetime
     finished_at: datetime | None
 
@@ -46,7 +48,7 @@ class Bucket:
     stopped: int = 0
     turns: int = 0
     turn_seconds: float = 0.0
-    credits: float | None = None
+    spent: Spending = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ def past_run(view: RunView) -> PastRun:
         turns=view.turns,
         credits=view.credits,
         cost_usd=view.cost_usd,
+        tokens=view.tokens,
         started_at=datetime.fromisoformat(view.started_at),
         finished_at=None if ended is None else datetime.fromisoformat(ended),
     )

@@ -93,10 +93,7 @@ class KeptIssue:
 def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Part, ...]:
     """Return the parts of the overview."""
     counts = state.counts
-    kept = (
-        *(KeptIssue(candidate, True) for candidate in state.queued),
-        *(KeptIssue(candidate, False) for candidate in state.blocked),
-    )
+    kept = (*kept_rows(state.queued, queued=True), *kept_rows(state.blocked, queued=False))
     ended = tuple(Piece(f"e:{run.run_id}", "past_run", run) for run in activity.runs)
     return (
         Piece("status", "status", status_of(state, health, activity.poll)),
@@ -108,7 +105,7 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
         *_list(
             "queue",
             counts.queued + counts.blocked,
-            tuple(Piece(f"q:{k.candidate.issue_id}", "kept", k) for k in kept),
+            kept,
             "nothing is queued or blocked",
         ),
         *_list("ended", len(ended), ended, "no run has ended yet"),
@@ -144,6 +141,13 @@ def held_rows(state: StateView) -> tuple[Piece, ...]:
     """Return all held issues, the newest first."""
     rows: list[HeldView] = sorted(state.held, key=lambda h: (h.since, h.issue_id), reverse=True)
     return tuple(Piece(f"h:{row.issue_id}", "held", row) for row in rows)
+
+
+def kept_rows(candidates: tuple[CandidateView, ...], *, queued: bool) -> tuple[Piece, ...]:
+    """Return issues that nothing is done about, in the order in which they are served."""
+    return tuple(
+        Piece(f"q:{each.issue_id}", "kept", KeptIssue(each, queued)) for each in candidates
+    )
 
 
 def first_waiting(state: StateView, limit: int) -> tuple[Piece, ...]:

@@ -5,13 +5,13 @@ Every bar has its numbers as a title; the caption tells the sums, so nobody has 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from sortie.model.numbers import counted, credits_text, number_text, took
+from sortie.model.numbers import counted, credits_text, dollars_text, number_text, tokens_text, took
 from sortie.web.dashboard.activity import Bucket
 
 WIDTH, HEIGHT = 288, 56
@@ -40,8 +40,8 @@ class Chart:
 
 
 def charts(buckets: Sequence[Bucket]) -> tuple[Chart, ...]:
-    """Make the charts of the last hours."""
-    return (_ended(buckets), _turns(buckets), _credits(buckets))
+    """Make the charts of the last hours: of what is used, those that agents tell."""
+    return (_ended(buckets), _turns(buckets), *_used(buckets))
 
 
 def _ended(buckets: Sequence[Bucket]) -> Chart:
@@ -85,19 +85,29 @@ def _turns(buckets: Sequence[Bucket]) -> Chart:
     return Chart("Duration of a turn", told, bars, _most(bars, took))
 
 
-def _credits(buckets: Sequence[Bucket]) -> Chart:
-    known = [b.credits for b in buckets if b.credits is not None]
-    told = f"{number_text(sum(known))} in all" if known else "not reported"
-    bars = tuple(
-        Bar(
-            at=b.begins_at,
-            up=(("plain", b.credits or 0.0),),
-            down=(),
-            words="not reported" if b.credits is None else credits_text(b.credits),
-        )
-        for b in buckets
-    )
-    return Chart("Credits", told, bars, _most(bars, number_text))
+def _used(buckets: Sequence[Bucket]) -> Iterator[Chart]:
+    """Yield a chart of each thing that an agent has told that it used."""
+    for title, name, text in _AMOUNTS:
+        amounts = [getattr(b.spent, name) for b in buckets]
+        known = [amount for amount in amounts if amount is not None]
+        if known:
+            bars = tuple(
+                Bar(
+                    at=b.begins_at,
+                    up=(("plain", amount or 0.0),),
+                    down=(),
+                    words="not reported" if amount is None else text(amount),
+                )
+                for b, amount in zip(buckets, amounts, strict=True)
+            )
+            yield Chart(title, f"{text(sum(known))} in all", bars, _most(bars, text))
+
+
+_AMOUNTS: Sequence[tuple[str, str, Callable[[float], str]]] = (
+    ("Cost", "cost_usd", dollars_text),
+    ("Credits", "credits", credits_text),
+    ("Tokens", "tokens", tokens_text),
+)
 
 
 def svg(chart: Chart) -> Markup:

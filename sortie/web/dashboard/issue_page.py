@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sortie.model import StoreError
-from sortie.web.controls import Controls, ExplanationView
+from sortie.web.controls import Controls, ExplanationView, GateView
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
 from sortie.web.dashboard.sources import DashboardSources, SaidLine
 from sortie.web.records import HistoryQuery
 
 RUNS = 20
+
+_WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,14 @@ class IssueRun:
 
     run: PastRun
     chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AboutIssue:
+    """What the tracker tells of the issue."""
+
+    labels: tuple[str, ...] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,12 @@ async def issue_page(
                 "issue_controls",
                 IssueControls(identifier, None if view is None else view.standing),
             ),
+            Piece(
+                "about",
+                "about",
+                AboutIssue() if view is None else AboutIssue(view.labels, view.description),
+            ),
+            Piece("gates", "gates", _closed_gates(view)),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
             Piece("transcript-head", "transcript_head", TranscriptHead(head or trouble, told_of)),
             PieceList(
@@ -95,6 +111,13 @@ async def issue_page(
             ),
         ),
     )
+
+
+def _closed_gates(view: ExplanationView | None) -> tuple[GateView, ...]:
+    """Return all gates where one keeps the issue from a run that it does not have yet."""
+    if view is None or view.standing in _WORKED or all(g.reason is None for g in view.gates):
+        return ()
+    return view.gates
 
 
 def _chosen(rows: Sequence[PastRun], run: str | None) -> str | None:

@@ -27,7 +27,7 @@ class SaidLine:
 class DashboardSources:
     """Where pages come from; ``state``, ``overview``, ``health`` and ``activity`` return at once.
 
-    ``overview`` is the state, of which as many waits as the overview shows are enough.
+    ``state`` has all that is queued and blocked, ``overview`` as much as the overview shows.
     ``said`` reads the last lines of a run's transcript, and gives a sentence where there are none.
     """
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import trio
 
@@ -16,7 +16,7 @@ from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
-from sortie.web.controls import CommandAnswer, Controls, ExplanationView
+from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
 from sortie.web.dashboard.activity import ActivityView
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.dashboard.sources import DashboardSources, SaidLine
@@ -49,6 +49,8 @@ class World:
     commands: list[str] = field(default_factory=list)
     said: list[SaidLine] = field(default_factory=list)
     title: str = states.TITLES[2]
+    standing: str = "held"
+    gates: tuple[GateView, ...] = states.GATES
     past: list[RunView] = field(default_factory=list)
     looks: int = 0
 
@@ -85,7 +87,8 @@ class World:
     async def _explain(self, issue: str) -> ExplanationView | str:
         if issue.startswith("no"):
             return f"{issue} is not known"
-        return states.explanation(issue, self.title)
+        told = states.explanation(issue, self.title)
+        return replace(told, standing=self.standing, gates=self.gates)  # type: ignore[arg-type]
 
     async def _days(self, _limit: int) -> tuple[()]:
         return ()
@@ -95,7 +98,11 @@ class World:
             return ()
         if query.before == "unknown":
             raise StoreError("no run unknown is recorded")
-        return tuple(self.past) or states.history(query.issue, query.limit)
+        if not self.past:
+            return states.history(query.issue, query.limit)
+        ids = [run.run_id for run in self.past]
+        first = 0 if query.before is None else ids.index(query.before) + 1
+        return tuple(self.past[first : first + query.limit])
 
     async def _run(self, _run: str) -> None:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from sortie.model import NOTHING, Spending
 from sortie.model.times import rfc3339
 from sortie.web.controls import ExplanationView, GateView
 from sortie.web.dashboard.activity import (
@@ -220,7 +221,7 @@ def bucket(number: int) -> Bucket:
         stopped=int(number % 11 == 0 and busy > 0),
         turns=busy * 2,
         turn_seconds=busy * 2 * (95.0 + (number * 29) % 160),
-        credits=round(busy * 0.31, 2) if busy else None,
+        spent=Spending(credits=round(busy * 0.31, 2)) if busy else NOTHING,
     )
 
 
@@ -275,6 +276,14 @@ def activity(runs: int = 12, poll: PollView | None = None) -> ActivityView:
     )
 
 
+GATES = (
+    GateView(gate="active state", reason=None),
+    GateView(gate="blockers", reason=None),
+    GateView(gate="claim", reason="it is held (agent_blocked)"),
+    GateView(gate="slots", reason="no available orchestrator slots"),
+)
+
+
 def explanation(name: str, title: str = TITLES[2]) -> ExplanationView:
     """Return how a held issue stands."""
     return ExplanationView(
@@ -288,17 +297,14 @@ def explanation(name: str, title: str = TITLES[2]) -> ExplanationView:
         run_id=None,
         turn=None,
         attempt=1,
-        gates=(
-            GateView(gate="active state", reason=None),
-            GateView(gate="blockers", reason=None),
-            GateView(gate="claim", reason="it is held (agent_blocked)"),
-            GateView(gate="slots", reason="no available orchestrator slots"),
-        ),
+        gates=GATES,
         next_run_at=None,
         next_step="the issue changes, or somebody asks for a retry",
         ways_out=("answer in the issue", f"sortie retry {name}"),
         last_failure=FAILED,
         issue_url=f"https://tracker.example/browse/{name}",
+        labels=("bug", "good first issue"),
+        description="The log of <code>\nholds addresses.",
     )
 
 

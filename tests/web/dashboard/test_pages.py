@@ -15,6 +15,8 @@ import pytest
 from sortie.web.controls import CommandAnswer
 from sortie.web.dashboard.activity import PollView
 from sortie.web.dashboard.formats import issue_path
+from sortie.web.dashboard.issue_lists import ISSUE_LISTS
+from sortie.web.dashboard.list_pages import LOOKED_THROUGH
 from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
 from sortie.web.redaction import NOTHING_SECRET
@@ -28,6 +30,10 @@ PAGES = (
     "/lists/running",
     "/lists/waiting",
     "/lists/held",
+    "/lists/queued",
+    "/lists/blocked?q=nothing+like+this",
+    "/lists/all?q=zone&only=queued",
+    "/runs?q=SHOP&only=failed",
     "/lists/nothing",
     "/issues/SHOP-77",
     "/issues/nobody",
@@ -95,6 +101,111 @@ def test_every_list_has_titles(visitor: httpx.Client, world: World) -> None:
         assert rows.count('<span class="title" title="') == rows.count("<tr ") > 0, list_
 
 
+def test_every_list_leads_to_all_of_it(visitor: httpx.Client, world: World) -> None:
+    """The overview shows a part; the rest is a click away, and can be searched there."""
+    page = visitor.get("/").text
+
+    for path in (*(f"/lists/{name}" for name in ISSUE_LISTS), "/runs"):
+        assert f'href="{path}"' in page, path
+        listed = visitor.get(path).text
+        assert f'<form class="find" role="search" method="get" action="{path}">' in listed
+
+
+def listed(page: str) -> list[str]:
+    """Return the names of the issues in a list."""
+    return re.findall(r'class="name" href="/issues/([^"]+)"', page.partition("<tbody>")[2])
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/lists/held?q=shop-8", ["SHOP-81"]),
+        ("/lists/held?only=agent_blocked", ["SHOP-77"]),
+        ("/lists/held?q=shop-8&only=agent_blocked", []),
+        ("/lists/running?q=ZONE+of+reports+IN", ["SHOP-5"]),
+        ("/lists/running?only=build-2", ["SHOP-2", "SHOP-5"]),
+        ("/lists/blocked?q=ANSWER+the+five", ["SHOP-5009"]),
+        ("/lists/all?q=customers&only=running", ["SHOP-2"]),
+        ("/lists/all?q=SHOP-77", ["SHOP-77"]),
+    ],
+)
+def test_a_list_can_be_searched_and_narrowed(
+    visitor: httpx.Client, world: World, path: str, names: list[str]
+) -> None:
+    """By a part of a name or title in any case, and by one value; both together are one of each."""
+    page = visitor.get(path)
+
+    assert page.status_code == 200
+    assert sorted(listed(page.text)) == names
+
+
+def test_what_is_searched_is_shown_again(visitor: httpx.Client, world: World) -> None:
+    """In the form, in the links to other pages, and as text and not as markup."""
+    world.state = replace(
+        world.state, waiting=tuple(states.waiting(number) for number in range(301))
+    )
+
+    many = visitor.get("/lists/waiting?q=shop&only=retry").text
+    odd = visitor.get('/lists/waiting?q="><script>alert(1)</script>').text
+
+    assert "1 to 100 of 101" in many
+    assert 'value="shop"' in many
+    assert '<option value="retry" selected>retry (101)</option>' in many
+    assert 'href="/lists/waiting?q=shop&amp;only=retry&amp;page=2"' in many
+    assert "<script>alert" not in odd
+    assert "&lt;script&gt;alert" in odd
+
+
+def test_runs_can_be_searched_behind_the_first_page(visitor: httpx.Client, world: World) -> None:
+    """As far back as is looked; from there the link to older ones goes on."""
+    world.past = [states.ended(number) for number in range(3 * LOOKED_THROUGH // 2)]
+    world.past = [replace(run, status="succeeded", error=None) for run in world.past]
+    world.past[LOOKED_THROUGH + 7] = replace(world.past[0], run_id="the-one", status="stalled")
+
+    first = visitor.get("/runs?only=stalled").text
+    older, _ = re.findall(r'href="(/runs\?[^"]*before=[^"]*)"', first)
+    second = visitor.get(older.replace("&amp;", "&")).text
+
+    assert listed(first) == []
+    assert f"before={world.past[LOOKED_THROUGH - 1].run_id}" in older
+    assert listed(second) == ["SHOP-200"]
+
+
+def test_a_healthy_run_shows_nothing_red(operator: httpx.Client, world: World) -> None:
+    """Neither what failed before it, nor gates, of which its own run closes one."""
+    world.state = replace(
+        world.state, running=(states.running(3),), waiting=(), held=(), queued=(), blocked=()
+    )
+    world.standing = "running"
+
+    row = operator.get("/").text.partition('<tbody id="running-rows">')[2].partition("</tbody>")[0]
+    page = operator.get("/issues/SHOP-3").text
+
+    assert "failed last" in row
+    assert "#i-bad" not in row
+    assert "closed" not in page
+
+
+def test_gates_are_shown_where_one_is_closed(visitor: httpx.Client, world: World) -> None:
+    """All of them, below the transcript, which is what people come for."""
+    closed = visitor.get("/issues/SHOP-77").text
+    world.gates = tuple(replace(gate, reason=None) for gate in world.gates)
+    opened = visitor.get("/issues/SHOP-77").text
+
+    assert closed.index('id="transcript"') < closed.index("Gates between the issue and a run")
+    assert "no available orchestrator slots" in closed
+    assert "Gates between" not in opened
+
+
+def test_an_issue_shows_what_it_is_about(visitor: httpx.Client, world: World) -> None:
+    """Its labels and its description, as texts."""
+    page = visitor.get("/issues/SHOP-77").text
+
+    assert '<span class="label">bug</span>' in page
+    assert "The log of <code>\nholds addresses." not in page
+    assert "The log of &lt;code&gt;\nholds addresses." in page
+
+
 def test_trouble_is_said_first(visitor: httpx.Client, world: World) -> None:
     """A pause, a broken workflow with its errors, a tracker at rest, a failed poll."""
     world.state = states.troubled(world.state)
@@ -150,10 +261,11 @@ def test_no_page_needs_what_the_policy_forbids(operator: httpx.Client, path: str
 
 @pytest.mark.parametrize("path", PAGES)
 def test_visitors_see_no_buttons_but_how_to_sign_in(visitor: httpx.Client, path: str) -> None:
-    """Whoever may only look finds no command on any page, and no form."""
+    """Whoever may only look finds no command on any page, and forms for searching only."""
     page = visitor.get(path).text
 
-    assert "<form" not in page
+    assert 'method="post"' not in page
+    assert page.count("<form") == page.count('role="search"')
     assert "data-confirm" not in page
     assert "sortie open" in page
 
@@ -380,7 +492,7 @@ def test_a_browser_is_signed_out(operator: httpx.Client) -> None:
     answer = operator.post("/sign-out")
 
     assert answer.status_code == 303
-    assert "<form" not in operator.get("/").text
+    assert 'method="post"' not in operator.get("/").text
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,9 @@
     history.replaceState(null, "", address);
   }
 
+  for (const list of document.querySelectorAll(".find select"))
+    list.addEventListener("change", () => list.form.requestSubmit());
+
   const lines = document.getElementById("transcript-lines");
   if (lines) lines.scrollTop = lines.scrollHeight;
   tick(document);

@@ -1,0 +1,157 @@
+"""The lists of issues: what is in each, how it can be narrowed, and what of it is found.
+
+What is searched are names, titles, states and hosts: texts that hold no secrets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sortie.web.dashboard.board import KeptIssue, first_waiting, held_rows, kept_rows, running_rows
+from sortie.web.dashboard.pieces import Piece
+from sortie.web.state import (
+    CandidateView,
+    HeldView,
+    RunningView,
+    StateView,
+    WaitingView,
+)
+
+_SEARCHED = ("issue_identifier", "title", "state", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundIssue:
+    """An issue in the list of all; ``standing`` is the list that it is in besides."""
+
+    standing: str
+    name: str
+    title: str
+    state: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueList:
+    """A list: its rows, the columns of its table, and what its rows can be narrowed by."""
+
+    rows: Callable[[StateView], tuple[Piece, ...]]
+    columns: tuple[str, ...]
+    narrowed_by: str
+    value: Callable[[object], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A value by which a list can be narrowed, and how many of its rows have it; 0 is unknown."""
+
+    value: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What somebody looks for: a text in any case, and one value of what the list is narrowed by.
+    Both may be ""."""
+
+    text: str = ""
+    only: str = ""
+
+    def finds(self, content: object, value: str) -> bool:
+        """Tell whether a row is looked for."""
+        if self.only and value != self.only:
+            return False
+        text = self.text.strip().casefold()
+        return not text or any(text in each.casefold() for each in _searched(content))
+
+
+def choices(kind: IssueList, rows: tuple[Piece, ...]) -> tuple[Choice, ...]:
+    """Return the values that rows have, those of the most rows first."""
+    counted = Counter(kind.value(row.content) for row in rows)
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(Choice(value, count) for value, count in ordered if value)
+
+
+def _searched(content: object) -> Iterator[str]:
+    row = content.candidate if isinstance(content, KeptIssue) else content
+    for name in (*_SEARCHED, "name"):
+        text = getattr(row, name, None)
+        if isinstance(text, str):
+            yield text
+
+
+def _every(state: StateView) -> tuple[Piece, ...]:
+    """Return all issues that the daemon has to do with, those that need a person first."""
+    order = ("held", "running", "waiting", "queued", "blocked")
+    return tuple(
+        Piece(f"a:{row.id}", "found", _found(standing, row))
+        for standing in order
+        for row in ISSUE_LISTS[standing].rows(state)
+    )
+
+
+def _found(standing: str, row: Piece) -> FoundIssue:
+    match row.content:
+        case KeptIssue(candidate=CandidateView() as c):
+            return FoundIssue(standing, c.issue_identifier, c.title, c.state, c.reason)
+        case RunningView() as r:
+            turn = r.phase if r.turn is None else f"turn {r.turn} on {r.host}"
+            return FoundIssue(standing, r.issue_identifier, r.title, r.state, turn)
+        case HeldView() as h:
+            return FoundIssue(standing, h.issue_identifier, h.title, "", h.detail)
+        case WaitingView() as w:
+            return FoundIssue(standing, w.issue_identifier, w.title, "", w.reason or "")
+        case other:
+            raise TypeError(f"a list of issues has no {type(other).__name__}")
+
+
+def _attribute(name: str) -> Callable[[object], str]:
+    return lambda content: str(getattr(content, name))
+
+
+def _state(content: object) -> str:
+    assert isinstance(content, KeptIssue)
+    return content.candidate.state
+
+
+ISSUE_LISTS: Mapping[str, IssueList] = {
+    "all": IssueList(
+        rows=_every,
+        columns=("issue", "is", "state", "why"),
+        narrowed_by="standing",
+        value=_attribute("standing"),
+    ),
+    "held": IssueList(
+        rows=held_rows,
+        columns=("issue", "reason", "#for", "why", ""),
+        narrowed_by="reason",
+        value=_attribute("reason"),
+    ),
+    "running": IssueList(
+        rows=running_rows,
+        columns=("issue", "turn", "#elapsed", "last output", "host", "#used", ""),
+        narrowed_by="host",
+        value=_attribute("host"),
+    ),
+    "waiting": IssueList(
+        rows=lambda state: first_waiting(state, len(state.waiting)),
+        columns=("issue", "for", "#due", "why", ""),
+        narrowed_by="kind",
+        value=_attribute("kind"),
+    ),
+    "queued": IssueList(
+        rows=lambda state: kept_rows(state.queued, queued=True),
+        columns=("issue", "kind", "state", "why"),
+        narrowed_by="state",
+        value=_state,
+    ),
+    "blocked": IssueList(
+        rows=lambda state: kept_rows(state.blocked, queued=False),
+        columns=("issue", "kind", "state", "why"),
+        narrowed_by="state",
+        value=_state,
+    ),
+}
+"""The lists by their names, as they stand in ``/lists/NAME``."""
