@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
+from _pytest.terminal import TerminalReporter
+
+from sortie.workflow import work_trees
+from tests.skipped import FULL, lines_about
 
 MOST = 4
 
@@ -50,7 +56,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Skip the slow tests, visibly, unless they were asked for."""
     if config.getoption("--full"):
         return
-    skip = pytest.mark.skip(reason="slow: run with --full")
+    skip = pytest.mark.skip(reason=FULL)
     for item in items:
         if item.get_closest_marker("full") is not None:
             item.add_marker(skip)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_work_tree_around(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Have no git work tree count in which the tests' temporary directory lies.
+
+    ``sortie validate`` warns of workspaces in a work tree, and tests compare all that it says.
+    """
+    base = Path(os.path.realpath(tmp_path_factory.getbasetemp()))
+    around, has_git = {base, *base.parents}, work_trees._has_git
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            work_trees, "_has_git", lambda place: place not in around and has_git(place)
+        )
+        yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> Generator[None]:
+    """Say at the end, in three lines, what was skipped and what it would take to try it."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", ())
+    reasons = [report.longrepr[2].removeprefix("Skipped: ") for report in skipped]
+    for line in lines_about(reasons):
+        terminalreporter.write_line(line)

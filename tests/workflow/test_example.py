@@ -67,12 +67,15 @@ def test_its_values_are_the_defaults() -> None:
 
 
 def test_what_is_a_comment_would_be_right_too(tmp_path: Path) -> None:
-    """With every key uncommented there is still no error."""
-    text = re.sub(r"^(\s+)# ([a-z_]+:.*)$", r"\1\2", EXAMPLE.read_text(), flags=re.MULTILINE)
+    """With every key uncommented, and the lines below it, there is still no error."""
+    commented = re.compile(r"^(\s+)# ([a-z_]+:.*|  +\S.*)$", flags=re.MULTILINE)
+    text = commented.sub(r"\1\2", EXAMPLE.read_text())
     path = tmp_path / "WORKFLOW.md"
     path.write_text(text)
 
     settings = loaded(path).settings
 
     assert settings.worker.ssh_hosts == ("build1", "me@build2:2222")
-    assert settings.hooks.before_run == "git pull --ff-only"
+    assert settings.hooks.before_run == "git fetch"
+    assert settings.hooks.after_create is not None
+    assert settings.hooks.after_create.endswith("\n}\n")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import trio
 
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.trackers.http.comments import key_in
@@ -284,16 +284,19 @@ async def test_a_locked_issue_concerns_itself_alone(hub: GitHub) -> None:
     assert kinds == [TrackerErrorKind.PERMISSION, closed, closed]
 
 
-async def test_changes_begin_a_second_apart(tmp_path: Path) -> None:
-    """As GitHub asks for; reads do not wait for them."""
+async def test_changes_are_made_apart(tmp_path: Path) -> None:
+    """As far as the settings say: GitHub asks for a second. Three of them take two gaps at least,
+    whatever else the machine does."""
     async with github_opened(tmp_path, {"change_gap_ms": 300}) as hub:
-        times: list[float] = []
+        changes: list[str] = []
         hub.server.before = lambda request: (
-            times.append(hub.server.now().timestamp()) if request.method != "GET" else None
+            changes.append(request.method) if request.method != "GET" else None
         )
         issue = await started(hub, "Todo")
+        began = trio.current_time()
         await hub.tracker.transition(issue, "Review")
         await hub.tracker.comment(replace(issue, state="Review"), "x", "a")
+        took = trio.current_time() - began
 
-    assert len(times) == 3
-    assert all(later - earlier > 0.29 for earlier, later in pairwise(times))
+    assert len(changes) == 3
+    assert took >= 0.6
