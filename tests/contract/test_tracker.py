@@ -409,6 +409,23 @@ async def test_comments_are_added_in_order_whatever_the_state(rig: Rig) -> None:
     assert all(comment.created_at is not None for comment in comments[1:])
 
 
+async def test_a_comment_that_may_be_there_is_made_once(rig: Rig) -> None:
+    """A later life that does not know how a try ended finds the comment, or makes it."""
+    rig.put(make("A-1", "Done"))
+    await rig.tracker.comment(make("A-1"), "made before the crash", "run-1:completion")
+
+    for body, key in (
+        ("made before the crash", "run-1:completion"),
+        ("never made", "run-2:completion"),
+        ("never made", "run-2:completion"),
+    ):
+        await rig.tracker.comment(make("A-1"), body, key, again=True)
+    read = await rig.tracker.fetch_by_ids([IssueId("A-1")])
+
+    bodies = [comment.body for comment in read.issues[0].comments]
+    assert bodies == ["made before the crash", "never made"]
+
+
 async def test_writing_to_an_issue_that_is_gone_is_not_found(rig: Rig) -> None:
     """Neither a transition nor a comment brings an issue into being."""
     rig.put(make("A-1"))
