@@ -98,7 +98,7 @@ async def test_a_handoff_outlasts_a_shortage_of_this_machine(
     await hand_off(context_of(world), question, told.append)
 
     assert [at - began for at in tried] == [0.0, SHORTAGE_DELAY]
-    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
+    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "", "Review")]
     world.tracker.assert_all_in("Review")
 
 
@@ -121,7 +121,7 @@ async def test_a_tracker_that_compares_is_not_asked_before_a_move(
     await hand_off(context_of(world), question, told.append)
 
     assert len(asking) == asked
-    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
+    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "", "Review")]
     world.tracker.assert_all_in("Review")
 
 
@@ -161,7 +161,7 @@ async def test_a_move_that_was_made_already_is_completed(
     await hand_off(context_of(world), question, told.append)
 
     assert completed == ["Review"]
-    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "")]
+    assert told == [ev.TransitionAnswered(issue("a").id, 1, None, "", "review")]
 
 
 async def test_a_poll_tells_when_the_next_one_may_be_made(
