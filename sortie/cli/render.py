@@ -85,6 +85,6 @@ def _prompt(workflow: Workflow, context: PromptContext) -> str:
     from sortie.workflow.renderer import render as render_prompt
 
     text = trio.run(render_prompt, workflow.prompt, context)
-    if context.turn_number == 1 and workflow.settings.agent.status_instructions:
-        return with_status_instructions(text)
+    if workflow.settings.agent.status_instructions:
+        return with_status_instructions(text, context)
     return text

@@ -126,7 +126,7 @@ class AgentSettings(Block):
 
     kind: Line = "kiro"
     command: Command = None
-    max_turns: Annotated[int, whole(1)] = 20
+    max_turns: Annotated[int, whole(1)] = 5
     max_sessions: Annotated[int, whole(0)] = 0
     max_tokens: Annotated[int, whole(0)] = 0
     max_credits: Annotated[float, amount()] = 0.0

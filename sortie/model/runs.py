@@ -155,6 +155,7 @@ class Finish(StrEnum):
     LEFT_ACTIVE = "left_active"  # the issue left its active states
     GONE = "gone"  # the tracker no longer knows the issue
     UNREADABLE = "unreadable"  # the tracker could not say; continue when it answers
+    DONE = "done"  # the agent says that nothing is left to do
     REVIEW = "review"  # the agent asked for a person's review
     BLOCKED = "blocked"  # the agent cannot go on without a person
 

@@ -21,6 +21,7 @@ _FINISHED = {
     Finish.LEFT_ACTIVE: "the issue was moved out of its active states",
     Finish.GONE: "the tracker no longer knows the issue",
     Finish.UNREADABLE: "the tracker could not be asked how the issue stands",
+    Finish.DONE: "the agent says that nothing is left to do",
     Finish.REVIEW: "the agent asks a person to look at its work",
     Finish.BLOCKED: "the agent cannot go on without a person",
 }

@@ -184,14 +184,17 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
         case Finished(finish=Finish.BLOCKED):
             detail = _in_its_words("the agent says it is blocked", report)
             hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
-        case Finished(finish=Finish.TURNS_USED | Finish.REVIEW) if policy.handoff_state:
+        case Finished(finish=Finish.TURNS_USED | Finish.DONE | Finish.REVIEW) if (
+            policy.handoff_state
+        ):
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
             assert isinstance(handing, HandingOff)
             if not state.draining and now >= state.rests_until:
                 state.try_handoff(handing)
-        case Finished(finish=Finish.REVIEW):
-            detail = "the agent asks for a review, and no handoff state is configured"
+        case Finished(finish=Finish.DONE | Finish.REVIEW as finish):
+            says = "says it is done" if finish is Finish.DONE else "asks for a review"
+            detail = f"the agent {says}, and no handoff state is configured"
             detail = _in_its_words(detail, report)
             hold(state, issue, HoldReason.AGENT_BLOCKED, detail, now)
         case _ if state.over_budget(issue.id):

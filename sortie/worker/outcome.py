@@ -109,6 +109,7 @@ def sole_error(error: Exception) -> Exception:
 class StatusWord(StrEnum):
     """A word that an agent may leave in ``.sortie/status``."""
 
+    DONE = "done"
     BLOCKED = "blocked"
     NEEDS_HUMAN_REVIEW = "needs-human-review"
 
@@ -139,6 +140,7 @@ class AgentStatus:
 
 
 _FINISHES = {
+    StatusWord.DONE: Finish.DONE,
     StatusWord.BLOCKED: Finish.BLOCKED,
     StatusWord.NEEDS_HUMAN_REVIEW: Finish.REVIEW,
 }

@@ -24,6 +24,4 @@ async def prompt_for(
         host=workspace.host,
     )
     text = await render(context.prompt, values)
-    if turn == 1 and settings.status_instructions:
-        return with_status_instructions(text)
-    return text
+    return with_status_instructions(text, values) if settings.status_instructions else text

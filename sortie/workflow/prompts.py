@@ -23,14 +23,19 @@ An earlier attempt failed. Look at what it left here before you go on.
 """
 """Stands in for a prompt that WORKFLOW.md does not have."""
 
-CONTINUATION_PROMPT = """\
-The issue is still open. Go on where you stopped, check what you have done so far, \
-and finish what is left of it."""
+_WHEN_DONE = """\
+When nothing is left to do, write the word done to the file .sortie/status, and stop."""
 
-_STATUS_INSTRUCTIONS = """\
-If you cannot go on without a person, write the word blocked, and why, to .sortie/status.
-If your work is done and a person should look at it, write needs-human-review to that file.
-Write nothing there otherwise; the file is read and removed after each of your turns."""
+CONTINUATION_PROMPT = f"""\
+The issue is still open. Is anything left to do for it?
+If something is, go on where you stopped, and finish it.
+{_WHEN_DONE}"""
+
+_STATUS_INSTRUCTIONS = f"""\
+{_WHEN_DONE}
+If you cannot go on without a person, write blocked to that file, and why.
+If a person should look at something in particular, write needs-human-review, and at what.
+The file is read and removed after each of your turns; with no word in it you are asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +84,13 @@ class Fields(dict[str, Any]):
         return self._label
 
 
-def with_status_instructions(prompt_text: str) -> str:
-    """Append the three lines that explain how an agent says that it needs a person."""
-    return f"{prompt_text.rstrip()}\n\n{_STATUS_INSTRUCTIONS}"
+def with_status_instructions(prompt_text: str, context: PromptContext) -> str:
+    """Append how an agent says that it is done or needs a person; to a continuation turn's prompt
+    only the former, unless the prompt says that itself."""
+    lines = _WHEN_DONE if context.is_continuation else _STATUS_INSTRUCTIONS
+    if context.is_continuation and ".sortie/status" in prompt_text:
+        return prompt_text
+    return f"{prompt_text.rstrip()}\n\n{lines}"
 
 
 def variables_of(context: PromptContext) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sortie.workflow import with_status_instructions
 from tests.cli.conftest import Cli
 from tests.cli.world import WORKFLOW, Ran, write_issue
 
@@ -24,16 +23,21 @@ def _workflow(here: Path) -> None:
 
 def test_the_first_turn_is_whole(cli: Cli, here: Path) -> None:
     """The prompt holds the workspace to come and the status lines; issue text stays text."""
-    expected = with_status_instructions(f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|1")
+    ran = cli("render", "A-1")
 
-    assert cli("render", "A-1") == Ran(code=0, out=f"{expected}\n", err="")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|1\n\nWhen")
+    assert "needs-human-review" in ran.out
 
 
-def test_a_later_turn_has_no_status_lines(cli: Cli, here: Path) -> None:
+def test_a_later_turn_says_only_how_to_finish(cli: Cli, here: Path) -> None:
     """A continuation is rendered as such."""
     ran = cli("render", "A-1", "--turn", "2")
 
-    assert ran.out == f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|2\n"
+    assert ran.out == (
+        f"{{{{ 7*7 }}}}|{os.path.realpath(here)}/work/A-1|local|2\n\n"
+        "When nothing is left to do, write the word done to the file .sortie/status, and stop.\n"
+    )
 
 
 def test_a_prompt_is_data_too(cli: Cli) -> None:

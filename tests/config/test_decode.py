@@ -47,7 +47,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "agent": {
             "kind": "kiro",
             "command": None,
-            "max_turns": 20,
+            "max_turns": 5,
             "max_sessions": 0,
             "max_tokens": 0,
             "max_credits": 0.0,

@@ -51,6 +51,6 @@ def test_every_setting_is_listed() -> None:
 
 def test_every_status_word_is_listed() -> None:
     """The words that an agent may leave are those that the worker understands."""
-    rows = table(section(TEXT, "Asking for a person"), "word")
+    rows = table(section(TEXT, "How an agent finishes"), "word")
 
     assert {word(row["word"]) for row in rows} == set(StatusWord)

@@ -123,6 +123,39 @@ async def test_a_conversation_goes_on_over_turns(claude: Claude, start: Start) -
     assert costs[1] < 2 * costs[0]
 
 
+async def test_an_agent_that_is_done_is_asked_nothing_more(claude: Claude, start: Start) -> None:
+    """Its prompt told it how to say so, and of five turns it takes one."""
+    claude.workflow(agent={"max_turns": 5, "status_instructions": True})
+    claude.place.add_issue("A")
+    script = claude.script(tool("Bash", command="echo done > .sortie/status"), DONE)
+
+    async with start(**claude.environ()) as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+        (word,) = daemon.lines("agent.status")
+    row = await only_run(claude.place)
+
+    (asked,) = said_by_user(script.requests[0].body)
+    assert "write the word done to the file .sortie/status" in asked
+    assert (word["word"], row["status"], row["turns"]) == ("done", "succeeded", 1)
+    assert len(script.requests) == 2
+
+
+async def test_an_agent_is_asked_whether_anything_is_left(claude: Claude, start: Start) -> None:
+    """One that has said nothing gets that question, and its answer ends the run."""
+    prompt = "{% if not run.is_continuation %}Work.{% endif %}"
+    claude.workflow(prompt, agent={"max_turns": 5})
+    claude.place.add_issue("A")
+    no = tool("Bash", command="echo done > .sortie/status")
+    script = claude.script(DONE, no, Answer(text="Nothing is left."))
+
+    async with start(**claude.environ()) as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+    row = await only_run(claude.place)
+
+    assert "Is anything left to do for it?" in said_by_user(script.requests[1].body)[-1]
+    assert (row["status"], row["turns"], len(script.requests)) == ("succeeded", 2, 3)
+
+
 async def test_a_conversation_goes_on_after_the_daemon_was_killed(
     claude: Claude, start: Start
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_change_of_state_makes_continuations_quick_again() -> None:
         (Finish.GONE, []),
         (Finish.UNREADABLE, [WaitKind.CONTINUATION]),
         (Finish.REVIEW, [WaitKind.HANDOFF]),
+        (Finish.DONE, [WaitKind.HANDOFF]),
         (Finish.TURNS_USED, [WaitKind.HANDOFF]),
         (Finish.LEFT_ACTIVE, [WaitKind.CONTINUATION]),  # it came back meanwhile
     ],
@@ -235,7 +236,7 @@ def test_what_a_run_has_used_is_on_record() -> None:
     ]
 
 
-@pytest.mark.parametrize("finish", [Finish.BLOCKED, Finish.REVIEW])
+@pytest.mark.parametrize("finish", [Finish.BLOCKED, Finish.REVIEW, Finish.DONE])
 @pytest.mark.parametrize(
     ("reason", "answer", "said"),
     [
@@ -260,6 +261,7 @@ def test_a_hold_says_why_the_agent_asks_for_a_person(
     assert isinstance(record, rec.RecordHold)
     sentence = {
         Finish.BLOCKED: "the agent says it is blocked",
+        Finish.DONE: "the agent says it is done, and no handoff state is configured",
         Finish.REVIEW: "the agent asks for a review, and no handoff state is configured",
     }[finish]
     assert record.detail == sentence + said

@@ -50,6 +50,7 @@ FINISHES = [
     (Finish.GONE, 1),
     (Finish.UNREADABLE, 2),
     (Finish.REVIEW, 3),
+    (Finish.DONE, 2),
     (Finish.BLOCKED, 2),
 ]
 

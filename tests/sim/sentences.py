@@ -111,6 +111,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         r"it has used [\d.]+ credits, and agent\.max_credits allows 2 credits",
         r"it has used \$[\d.]+, and agent\.max_cost_usd allows \$1\.50",
         r"it had \d sessions, as many as agent.max_sessions allows",
+        "the agent says it is done, and no handoff state is configured",
         "the agent asks for a review, and no handoff state is configured",
         "the agent says it is blocked",
         "the daemon crashed 2 times in a row while it handled this issue; see its log",

@@ -105,6 +105,7 @@ def test_a_turn_that_its_host_failed_blames_the_host(
     ("word", "end"),
     [
         (StatusWord.BLOCKED, Finished(finish=Finish.BLOCKED, reason="why")),
+        (StatusWord.DONE, Finished(finish=Finish.DONE, reason="why")),
         (StatusWord.NEEDS_HUMAN_REVIEW, Finished(finish=Finish.REVIEW, reason="why")),
     ],
 )

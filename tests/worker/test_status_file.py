@@ -23,14 +23,14 @@ LIMITS = {"turn_timeout_ms": 60_000, "stall_timeout_ms": 20_000}
         (" Blocked\nbecause of the weather\n", Finish.BLOCKED, "because of the weather"),
         ("blocked: no password, hush", Finish.BLOCKED, "no password, ***"),
         ("needs-human-review\n", Finish.REVIEW, ""),
+        ("Done.\n", Finish.DONE, ""),
     ],
 )
 @pytest.mark.parametrize("good", [True, False])
 async def test_the_agents_word_ends_the_run(
     clock: MockClock, word: str, finish: Finish, reason: str, good: bool
 ) -> None:
-    """``blocked`` and ``needs-human-review`` count after a good turn and a failed one, with what
-    follows them."""
+    """Each word counts after a good turn and a failed one, with what follows it."""
     rig = Rig(agent={"max_turns": 5})
     rig.redact = redactor(["hush"])
     rig.agent.scripts["A"] = [Completes(status=word) if good else Fails(status=word)]
@@ -63,13 +63,13 @@ async def write_status_at(rig: Rig, seconds: float) -> None:
 async def test_an_unknown_word_is_a_warning(clock: MockClock) -> None:
     """It is told as unknown, removed, and the run goes on."""
     rig = Rig(agent={"max_turns": 2})
-    rig.agent.scripts["A"] = [Completes(status="done, I think"), Completes()]
+    rig.agent.scripts["A"] = [Completes(status="finished, I think"), Completes()]
 
     report = await rig.work()
 
     assert report.turns == 2
     assert rig.of(facts.StatusFileRead) == [
-        facts.StatusFileRead(run_id=RUN, word="done, I think", known=False)
+        facts.StatusFileRead(run_id=RUN, word="finished, I think", known=False)
     ]
 
 

@@ -15,6 +15,7 @@ import trio
 from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
 from sortie.resources import alarm
 from sortie.resources.alarm import Alarm
+from sortie.worker.outcome import StatusWord
 from sortie.workflow import Prompt, PromptContext, renderer, with_status_instructions
 from sortie.workflow.prompts import CONTINUATION_PROMPT, variables_of
 from sortie.workflow.renderer import render
@@ -338,14 +339,22 @@ async def test_without_a_prompt_there_is_a_built_in_one() -> None:
     assert await rendered("", context(turn=2)) == CONTINUATION_PROMPT
 
 
-def test_three_lines_explain_the_status_file() -> None:
-    """They name the file and both words, after a blank line."""
-    text = with_status_instructions("Work.\n")
+def test_four_lines_explain_the_status_file() -> None:
+    """They name the file and all words, after a blank line."""
+    text = with_status_instructions("Work.\n", context())
 
     prompt, _, instructions = text.partition("\n\n")
     assert prompt == "Work."
-    assert len(instructions.split("\n")) == 3
-    assert all(word in instructions for word in (".sortie/status", "blocked", "needs-human-review"))
+    assert len(instructions.split("\n")) == 4
+    assert all(word in instructions for word in (".sortie/status", *StatusWord))
+
+
+def test_a_later_prompt_says_how_to_finish_once() -> None:
+    """A line is added where the prompt does not speak of the file; the built-in one does."""
+    text = with_status_instructions("Go on.\n", context(turn=2))
+
+    assert text.startswith("Go on.\n\nWhen nothing is left to do, write the word done to the file")
+    assert with_status_instructions(CONTINUATION_PROMPT, context(turn=2)) == CONTINUATION_PROMPT
 
 
 async def test_cancelling_does_not_wait() -> None:

@@ -176,7 +176,7 @@ class Account:
                 ledger.standings[issue_id] = Standing(attempt, 0, now + backoff(attempt, policy))
             case Finished(finish=finish):
                 ledger.standings[issue_id] = Standing()
-                if finish in (Finish.TURNS_USED, Finish.REVIEW):
+                if finish in (Finish.TURNS_USED, Finish.DONE, Finish.REVIEW):
                     ledger.handoffs.add(issue_id)
             case _:
                 pass
