@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +13,8 @@ from sortie.config import Finding, TrackerSettings
 from sortie.config.values import Frozen, Limits, State, milliseconds, whole
 from sortie.model import state_key
 from sortie.model.addresses import is_loopback
+from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
+from sortie.trackers.endpoints import endpoint_findings, split_endpoint
 from sortie.trackers.github.search_filter import filter_fault
 
 ENDPOINT = "https://api.github.com"
@@ -56,28 +57,18 @@ def _is_project(project: str) -> bool:
 
 
 def _about_endpoint(endpoint: str) -> Iterator[Finding]:
-    path = ("tracker", "endpoint")
-    try:
-        parts = urlsplit(endpoint)
-        host = parts.hostname
-        parts.port  # noqa: B018
-    except ValueError:
-        parts, host = urlsplit(""), None
-    if not host or parts.scheme not in ("http", "https"):
-        yield Finding(path=path, message=f"needs the address of an API, such as {ENDPOINT}")
+    found = list(endpoint_findings(endpoint, ENDPOINT))
+    yield from found
+    parts = split_endpoint(endpoint)
+    if parts is None or any(finding.severity == "error" for finding in found):
         return
-    if parts.username or parts.password or parts.query or parts.fragment:
-        message = "needs an address without a user, a question mark or a '#'"
-        yield Finding(path=path, message=message)
-    elif host in ("github.com", "www.github.com"):
+    host = parts.hostname or ""
+    if host in ("github.com", "www.github.com"):
         message = f"is where people look at GitHub; its API is at {ENDPOINT}"
-        yield Finding(path=path, message=message)
+        yield Finding(path=ENDPOINT_PATH, message=message)
     elif not _looks_like_api(host, parts.path):
         message = f"is no API of an Enterprise Server, which is at https://{host}/api/v3"
-        yield Finding(path=path, message=message, severity="warning")
-    if parts.scheme == "http" and not is_loopback(host):
-        message = "has no https, so that anybody on the way can read the key"
-        yield Finding(path=path, message=message, severity="warning")
+        yield Finding(path=ENDPOINT_PATH, message=message, severity="warning")
 
 
 def _looks_like_api(host: str, path: str) -> bool:

@@ -20,7 +20,7 @@ from sortie.trackers.github.label_states import LabelStates
 from sortie.trackers.github.move import Mover
 from sortie.trackers.http.budget import Use
 from sortie.trackers.http.client import HttpClient
-from sortie.trackers.http.comments import OnceOnly, harmless_mentions, is_marked, marked, shortened
+from sortie.trackers.http.comments import OnceOnly, harmless_within, is_marked, marked
 
 COMMENT_LIMIT = 65_000
 """Characters of a comment; GitHub takes 65,536, and our mark needs some."""
@@ -146,7 +146,7 @@ class GitHubTracker(Tracker):
         number = issue.id
         if self._repository.number_in(number) != number:
             raise not_there(self._repository, number)
-        text = marked(shortened(harmless_mentions(body), COMMENT_LIMIT), key)
+        text = marked(harmless_within(body, COMMENT_LIMIT), key)
         since = None if again else self._client.server_now() - _CLOCK_MARGIN
 
         async def is_there() -> bool:

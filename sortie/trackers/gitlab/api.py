@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers import RateBudget
+from sortie.trackers.gitlab.group_pages import GroupPages
 from sortie.trackers.gitlab.issues import IssueKey, Item, by_key
 from sortie.trackers.gitlab.provider import PAGE, Scope
 from sortie.trackers.gitlab.query_filter import Params
@@ -108,7 +109,8 @@ class GitLabApi:
     ) -> dict[IssueKey, Item]:
         """Return the issues in ``opened``, ``closed`` or ``all``, those changed since a time.
 
-        Sorted by creation, so that what changes meanwhile moves none to another page.
+        Sorted by creation, and each page is asked for by the last issue of the one before: what
+        leaves the list meanwhile moves none out of the pages that are read.
         """
         params: list[tuple[str, str | int]] = [
             ("state", state),
@@ -130,8 +132,9 @@ class GitLabApi:
             use=Use.LIST,
             remember=True,
         )
+        following = GroupPages(request).following if self.scope.is_group else None
         try:
-            found = by_key(await self._pages(request))
+            found = by_key(await self._pages(request, following))
         except TrackerError as exc:
             raise _about_all(exc) from exc
         return found
@@ -256,8 +259,13 @@ class GitLabApi:
         except TrackerError as exc:
             raise _about_all(exc) from exc
 
-    async def _pages(self, first: Request) -> list[Item]:
-        """Return what stands on all pages, each as the same object while it has not changed."""
+    async def _pages(
+        self, first: Request, following_of: Callable[[Request, object], Request] | None = None
+    ) -> list[Item]:
+        """Return what stands on all pages, each as the same object while it has not changed.
+
+        ``following_of`` returns what to ask instead of the page that GitLab calls the next one.
+        """
         found: list[Item] = []
         request = replace(first, list_at=())
 
@@ -265,8 +273,12 @@ class GitLabApi:
             nonlocal request
             if not answer.ok:
                 return None
-            found.extend(answer.json())
+            items = answer.json()
+            found.extend(items)
             following = next_link(self._client, request, answer)
+            if following is not None and following_of is not None:
+                following = following_of(following, items[-1] if items else None)
+                following = replace(following, list_at=())
             request = following or request
             return following
 
@@ -275,7 +287,7 @@ class GitLabApi:
 
 
 def _mapping(answer: Answer) -> Item:
-    body = answer.json() if answer.content else {}
+    body = answer.json() if answer.has_body else {}
     return body if isinstance(body, Mapping) else {}
 
 

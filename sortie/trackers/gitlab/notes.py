@@ -2,7 +2,8 @@
 
 A line of a note that begins with ``/close`` closes the issue, and ``@all`` writes to everybody.
 What agents say is no order to GitLab. A backslash before the slash is Markdown for the slash
-itself; a space of no width after the ``@`` is not seen. Addresses of mail call nobody.
+itself; a space of no width after the ``@`` is not seen. Addresses of mail call nobody, and what
+stands in code calls nobody either.
 
 Rule 1: whatever a text holds, none of its lines begins with a slash once it is harmless.
 Rule 2: what was made harmless can be read back as it was, but for its line ends.
@@ -11,6 +12,8 @@ Rule 2: what was made harmless can be read back as it was, but for its line ends
 from __future__ import annotations
 
 import re
+
+from sortie.trackers.http.markdown_code import outside_code
 
 LIMIT = 1_000_000
 """Characters of a note; GitLab refuses a longer one."""
@@ -38,12 +41,16 @@ def harmless(text: str) -> str:
     Line ends become ``\\n``, and control characters are left out.
     """
     clean = _UNWANTED.sub("", _LINE_ENDS.sub("\n", text))
-    return _MENTION.sub(rf"@{_GAP}\1", _COMMAND.sub(r"\1\\", clean))
+    return _outside_code(_COMMAND.sub(r"\1\\", clean), _MENTION, rf"@{_GAP}\1")
 
 
 def original(note: str) -> str:
     """Return the text that ``harmless`` made a note of."""
-    return _ESCAPED.sub(r"\1", _SPACED.sub(r"@\1", note))
+    return _ESCAPED.sub(r"\1", _outside_code(note, _SPACED, r"@\1"))
+
+
+def _outside_code(text: str, pattern: re.Pattern[str], by: str) -> str:
+    return outside_code(text, lambda part: pattern.sub(by, part)) if "@" in text else text
 
 
 def cut_to(text: str, limit: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer, StrictBool
 
@@ -13,6 +12,7 @@ from sortie.config import Finding, Frozen, TrackerSettings
 from sortie.config.values import Script, choice, whole
 from sortie.documents import Path
 from sortie.model import state_key
+from sortie.trackers.endpoints import endpoint_findings
 from sortie.trackers.gitlab.query_filter import flaws
 
 API = "/api/v4"
@@ -66,8 +66,8 @@ def api_of(endpoint: str) -> str:
 def check(tracker: TrackerSettings, block: Any) -> Iterator[Finding]:
     """Yield what is wrong with the settings of ``tracker`` and of the block."""
     assert isinstance(block, GitLabSettings)
-    if tracker.endpoint is not None and (flaw := _endpoint_flaw(tracker.endpoint)) is not None:
-        yield Finding(path=("tracker", "endpoint"), message=flaw)
+    if tracker.endpoint is not None:
+        yield from endpoint_findings(tracker.endpoint, "https://gitlab.example.org")
     if tracker.project is not None and (flaw := _project_flaw(tracker.project, block)) is not None:
         yield Finding(path=("tracker", "project"), message=flaw)
     if tracker.query_filter is not None:
@@ -78,21 +78,6 @@ def check(tracker: TrackerSettings, block: Any) -> Iterator[Finding]:
             path=("gitlab", "label_prefix"), message="has a comma, which no label of GitLab's has"
         )
     yield from _state_findings(tracker, block)
-
-
-def _endpoint_flaw(endpoint: str) -> str | None:
-    try:
-        parts = urlsplit(endpoint)
-        host = parts.hostname
-    except ValueError:
-        host = None
-    if host is None or parts.scheme not in ("http", "https"):
-        return "needs the address of a GitLab, such as https://gitlab.example.org"
-    if parts.username is not None or parts.password is not None:
-        return "must not hold a name or a password; the token belongs in tracker.api_key"
-    if parts.query or parts.fragment:
-        return "must not hold a query or a fragment; only the address of GitLab itself"
-    return None
 
 
 def _project_flaw(project: str, block: GitLabSettings) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -24,7 +24,8 @@ class Answer:
     """A whole answer; ``headers`` have names in lower case, ``url`` is the one that was asked.
 
     ``remembered``: the server said that nothing has changed, and the body is the one it gave
-    before. ``json`` is parsed once for as long as the answer is remembered.
+    before. ``json`` is parsed once for as long as the answer is remembered. ``content`` is empty
+    once only what was parsed is kept of it.
     """
 
     status: int
@@ -38,6 +39,16 @@ class Answer:
     def ok(self) -> bool:
         """Whether it is a success."""
         return 200 <= self.status < 300
+
+    @property
+    def has_body(self) -> bool:
+        """Whether it has a body, of which at least what was parsed is kept."""
+        return bool(self.content or self._parsed)
+
+    def parsed_alone(self) -> Answer:
+        """Return it without the bytes of its body. Raises NoJson."""
+        self.json()
+        return replace(self, content=b"")
 
     def json(self) -> Any:
         """Return what the body says. Raises NoJson."""

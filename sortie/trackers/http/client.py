@@ -151,7 +151,8 @@ class HttpClient:
             answer = await self._signed(replace(request, path=path, params=(), follow=False))
         self._progress()
         if answer.ok or answer.status in request.wanted:
-            self._budgets.answered()
+            if not self._provider.is_limit(answer):  # GraphQL tells of limits with 200, too
+                self._budgets.answered()
             self._check_json(request, answer)
             return answer
         raise self._refusal(request, answer)
@@ -257,7 +258,7 @@ class HttpClient:
             self.server_time = there, now
 
     def _check_json(self, request: Request, answer: Answer) -> None:
-        if not answer.ok or not (answer.content or request.list_at is not None):
+        if not answer.ok or not (answer.has_body or request.list_at is not None):
             return
         try:
             body = answer.json()

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from sortie.trackers.http.errors import LostAnswer
+from sortie.trackers.http.markdown_code import outside_code
 
 _MARK = re.compile(r"\s*<!-- sortie:([!-~]{1,200}?) -->\s*\Z")
 
@@ -44,9 +45,10 @@ _SHORTENED = "\n\n[...] (shortened; the whole text is in the log of Sortie)"
 def harmless_mentions(body: str) -> str:
     """Return a body in which no ``@name`` calls anybody: an invisible mark stands behind the ``@``.
 
-    What an agent or a program has said may hold names, of decorators for example.
+    What an agent or a program has said may hold names, of decorators for example. Code calls
+    nobody, and stays as it is.
     """
-    return _MENTION.sub("@\u200b", body)
+    return outside_code(body, lambda text: _MENTION.sub("@\u200b", text)) if "@" in body else body
 
 
 def shortened(body: str, limit: int) -> str:
@@ -54,6 +56,16 @@ def shortened(body: str, limit: int) -> str:
     if len(body) <= limit:
         return body
     return body[: limit - len(_SHORTENED)] + _SHORTENED
+
+
+def harmless_within(body: str, limit: int) -> str:
+    """Return a body of at most so many characters in which no ``@name`` calls anybody.
+
+    It is cut first: a cut may take the end of a piece of code, which is then none.
+    """
+    text = harmless_mentions(shortened(body, limit))
+    extra = len(text) - limit
+    return text if extra <= 0 else harmless_mentions(shortened(body, limit - extra))
 
 
 def _plain(key: str) -> str:

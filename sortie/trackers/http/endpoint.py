@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from sortie.model import TrackerError, TrackerErrorKind
+from sortie.trackers.endpoints import is_endpoint
 from sortie.trackers.http.requests import Request
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -23,8 +24,8 @@ class Endpoint:
             base = httpx2.URL(address.rstrip("/"))
         except httpx2.InvalidURL as exc:
             raise TrackerError(TrackerErrorKind.INVALID, f"tracker.endpoint: {exc}") from exc
-        if base.scheme not in ("http", "https") or not base.host or base.userinfo or base.query:
-            shown = str(base.copy_with(userinfo=b"", query=None))
+        if not is_endpoint(address):
+            shown = str(base.copy_with(userinfo=b"", query=None, fragment=None))
             what = f"tracker.endpoint: {shown!r} is no address of a server"
             raise TrackerError(TrackerErrorKind.INVALID, what)
         return Endpoint(base)

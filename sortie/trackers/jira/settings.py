@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult
 
 from sortie.config import Finding, TrackerSettings
-from sortie.model.addresses import is_loopback
+from sortie.trackers.endpoints import PATH as ENDPOINT_PATH
+from sortie.trackers.endpoints import endpoint_findings, split_endpoint
 from sortie.trackers.jira.jql import flaw_of
 
 GATEWAY = "api.atlassian.com"
@@ -18,9 +19,15 @@ _GATEWAY_PATH = re.compile(r"/ex/jira/[0-9A-Za-z-]+/?")
 _PROJECT = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+")
 
 
+def host_of(endpoint: str) -> str:
+    """Return the name of the server in an address, "" where it has none."""
+    parts = split_endpoint(endpoint)
+    return "" if parts is None else (parts.hostname or "").lower()
+
+
 def is_cloud_host(endpoint: str) -> bool:
     """Tell whether an address can only be one of Jira Cloud."""
-    host = (urlsplit(endpoint).hostname or "").lower()
+    host = host_of(endpoint)
     return host == GATEWAY or host.endswith(_CLOUD)
 
 
@@ -28,8 +35,7 @@ def findings(tracker: TrackerSettings, deployment: str) -> Iterator[Finding]:
     """Yield what is wrong with the keys of ``tracker``."""
     endpoint, project = tracker.endpoint, tracker.project
     if endpoint is not None:
-        for about, severity in _about_endpoint(endpoint, deployment):
-            yield Finding(path=("tracker", "endpoint"), message=about, severity=severity)
+        yield from _about_endpoint(endpoint, deployment)
     if endpoint is not None and tracker.api_key is not None:
         key = tracker.api_key.get_secret_value().strip()
         if message := _about_key(key, endpoint, deployment):
@@ -42,30 +48,26 @@ def findings(tracker: TrackerSettings, deployment: str) -> Iterator[Finding]:
         yield Finding(path=("tracker", "query_filter"), message=f"cannot be a condition: {flaw}")
 
 
-def _about_endpoint(endpoint: str, deployment: str) -> Iterator[tuple[str, str]]:
-    try:
-        parts = urlsplit(endpoint)
-    except ValueError:
-        parts = urlsplit("")
-    host = parts.hostname or ""
-    if not host or parts.scheme not in ("http", "https"):
-        yield "needs the address of a Jira, such as https://example.atlassian.net", "error"
+def _about_endpoint(endpoint: str, deployment: str) -> Iterator[Finding]:
+    found = list(endpoint_findings(endpoint, "https://example.atlassian.net"))
+    yield from found
+    parts = split_endpoint(endpoint)
+    if parts is None or any(finding.severity == "error" for finding in found):
         return
-    if parts.username or parts.password or parts.query or parts.fragment:
-        yield "needs an address without a user, a question mark or a '#'", "error"
-        return
-    is_cloud = is_cloud_host(endpoint)
-    path = parts.path.rstrip("/")
+    for message in _about_site(endpoint, parts, deployment):
+        yield Finding(path=ENDPOINT_PATH, message=message)
+
+
+def _about_site(endpoint: str, parts: SplitResult, deployment: str) -> Iterator[str]:
+    host, path, is_cloud = parts.hostname or "", parts.path.rstrip("/"), is_cloud_host(endpoint)
     if "/rest" in path:
-        yield "needs the address before /rest, which Sortie adds itself", "error"
+        yield "needs the address before /rest, which Sortie adds itself"
     elif host == GATEWAY and not _GATEWAY_PATH.fullmatch(parts.path):
-        yield f"needs the id of the site: https://{GATEWAY}/ex/jira/CLOUD-ID", "error"
+        yield f"needs the id of the site: https://{GATEWAY}/ex/jira/CLOUD-ID"
     elif is_cloud and host != GATEWAY and path:
-        yield f"needs the address of the site alone: https://{host}", "error"
+        yield f"needs the address of the site alone: https://{host}"
     if is_cloud and deployment == "data-center":
-        yield 'is one of Jira Cloud, and jira.deployment is "data-center"', "error"
-    if parts.scheme == "http" and not is_loopback(host):
-        yield "has no https, so that anybody on the way can read the key", "warning"
+        yield 'is one of Jira Cloud, and jira.deployment is "data-center"'
 
 
 def _about_key(key: str, endpoint: str, deployment: str) -> str | None:
@@ -73,7 +75,7 @@ def _about_key(key: str, endpoint: str, deployment: str) -> str | None:
     user, colon, secret = key.partition(":")
     if colon and not (user.strip() and secret.strip()):
         return "needs both sides of its colon: email:token, or user:password"
-    host = (urlsplit(endpoint).hostname or "").lower()
+    host = host_of(endpoint)
     is_site = deployment == "cloud" or (is_cloud_host(endpoint) and host != GATEWAY)
     if not colon and is_site and host != GATEWAY:
         return "needs the form email:token for a site of Jira Cloud, such as me@example.org:$TOKEN"

@@ -172,7 +172,7 @@ class LinearApi:
             raise self.client.limit_error(request, answer, told(answer))
         if errors := errors_of(answer):
             raise self._error(request, answer, errors)
-        body = answer.json() if answer.content else None
+        body = answer.json() if answer.has_body else None
         data = body.get("data") if isinstance(body, dict) else None
         if not answer.ok or not isinstance(data, dict):
             text = f"it answered {answer.status} without data"

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any
-from urllib.parse import urlsplit
 
 from sortie.config import Finding, TrackerSettings
-from sortie.model.addresses import is_loopback
+from sortie.trackers.endpoints import endpoint_findings
 
 _TEAM_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 
@@ -66,7 +65,8 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def check_settings(tracker: TrackerSettings, _block: Any) -> Iterator[Finding]:
     """Yield what is wrong, each at its key."""
     yield from _about_project(tracker.project)
-    yield from _about_endpoint(tracker.endpoint)
+    if tracker.endpoint is not None:
+        yield from endpoint_findings(tracker.endpoint, "https://api.linear.app/graphql")
     if tracker.api_key is not None:
         yield from _about_key(tracker.api_key.get_secret_value())
     try:
@@ -83,17 +83,6 @@ def _about_project(project: str | None) -> Iterator[Finding]:
         example = f"; did you mean {hint}?" if _TEAM_KEY.fullmatch(hint) else ""
         what = "needs the key of a team, such as ENG where issues are called ENG-12"
         yield _error("project", f"{what}{example}")
-
-
-def _about_endpoint(endpoint: str | None) -> Iterator[Finding]:
-    if endpoint is None:
-        return
-    parts = urlsplit(endpoint)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        yield _error("endpoint", "needs an address such as https://api.linear.app/graphql")
-    elif parts.scheme == "http" and not is_loopback(parts.hostname):
-        message = "sends the API key unencrypted; write https"
-        yield Finding(path=("tracker", "endpoint"), message=message, severity="warning")
 
 
 def _about_key(key: str) -> Iterator[Finding]:

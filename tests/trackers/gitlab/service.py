@@ -179,6 +179,9 @@ class GitLabService(GitLabWorld):
         if "updated_after" in query:
             since = datetime.fromisoformat(query["updated_after"])
             tests.append(lambda item: datetime.fromisoformat(item["updated_at"]) >= since)
+        if "created_after" in query:
+            after = datetime.fromisoformat(query["created_after"])
+            tests.append(lambda item: datetime.fromisoformat(item["created_at"]) >= after)
         if "assignee_username" in query:
             names = query["assignee_username"].split(",")
             tests.append(lambda item: any(a["username"] in names for a in item["assignees"]))

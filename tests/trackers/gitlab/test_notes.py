@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from sortie.trackers.gitlab.notes import cut_to, harmless, original
 from sortie.trackers.http.comments import key_in, marked, without_mark
@@ -43,10 +44,44 @@ def test_no_line_is_an_order(text: str) -> None:
     assert not [line for line in seen_by_gitlab(harmless(text)) if line.startswith("/")]
 
 
+def read_as_text(note: str) -> str:
+    """Return what of a note is no code, as a parser of Markdown reads it."""
+    parts: list[str] = []
+    for token in MarkdownIt("commonmark").parse(note):
+        children = token.children or []
+        parts += ["`" if c.type == "code_inline" else c.content or " " for c in children]
+        parts.append(token.content if token.type == "html_block" else "\n")
+    return "".join(parts)
+
+
 @given(TEXTS)
+@example("`@all")
+@example("``@all`")
+@example("\\`@all`")
+@example("- ```\n@all")
+@example("- a\n  ```\n  @b\n\n@all")
+@example("<pre>\n```\n@all\n```\n</pre>")
+@example("> `a\n> @all` @b")
 def test_nobody_is_called(text: str) -> None:
-    """No at sign that begins a word has a name right behind it."""
-    assert not re.search(r"(?<![A-Za-z0-9_])@\w", harmless(text))
+    """No at sign that begins a word has a name right behind it, but in code, which calls nobody."""
+    assert not re.search(r"(?<![A-Za-z0-9_])@\w", read_as_text(harmless(text)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "```py\n@property\ndef a(self): ...\n```",
+        "~~~\n@all\n\n@b\n~~~",
+        "text\n\n    @decorator\n    def f(): ...",
+        "- do\n\n  ```\n  @x\n  ```",
+        "> ```\n> @x\n> ```",
+        "```\n@never.closed",
+        "use `@cache` and ``a `@b` ``",
+    ],
+)
+def test_code_stays_as_it_is(code: str) -> None:
+    """A decorator in a block or a span of code gets no invisible sign; what is around it does."""
+    assert harmless(f"@ann\n\n{code}") == f"@\u200bann\n\n{code}"
 
 
 @given(TEXTS)

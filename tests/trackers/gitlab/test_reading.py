@@ -214,6 +214,41 @@ async def test_an_issue_that_changes_between_two_pages_comes_once(hub: Hub) -> N
     assert {issue.identifier: issue.state for issue in again}["web-1"] == "In Progress"
 
 
+@pytest.mark.parametrize("scope", ["project", "group"])
+async def test_an_issue_that_leaves_the_list_between_two_pages_hides_no_other(
+    hub: Hub, scope: str
+) -> None:
+    """Those behind it would move to a page that was read, and be missing for ten minutes."""
+    hub.world.per_page_at_most = 3
+    for second in range(12):
+        hub.world.put(labels=["Todo"], created_at=f"2026-05-01T12:00:{second:02}.000Z")
+
+    def close(request: Any) -> None:
+        if request.query.get("state") == "opened" and hub.world.web.issues[1]["state"] != "closed":
+            hub.world.put(1, state="closed")
+            hub.world.put(2, state="closed")
+
+    hub.server.after = close
+    names = {"project": "acme/web", "group": "acme"}
+    async with hub.open({"scope": scope}, project=names[scope]) as tracker:
+        await tracker.fetch_candidates(STATES)
+        found = await tracker.fetch_candidates(STATES)
+
+    assert [issue.identifier for issue in found] == [f"web-{n}" for n in range(3, 13)]
+
+
+async def test_issues_of_a_group_that_were_made_in_one_instant_are_all_read(hub: Hub) -> None:
+    """As by an import: more of them than a page has."""
+    hub.world.per_page_at_most = 3
+    for second in (1, 2, 2, 2, 2, 2, 2, 2, 3, 3):
+        hub.world.put(labels=["Todo"], created_at=f"2026-05-01T12:00:{second:02}.000Z")
+
+    async with hub.open({"scope": "group"}, project="acme") as tracker:
+        found = await tracker.fetch_candidates(STATES)
+
+    assert [issue.identifier for issue in found] == [f"web-{n}" for n in range(1, 11)]
+
+
 async def test_a_page_that_comes_twice_is_an_error(hub: Hub) -> None:
     """A list without an end is not walked for ever."""
     hub.world.per_page_at_most = 2

@@ -8,6 +8,7 @@ from sortie.model import TrackerError, TrackerErrorKind
 from sortie.trackers.http.comments import (
     OnceOnly,
     harmless_mentions,
+    harmless_within,
     is_marked,
     key_in,
     marked,
@@ -124,11 +125,28 @@ async def test_a_refusal_is_no_lost_answer() -> None:
         ("ann@example.org", "ann@example.org"),
         ("`@decorator`", "`@decorator`"),
         ("a @ b", "a @ b"),
+        ("```\n@property\n```\n@ann", "```\n@property\n```\n@\u200bann"),
+        ("a\n\n    @x\n\n@ann", "a\n\n    @x\n\n@\u200bann"),
+        ("`a @b` @ann", "`a @b` @\u200bann"),
+        ("`a @ann", "`a @\u200bann"),
+        ("- a\n  ```\n  @x\n\n@ann", "- a\n  ```\n  @x\n\n@\u200bann"),
+        ("a\r\n```\r\n@x\r\n```\r\n@ann", "a\r\n```\r\n@x\r\n```\r\n@\u200bann"),
     ],
 )
 def test_a_name_calls_nobody(body: str, harmless: str) -> None:
     """Addresses and code stay as they are."""
     assert harmless_mentions(body) == harmless
+
+
+def test_a_cut_makes_no_code_call_anybody() -> None:
+    """A text is cut before its names are made harmless, and fits all the same."""
+    body = "x" * 900 + " `" + " @ann" * 40 + "`"
+
+    text = harmless_within(body, 1000)
+
+    assert len(text) <= 1000
+    assert "@ann" not in text
+    assert harmless_within("`@ann` @ann", 1000) == "`@ann` @\u200bann"
 
 
 def test_a_long_text_is_cut_with_a_note() -> None:

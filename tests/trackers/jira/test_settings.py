@@ -70,10 +70,7 @@ def test_good_settings_have_nothing_to_tell(tmp_path: Path, changes: dict[str, s
 BAD: dict[str, tuple[dict[str, str], list[str]]] = {
     "no address": (
         {"endpoint": "example"},
-        [
-            "4:13: tracker.endpoint: needs the address of a Jira, such as "
-            "https://example.atlassian.net"
-        ],
+        ["4:13: tracker.endpoint: needs an address such as https://example.atlassian.net"],
     ),
     "a page of the site": (
         {"endpoint": "https://example.atlassian.net/jira/software"},
@@ -95,7 +92,10 @@ BAD: dict[str, tuple[dict[str, str], list[str]]] = {
     ),
     "a user in the address": (
         {"endpoint": "https://me:secret@jira.example.org"},
-        ["4:13: tracker.endpoint: needs an address without a user, a question mark or a '#'"],
+        [
+            "4:13: tracker.endpoint: must not hold a name, a password, a question mark or a '#'; "
+            "the key belongs in tracker.api_key"
+        ],
     ),
     "no https": (
         {"endpoint": "http://jira.example.org"},

@@ -433,3 +433,13 @@ def test_a_long_comment_is_cut_and_says_so(edition: Cloud | DataCenter) -> None:
     assert edition.read_text(short) == "fine"
     assert size(cut) <= 32_767
     assert "Sortie left out" in edition.read_text(cut).split("```")[-1]
+
+
+def test_names_in_code_stay_as_they_are() -> None:
+    """A decorator in a comment has no further sign in either edition: code calls nobody."""
+    markdown = "```py\n@property\n```"
+
+    document, wiki = adf_writer.from_markdown(markdown), wiki_writer.from_markdown(markdown)
+
+    assert document["content"][0]["content"] == [{"type": "text", "text": "@property"}]
+    assert wiki == "{code:py}\n@property\n{code}"

@@ -43,6 +43,22 @@ async def test_a_limit_is_known_whatever_the_status(
     assert (error.kind, error.retry_after) == (TrackerErrorKind.UNAVAILABLE, 31.0)
 
 
+@pytest.mark.parametrize("status", [200, 400, 429])
+async def test_limits_that_say_no_time_double(
+    server: TestServer, tracker: Tracker, status: int
+) -> None:
+    """A minute at first, then twice as long with each refusal in a row, until an answer comes."""
+    body = {"errors": [LIMITED]}
+    server.inject(Refuse(status=status, body=body), times=3)
+
+    waits = [(await refusal(tracker)).retry_after for _ in range(3)]
+    await tracker.fetch_candidates(TODO)
+    server.inject(Refuse(status=status, body=body))
+    after = (await refusal(tracker)).retry_after
+
+    assert (waits, after) == ([60.0, 120.0, 240.0], 60.0)
+
+
 async def test_a_reset_is_in_milliseconds_by_the_servers_clock(
     server: TestServer, tracker: Tracker
 ) -> None:

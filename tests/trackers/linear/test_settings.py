@@ -63,7 +63,10 @@ def test_settings_that_can_be_used(tmp_path: Path) -> None:
         ),
         (
             "  project: ENG\n  endpoint: http://api.linear.app/graphql",
-            ["8:13: warning: tracker.endpoint: sends the API key unencrypted; write https"],
+            [
+                "8:13: warning: tracker.endpoint: has no https, so that anybody on the way can "
+                "read the key"
+            ],
         ),
         ("  project: ENG\n  endpoint: http://127.0.0.1:8080/graphql", []),
         (
