@@ -144,8 +144,8 @@ def _facts(status: DaemonStatus) -> Iterator[tuple[str, str, str]]:
     counts, slots, totals = state.counts, state.slots, state.totals
     yield (
         "issues",
-        f"{counts.running} running, {counts.waiting} waiting, {counts.held} held,"
-        f" {counts.queued} queued, {counts.blocked} blocked",
+        f"{counts.running:,} running, {counts.waiting:,} waiting, {counts.held:,} held,"
+        f" {counts.queued:,} queued, {counts.blocked:,} blocked",
         "",
     )
     yield from _tracker(state)

@@ -68,6 +68,11 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
+def seconds_text(seconds: float) -> str:
+    """Write a limit of time in a sentence, as ``0.5 s`` or ``3,600 s``: as it is set."""
+    return f"{number_text(seconds)} s"
+
+
 def span(seconds: float) -> str:
     """Write a duration that goes on, with two units at most; a negative one counts as none."""
     whole = int(max(0.0, seconds))

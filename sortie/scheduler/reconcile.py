@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from sortie.model import Issue, IssueId, StopReason, Streak, same_state
+from sortie.model.numbers import seconds_text
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -207,7 +208,9 @@ def _depart(
         return
     if claim.departure is None:
         state.out.append(
-            Reconciled("keep", claim.issue, f"{sentence}; its turn has {grace:g} s to end")
+            Reconciled(
+                "keep", claim.issue, f"{sentence}; its turn has {seconds_text(grace)} to end"
+            )
         )
     else:
         departure = replace(departure, stop_at=claim.departure.stop_at)

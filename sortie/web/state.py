@@ -15,6 +15,7 @@ from pydantic import PlainSerializer, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticSerializationError
 
 from sortie.dataclass import dataclass
+from sortie.model.numbers import number_text
 from sortie.model.times import rfc3339
 from sortie.web.json_bytes import json_bytes
 
@@ -203,8 +204,8 @@ class BudgetView:
     @property
     def words(self) -> str:
         """What is left, for people."""
-        left = "unknown" if self.remaining is None else str(self.remaining)
-        limit = "" if self.limit is None else f" of {self.limit}"
+        left = "unknown" if self.remaining is None else number_text(self.remaining)
+        limit = "" if self.limit is None else f" of {number_text(self.limit)}"
         until = "" if self.resets_at is None else f" until {self.resets_at:%H:%M:%SZ}"
         return f"{self.name}: {left}{limit} left{until}"
 

@@ -10,6 +10,7 @@ import trio
 
 from sortie.agents import Session
 from sortie.model import ErrorKind, TurnOutcome, TurnResult, cut
+from sortie.model.numbers import seconds_text
 from sortie.model.turns import NOTIFICATION_LIMIT
 from sortie.telemetry import facts
 from sortie.worker.outcome import checked_time, port_error_kind, reset_time, sole_error
@@ -82,14 +83,15 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
         return _late(
             TurnOutcome.TIMED_OUT,
             ErrorKind.TURN_TIMEOUT,
-            f"the turn took longer than agent.turn_timeout_ms ({settings.turn_timeout:g} s){said}",
+            "the turn took longer than agent.turn_timeout_ms"
+            f" ({seconds_text(settings.turn_timeout)}){said}",
             "turn",
         )
     return _late(
         TurnOutcome.STALLED,
         ErrorKind.TURN_STALLED,
-        f"the agent was silent longer than agent.stall_timeout_ms ({settings.stall_timeout:g} s)"
-        f"{said}",
+        "the agent was silent longer than agent.stall_timeout_ms"
+        f" ({seconds_text(settings.stall_timeout)}){said}",
         "stall",
     )
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 import trio
 
 from sortie.model import HostError, TransportError
+from sortie.model.numbers import seconds_text
 from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Transport
 from sortie.transports.exit_shortage import exit_shortage
@@ -82,7 +83,7 @@ async def run_hook(
         )
     seconds = trio.current_time() - began
     if exit_ is None:
-        status = f"ended after its limit of {timeout:g} s"
+        status = f"ended after its limit of {seconds_text(timeout)}"
         return HookResult(
             result=HookOutcome.TIMEOUT, seconds=seconds, status=status, output=tail.text()
         )

@@ -134,7 +134,7 @@ def test_what_the_tracker_lets_sortie_ask_is_told() -> None:
     told = explanation(view(budgets=budgets), NOON, UNLIMITED).splitlines()
 
     assert told[-2:] == [
-        "tracker  budget of requests: 12 of 5000 left until 12:00:00Z",
+        "tracker  budget of requests: 12 of 5,000 left until 12:00:00Z",
         "tracker  budget of search: unknown of 30 left",
     ]
 

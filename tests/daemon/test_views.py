@@ -64,10 +64,10 @@ async def test_what_the_tracker_lets_it_ask_is_shown_everywhere(clock: MockClock
         await world.until(facts.PollCompleted)
         state, gauges, health = view.state(), view.gauges(), view.health()
 
-    assert [budget.words for budget in state.tracker.budgets] == ["requests: 1 of 5000 left"]
+    assert [budget.words for budget in state.tracker.budgets] == ["requests: 1 of 5,000 left"]
     assert gauges.tracker_budgets == {"requests": (1, 5000)}
     assert [reason for reason in health.reasons if "budget" in reason] == []
-    assert health.details == ("the tracker's budget of requests: 1 of 5000 left",)
+    assert health.details == ("the tracker's budget of requests: 1 of 5,000 left",)
 
 
 async def test_a_run_shows_what_it_does(clock: MockClock) -> None:

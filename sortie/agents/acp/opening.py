@@ -23,6 +23,7 @@ from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.usage import model_of
 from sortie.agents.exits import Failure
 from sortie.model import AgentError, ErrorKind
+from sortie.model.numbers import seconds_text
 
 _ID_LIMIT = 200
 _SHOWN = 10
@@ -174,9 +175,8 @@ async def _choose(
 async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:
     with trio.move_on_after(opening.patience):
         return await process.reply()
-    message = (
-        f"the agent did not answer to {method} within {opening.patience:g} s (acp.start_timeout_ms)"
-    )
+    patience = seconds_text(opening.patience)
+    message = f"the agent did not answer to {method} within {patience} (acp.start_timeout_ms)"
     raise AgentError(ErrorKind.RESPONSE_TIMEOUT, process.in_its_words(message), timed_out=True)
 
 

@@ -17,6 +17,7 @@ from sortie.dataclass import dataclass
 from sortie.kiro.headless.arguments import WHOAMI
 from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError, cut
+from sortie.model.numbers import seconds_text
 from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
 from sortie.transports.exit_shortage import exit_shortage
@@ -127,7 +128,7 @@ async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble 
             return _Trouble(ErrorKind.RESPONSE_ERROR, message, cause=error)
     text = redactor([params.env[KEY_NAME].strip()])(output.decode(errors="replace"))
     if limit.cancelled_caught:
-        late = f"`kiro-cli whoami` did not answer within {params.read_timeout:g} s"
+        late = f"`kiro-cli whoami` did not answer within {seconds_text(params.read_timeout)}"
         said = cut(" ".join(strip_escapes(text).split()), _SHOWN)
         late = f"{late} (agent.read_timeout_ms)" + (f"; it said: {said}" if said else "")
         return _Trouble(ErrorKind.RESPONSE_ERROR, late, timed_out=True)

@@ -84,7 +84,7 @@ def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, wor
         "timed out",
         "it closed the connection: no route to host",
         "no setting names",
-        "requests: 4211 of 5000 left",
+        "requests: 4,211 of 5,000 left",
         "Runs that ended",
         "Duration of a turn",
         "Credits",
