@@ -91,6 +91,7 @@ class Daemon:
         if log.shows(facts.AgentSpoke):
             self._output_sinks.insert(0, log)
         self._view: DaemonView | None = None
+        self._host_isolation: Callable[[], tuple[str, ...]] = tuple
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)
@@ -119,6 +120,7 @@ class Daemon:
                 self._workflow, self._tracker, transports, environ, self._root_lock
             )
             self._hide_secrets(contexts)
+            self._host_isolation = transports.host_isolation
             shutdown = Shutdown(None, transports, self._publish)
             async with trio.open_nursery() as services:
                 guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
@@ -181,6 +183,7 @@ class Daemon:
             activity=self._activity,
             secrets=lambda: self._transcripts.secrets,
             transcripts_error=lambda: self._transcripts.writer.error,
+            host_isolation=lambda: self._host_isolation(),
         )
         controls = controls_of(view, self._store, self._transcripts.source)
         settings = self._workflow.settings

@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from sortie.config import Settings
+from sortie.config import Isolation, Settings
 from sortie.model import RunId
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
@@ -36,7 +36,7 @@ class RemoteTransports:
         self._publish = publish
         self._health = health
         self._environ = environ
-        self._remote: dict[tuple[str, SshSettings, str, float], MonitoredTransport] = {}
+        self._remote: dict[tuple[str, SshSettings, str, float, Isolation], MonitoredTransport] = {}
         self._unswept: dict[str, set[RunId]] = {}
         self._connections: dict[tuple[str, SshSettings], ConnectionPool] = {}
         self.helper_environ: Mapping[str, str] = {}
@@ -44,6 +44,7 @@ class RemoteTransports:
         # Pids and names are not unique: in containers they are the same again and again.
         self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
         self._noticed: set[tuple[str, str]] = set()
+        self._isolation: dict[str, str] = {}
 
     def transport(self, host: str, settings: Settings) -> Transport:
         """Return a host's transport."""
@@ -52,7 +53,7 @@ class RemoteTransports:
             settings.worker.ssh_secret_delivery,
         )
         handshake = settings.agent.read_timeout
-        key = (host, ssh, delivery, handshake)
+        key = (host, ssh, delivery, handshake, settings.isolation)
         if key not in self._remote:
             if (host, ssh) not in self._connections:
                 self._connections[host, ssh] = ConnectionPool(host, ssh, self._asyncio_thread)
@@ -62,6 +63,8 @@ class RemoteTransports:
                 delivery="inline" if delivery == "inline" else "stdin",
                 bounds=Bounds(handshake=handshake),
                 notice=partial(self._notice, host),
+                isolation=settings.isolation,
+                isolated=partial(self._isolated, host),
             )
             unswept = self._unswept.setdefault(host, set())
             hold = self._locks_of(host, ssh, handshake).hold
@@ -91,6 +94,10 @@ class RemoteTransports:
             )
         return self._locks[host, ssh]
 
+    def isolation_sentences(self) -> tuple[str, ...]:
+        """Return what ends the processes of runs on each host that was asked."""
+        return tuple(f"host {host}: {told}" for host, told in self._isolation.items())
+
     def hurry(self) -> None:
         """Give no process any more grace."""
         for transport in self._remote.values():
@@ -104,6 +111,12 @@ class RemoteTransports:
                     nursery.start_soon(connections.aclose)
         finally:
             await self._asyncio_thread.aclose()
+
+    def _isolated(self, host: str, sentence: str) -> None:
+        """Publish what ends the processes of runs on a host, where that is news."""
+        if self._isolation.get(host) != sentence:
+            self._isolation[host] = sentence
+            self._publish(facts.HostIsolation(host=host, detail=sentence))
 
     def _notice(self, host: str, message: str) -> None:
         """Publish something about a host, once."""

@@ -59,6 +59,10 @@ class TransportPool:
         self._remote.mark_wanted(settings)
         return self.local if host == LOCAL else self._remote.transport(host, settings)
 
+    def host_isolation(self) -> tuple[str, ...]:
+        """Return a sentence for each remote host that was used: what ends the processes there."""
+        return () if self._remote is None else self._remote.isolation_sentences()
+
     def hurry(self) -> None:
         """Give no process any more grace, on whatever host."""
         self.local.hurry()

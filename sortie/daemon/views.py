@@ -62,6 +62,7 @@ class DaemonView:
     activity: RecentActivity = field(default_factory=lambda: RecentActivity(utc_now))
     secrets: Callable[[], Set[str]] = frozenset
     transcripts_error: Callable[[], str | None] = lambda: None
+    host_isolation: Callable[[], tuple[str, ...]] = tuple
 
     def state(self, first_waiting: int | None = None, first_kept: int = SHOWN) -> StateView:
         """Return what ``/api/v1/state`` shows; ``first_waiting`` is how many of the waits, those
@@ -156,6 +157,7 @@ class DaemonView:
             details=(
                 *stops(snapshot),
                 *host_sentences(snapshot),
+                *self.host_isolation(),
                 *self.tracker.budget_sentences(),
                 *self._transcripts(),
             ),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.config import Settings
+from sortie.config import Isolation, Settings
 from sortie.daemon.transports import TransportPool, open_transports
 from sortie.model import LOCAL, HostError, HostTrouble, RunId
 from sortie.scheduler import Event
@@ -130,3 +130,32 @@ async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPat
 
     assert len(notices) == 2
     assert told == [facts.HostNoticed(host=NOWHERE, message="its login leaves something running")]
+
+
+async def test_what_ends_the_runs_of_a_host_is_told_when_it_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once for all transports of the host; probes are told the last of it."""
+    told: list[Fact] = []
+    made: list[Mapping[str, object]] = []
+
+    def make(*_args: object, **options: object) -> FakeTransport:
+        made.append(options)
+        return FakeTransport()
+
+    monkeypatch.setattr("sortie.daemon.remote_transports.SshTransport", make)
+    async with open_transports(told.append, {"PATH": "/bin"}) as pool:
+        nothing = pool.host_isolation()
+        pool.transport(NOWHERE, settings())
+        pool.transport(NOWHERE, settings(read_timeout_ms=60_000))
+        for sentence in ("by the kernel", "by the kernel", "by search"):
+            for options in made:
+                cast(Callable[[str], object], options["isolated"])(sentence)
+        last = pool.host_isolation()
+
+    assert [options["isolation"] for options in made] == [Isolation.AUTO] * 2
+    assert (nothing, last) == ((), (f"host {NOWHERE}: by search",))
+    assert told == [
+        facts.HostIsolation(host=NOWHERE, detail=detail)
+        for detail in ("by the kernel", "by search")
+    ]

@@ -60,9 +60,9 @@ class Place:
         self.home.mkdir()
         self.write_workflow()
 
-    def write_workflow(self, prompt: str = PROMPT, **blocks: Mapping[str, object]) -> None:
+    def write_workflow(self, prompt: str = PROMPT, **blocks: Mapping[str, object] | str) -> None:
         """Write WORKFLOW.md: quick settings for the simulator, and what ``blocks`` change."""
-        settings: dict[str, dict[str, object]] = {
+        settings: dict[str, Mapping[str, object] | str] = {
             "tracker": {
                 "kind": "file",
                 "active_states": ["Todo", "In Progress"],
@@ -84,7 +84,11 @@ class Place:
             "kiro": {"trust_all_tools": True},
         }
         for name, block in blocks.items():
-            settings[name] = settings.get(name, {}) | dict(block)
+            known = settings.get(name, {})
+            if isinstance(block, str) or isinstance(known, str):
+                settings[name] = block
+            else:
+                settings[name] = {**known, **block}
         self.write_text(f"---\n{json.dumps(settings, indent=2)}\n---\n{prompt}")
 
     def write_text(self, text: str) -> None:

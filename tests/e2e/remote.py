@@ -69,7 +69,7 @@ class Fleet:
         *,
         hosts: Iterable[str] | None = None,
         worker: Mapping[str, object] | None = None,
-        **blocks: Mapping[str, object],
+        **blocks: Mapping[str, object] | str,
     ) -> None:
         """Write WORKFLOW.md as ``Place.write_workflow`` does, with these hosts or with all."""
         remote: dict[str, object] = {
@@ -79,7 +79,7 @@ class Fleet:
             "ssh_identity_files": [str(self.keys.key)],
             "ssh_pass_env": ["KIRO_SIM_LOG"],
         }
-        settings: dict[str, Mapping[str, object]] = {
+        settings: dict[str, Mapping[str, object] | str] = {
             "workspace": {"root": ROOT},
             "worker": remote | dict(worker or {}),
         }

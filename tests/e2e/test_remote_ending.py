@@ -42,9 +42,13 @@ def stubborn(
     place: Place,
     prompt: str = PROMPT,
     hosts: Sequence[str] | None = None,
+    isolation: str = "none",
     **agent: object,
 ) -> None:
-    """Write a workflow with a short grace time and a hook that looks who is alive."""
+    """Write a workflow with a short grace time and a hook that looks who is alive.
+
+    Without namespaces, the pids that agents tell of themselves are those of the host.
+    """
     look = [sys.executable, str(ALIVE), str(place.agents_log), str(place.root / "alive")]
     settings: dict[str, object] = {
         "command": "sortie-kiro-sim",
@@ -53,7 +57,9 @@ def stubborn(
         "max_retry_backoff_ms": 500,
     }
     hooks = {"before_run": shlex.join(look)}
-    fleet.write_workflow(prompt, hosts=hosts, agent=settings | agent, hooks=hooks)
+    fleet.write_workflow(
+        prompt, hosts=hosts, agent=settings | agent, hooks=hooks, isolation=isolation
+    )
 
 
 def moment(line: Json) -> float:
@@ -97,6 +103,36 @@ async def test_the_death_of_the_daemon_ends_what_it_ran(
         await daemon.exit_code()
 
     assert GRACE <= ended - killed <= GRACE + SLACK
+
+
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_the_end_of_the_daemon_ends_namespaces(
+    place: Place, start: Start, fleet: Fleet, how: str
+) -> None:
+    """An agent that ignores SIGTERM, and its child in another session, end at once when the grace
+    time is over; the next start runs the issue again."""
+    fleet.add("one")
+    stubborn(fleet, place, isolation="pid-namespace")
+    place.add_issue("A", STUBBORN)
+
+    async with start() as daemon:
+        await pids_of_a_stubborn_agent(place)
+        told = await daemon.line("host.isolation", host="one")
+        before = fleet.living("one")
+        daemon.signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
+        await all_ended_at(before)
+        await daemon.exit_code()
+        left = fleet.living("one")
+    place.add_issue("A", state="In Progress")
+    stubborn(fleet, place, isolation="pid-namespace")
+    async with start() as daemon:
+        await daemon.line("issue.moved", issue="A", lifecycle="handoff")
+    rows = await place.history()
+
+    assert "PID namespace of its own" in told["detail"]
+    assert len(before) >= 2
+    assert left == []
+    assert rows[-1]["status"] == "succeeded"
 
 
 @pytest.mark.full

@@ -112,7 +112,9 @@ async def test_secrets_travel_unseen(place: Place, start: Start, fleet: Fleet) -
 
     assert any(str(KEEPER) in line and "chat" in line for line in lookout.arguments)
     assert [line for line in lookout.arguments if NEEDLE in line] == []
-    assert [str(KEEPER) in line for line in holders] == [True], holders
+    # Beside the program there may be what waits for it outside of its PID namespace.
+    assert 1 <= len(holders) <= 2
+    assert all(str(KEEPER) in line for line in holders), holders
     assert "I wrote down what I was given, but for" in json.dumps(daemon.log)
     for text in (json.dumps(daemon.log), page.text, state.text, history):
         assert NEEDLE not in text

@@ -148,6 +148,7 @@ FACTS: tuple[f.Fact, ...] = (
     f.AgentSimulated(program="/bin/sortie-kiro-sim"),
     f.HostRested(host="box", error="refused", seconds=10.0),
     f.HostNoticed(host="box", message="its login leaves something running"),
+    f.HostIsolation(host="box", detail="each program has a PID namespace"),
     f.HostGivenUp(host="box"),
     f.HostBack(host="box"),
     f.HttpListening(url="http://127.0.0.1:7678/"),

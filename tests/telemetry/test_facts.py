@@ -31,6 +31,7 @@ NOT_COUNTED = {
     facts.HoldEnded,
     facts.HoldRestored,
     facts.HostGivenUp,
+    facts.HostIsolation,
     facts.HostNoticed,
     facts.HostBack,
     facts.HostRested,

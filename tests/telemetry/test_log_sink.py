@@ -128,6 +128,7 @@ def test_every_fact_has_its_line() -> None:
         ("warning", "agent.simulated"),
         ("warning", "host.rested"),
         ("warning", "host.noticed"),
+        ("info", "host.isolation"),
         ("warning", "host.given_up"),
         ("info", "host.back"),
         ("info", "http.listening"),

@@ -14,13 +14,12 @@ import trio
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
-from sortie.config import Settings
+from sortie.config import Isolation, Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
 from sortie.daemon.doctor.host_probe import HostProbe, probe
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import AgentError, HostError, HostTrouble, TransportError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
-from sortie.transports import Transport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
@@ -85,7 +84,7 @@ class HostLook:
         self._ssh = ssh
         self._thread = thread
         self._pools: list[ConnectionPool] = []
-        self._transport: Transport
+        self._transport: SshTransport
         self._way = _Way()
         self._probe: HostProbe
 
@@ -107,6 +106,7 @@ class HostLook:
             Check(name="disk", ask=self._disk, needs=inside),
             Check(name="clock", ask=self._clock, needs=inside),
             Check(name="processes", ask=self._processes, needs=inside),
+            Check(name="isolation", ask=self._look_at_isolation, needs=inside),
         )
 
     async def _reach(self) -> CheckResult:
@@ -149,7 +149,12 @@ class HostLook:
         pool = ConnectionPool(self.name, ssh, self._thread)
         self._pools.append(pool)
         handshake = max(self._settings.agent.read_timeout, 5.0)
-        self._transport = SshTransport(self.name, pool, bounds=Bounds(handshake=handshake))
+        self._transport = SshTransport(
+            self.name,
+            pool,
+            bounds=Bounds(handshake=handshake),
+            isolation=self._settings.isolation,
+        )
         try:
             self._probe = await probe(self._transport, self._settings.remote_root)
         except TransportError as error:
@@ -222,6 +227,20 @@ class HostLook:
             " workspace",
             "mount /proc there, or let runs end what they start",
         )
+
+    async def _look_at_isolation(self) -> CheckResult:
+        wanted = self._settings.isolation
+        if wanted is Isolation.NONE:
+            return passed("programs get no PID namespace there, as isolation is none")
+        had, told = await self._transport.isolation()
+        if had:
+            return passed(told)
+        if wanted is Isolation.PID_NAMESPACE:
+            return failed(
+                f"{told}, and isolation: pid-namespace demands one",
+                "allow user namespaces there, or set isolation to auto",
+            )
+        return warned(told, "allow user namespaces there, and have util-linux 2.36 or bubblewrap")
 
 
 def _failure(error: TransportError) -> CheckResult:

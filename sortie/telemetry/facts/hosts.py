@@ -23,6 +23,14 @@ class HostNoticed(Fact):
     message: str
 
 
+@fact("host.isolation", "info")
+class HostIsolation(Fact):
+    """What ends the processes of runs on a host: told with its first use, and when it changes."""
+
+    host: str
+    detail: str
+
+
 @fact("host.given_up", "warning")
 class HostGivenUp(Fact):
     """A remote host has been in trouble so long that its issues begin anew on others."""

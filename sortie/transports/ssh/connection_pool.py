@@ -57,6 +57,7 @@ class ConnectionPool:
         self._used: list[SharedLink] = []
         self._dial_lock = trio.Lock()
         self._dials = 0  # that have ended
+        self.first_links = 0
         self._failure: HostError | None = None  # of the last one
         self._no_dial_before = -math.inf
         self._news = trio.Event()
@@ -248,6 +249,7 @@ class ConnectionPool:
                     f"host {self._host} hung up right after the login; look at its sshd's log",
                 )
             else:
+                self.first_links += not self._used
                 self._used.append(SharedLink(link))
         self._dials += 1
         self._tell()

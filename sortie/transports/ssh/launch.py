@@ -77,6 +77,14 @@ def root_process_of(said: str) -> RootProcess:
     return RootProcess(identity=ProcessIdentity(pid=int(pid), started_at=at), ticks=ticks)
 
 
+class NoRoomForNamespace(HostError):
+    """A host has made namespaces before, and could make none for this program, which was not
+    started."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(HostTrouble.UNREACHABLE, message)
+
+
 def silent_shell(host: str, seconds: float) -> HostError:
     """Return the error for a login that let us in and did not begin our script in time."""
     return HostError(
@@ -142,6 +150,11 @@ def refusal(host: str, command: Command, word: str, reason: str) -> TransportErr
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
     attempt = f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}"
+    if word == "unspaced":
+        return NoRoomForNamespace(
+            f"{attempt}: no PID namespace could be made ({reason}); look at user.max_pid_namespaces"
+            " and at the limit of processes there"
+        )
     if word in _TROUBLES:  # whatever it is to start
         return HostError(HostTrouble.UNREACHABLE, f"{attempt}: {_TROUBLES[word]}")
     return TransportError(f"{attempt}: {_NO_DIRECTORY if word == 'directory' else word}")

@@ -30,10 +30,12 @@ from sortie.transports.ssh.launch import (
     struck,
 )
 from sortie.transports.ssh.login_limit import LoginSlot
+from sortie.transports.ssh.namespaces import NamespaceInit
 from sortie.transports.ssh.protocol import GO, HERE, numbers_in
-from sortie.transports.ssh.questions import finish_body
+from sortie.transports.ssh.questions import finish_body, namespaces_body
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
+from sortie.transports.ssh.unconfirmed_runs import Remains
 
 KILL_BOUND = 5.0
 """Seconds after SIGKILL in which a program and its tree have to be gone; as in ``end_tree.sh``."""
@@ -62,6 +64,7 @@ class SshProcess:
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
         self._root: RootProcess | None = None
+        self._init: NamespaceInit | None = None
         self._marked = True
         self._refused = False
         self._reading = False
@@ -75,6 +78,13 @@ class SshProcess:
         """The root process."""
         assert self._root is not None
         return self._root.identity
+
+    @property
+    def remains(self) -> Remains | None:
+        """What tells whether anything of it is left; None where it has no namespace."""
+        if self._launch.namespaces is None or self._root is None:
+            return None
+        return Remains(pid=self._root.identity.pid, ticks=self._root.ticks, init=self._init)
 
     @property
     def stdin(self) -> RemoteStdin | None:
@@ -143,9 +153,12 @@ class SshProcess:
             await self._expect("stored", bounds.start)
             self._channel.write(GO)
             self._channel.beat(bounds.beat)
-        elif self._launch.command.stdin is Stdin.PIPE:
+        if self._launch.namespaces is not None:
+            await self._expect("namespace", bounds.start)
+        if self._launch.command.stdin is Stdin.PIPE:
             fifo = await self._expect("pipe", bounds.start)
-            opening = open_stdin(self._shell, self._launch, fifo, self._channel)
+            init = self._init.pid if self._init is not None else 0
+            opening = open_stdin(self._shell, self._launch, fifo, self._channel, init)
             self._stdin = await self._stack.enter_async_context(opening)
         await self._expect("started", bounds.start)
         return True
@@ -225,6 +238,10 @@ class SshProcess:
                     self._root = root_process_of(rest)
             case "started":
                 self._marked = bool(rest)
+            case "namespace":
+                init, _, born = rest.partition(" ")
+                with suppress(ValueError, OverflowError):
+                    self._init = NamespaceInit(pid=int(init), ticks=int(born))
             case "send" | "stored" | "pipe":
                 pass
             case _:
@@ -283,15 +300,20 @@ class SshProcess:
 
     async def _finish(self, root: RootProcess) -> list[int]:
         """End what is left at once, over another channel; return who stays."""
+        if (remains := self.remains) is not None:
+            body = namespaces_body([remains], grace=0.0)
+        else:
+            pid = root.identity.pid
+            body = finish_body(self._launch, pid, root.ticks, marked=self._marked)
         answer = await self._shell.ask(
             Question(
                 attempt=f"end process {root.identity.pid}",
-                body=finish_body(self._launch, root.identity.pid, root.ticks, marked=self._marked),
+                body=body,
                 bound=FINISH_BOUND,
                 urgent=True,
             )
         )
-        return numbers_in(answer.said)
+        return numbers_in(answer.said.rpartition("|")[2])
 
     def _untold(self, reason: str) -> HostError:
         """Return the error for what may live on, for whatever reason: as after a lost link."""

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sortie.transports import Script
-from sortie.transports.ssh.scripts import Launch, assignment, assignments, text, word
+from sortie.transports.ssh.namespaces import WAYS, NamespaceInit
+from sortie.transports.ssh.scripts import (
+    Launch,
+    assignment,
+    assignments,
+    making_namespace,
+    text,
+    word,
+    words,
+)
+from sortie.transports.ssh.unconfirmed_runs import Remains
+
+_ENDING = [text(name) for name in ("stat_of", "clock", "newest", "end_tree")]
 
 
 def finish_body(launch: Launch, pid: int, born: int, *, marked: bool) -> list[bytes]:
@@ -19,7 +33,7 @@ def finish_body(launch: Launch, pid: int, born: int, *, marked: bool) -> list[by
         "G": "0",
         "A": "apart",
     }
-    return [*assignments(given), text("newest"), text("end_tree"), b'end\nwhole yes "$m"']
+    return [*assignments(given), *_ENDING, b'end\nwhole yes "$m"']
 
 
 def clearing_body(marker: int, grace: float) -> list[bytes]:
@@ -34,7 +48,33 @@ def clearing_body(marker: int, grace: float) -> list[bytes]:
         "A": "apart",
     }
     body = b'look\nbefore=$m\nend\nwhole yes "$before | $m"'
-    return [*assignments(given), text("newest"), text("end_tree"), body]
+    return [*assignments(given), *_ENDING, body]
+
+
+def namespaces_body(remains: Iterable[Remains], grace: float) -> list[bytes]:
+    """Return the question that ends namespaces; yes says which pids were there, and behind a bar
+    which stay. An init that is not known is found as long as its program lives."""
+    given = [round(grace * 100)]
+    for one in remains:
+        init = one.init or NamespaceInit(pid=0, ticks=0)
+        given += [one.pid, one.ticks, init.pid, init.ticks]
+    names = ("stat_of", "clock", "lives", "child_of", "end_namespaces")
+    body = b'end_namespaces %s\nwhole yes "$was | $m"' % words(map(str, given))
+    return [*map(text, names), body]
+
+
+def probe_body() -> list[bytes]:
+    """Return the question whether namespaces can be made; see ``read_probe``."""
+    tries = [
+        b"try_way %s" % words((name, " ".join(way.enter), *way.make)) for name, way in WAYS.items()
+    ]
+    names = ("stat_of", "child_of", "await_namespace", "try_namespaces")
+    return [
+        *making_namespace(""),
+        *map(text, names),
+        *tries,
+        b'whole yes "none - - - $flaws"',
+    ]
 
 
 def script_body(script: Script) -> list[bytes]:

@@ -17,6 +17,7 @@ from importlib.resources import files
 
 from sortie.model import TransportError
 from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
+from sortie.transports.ssh.namespaces import Namespaces
 
 SHELL = "exec /bin/sh"
 """The command of every channel but the inline ones: it means the same to every login shell."""
@@ -24,6 +25,7 @@ SHELL = "exec /bin/sh"
 STRING_LIMIT = 131072
 """Bytes that Linux gives to one argument or variable, its end included (MAX_ARG_STRLEN)."""
 
+_OPEN_PIPE = 'exec <"$0"; command -p rm -rf -- "${0%/*}"; exec "$@"'
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 # bash makes these read-only: setting one would end the script.
 _READ_ONLY = frozenset({"UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO"})
@@ -38,12 +40,14 @@ class Launch:
 
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
     first argument is a piece of shell, and its environment stands in the command line.
+    ``namespaces`` is how it gets a PID namespace; None where it gets none.
     """
 
     command: Command
     nonce: str
     lease: float
     inline: bool = False
+    namespaces: Namespaces | None = None
 
     @property
     def marker(self) -> int:
@@ -148,30 +152,66 @@ def launch_script(launch: Launch) -> bytes:
         "kept": " ".join(HOST_VARIABLES),
         **search,
     }
-    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
-    # What its last word begins with is not for its arguments: the program could read them there.
-    name = assignment("N", launch.nonce)
-    become = _become_inline(launch) if launch.inline else _become(command)
+    become = _become_inline(launch) if launch.inline else _become(launch)
     return _block(
         *assignments(given),
         b"unset search" if not search else b"",
         assignment("ELF", "\x7fELF"),
         text("find_program"),
-        watch % b"\n".join([name, text("newest"), text("end_tree"), text("watchdog")]),
-        text("start"),
+        *_watching(launch),
+        text("go_on"),
         become,
     )
 
 
-def stdin_script(nonce: str, launch: Launch, fifo: str) -> bytes:
-    """Return the script that passes what comes behind its GO on to a launch's FIFO."""
+def _watching(launch: Launch) -> list[bytes]:
+    """Return what begins a launch, up to where its watchdog is there."""
+    watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
+    # What its last word begins with is not for its arguments: the program could read them there.
+    name = assignment("N", launch.nonce)
+    if launch.namespaces is None:
+        watchdog = [name, *_texts("stat_of", "clock", "newest", "end_tree", "watchdog")]
+        return [watch % b"\n".join(watchdog), *_texts("start", "watched")]
+    watchdog = [
+        name,
+        *making_namespace(launch.namespaces.idle),
+        b"hold() { become_holder %s; }" % words(launch.namespaces.way.make),
+        *_texts("stat_of", "clock", "lives", "child_of", "namespace_watchdog"),
+    ]
+    reading = _texts("stat_of", "child_of", "await_namespace")
+    return [watch % b"\n".join(watchdog), *reading, *_texts("start", "namespaced")]
+
+
+def making_namespace(idle: str) -> list[bytes]:
+    """Return the lines by which a script can become the holder of a namespace."""
+    return [assignment("idle", idle), text("namespace_holder")]
+
+
+def words(given: Iterable[str]) -> bytes:
+    """Return texts as words of a POSIX shell. Raises TransportError for what cannot be one."""
+    return b" ".join(map(word, given))
+
+
+def _entering(namespaces: Namespaces, init: bytes) -> bytes:
+    """Return the words that run what follows in the namespace of an init."""
+    enter = words(namespaces.way.enter)
+    return b"%s --target %s %s --" % (word(namespaces.nsenter), init, enter)
+
+
+def stdin_script(nonce: str, launch: Launch, fifo: str, init: int = 0) -> bytes:
+    """Return the script that passes what comes behind its GO on to a launch's FIFO; ``init`` is the
+    pid of its namespace's, where it has one."""
     given = {
         "nonce": nonce,
         "marker": str(launch.marker),
         "cookie": launch.cookie,
         "fifo": fifo,
     }
-    return _block(*assignments(given), text("stdin"))
+    inside = b""
+    if launch.namespaces is not None:
+        inside = _entering(launch.namespaces, b"%d" % init)
+    passing = b'inside() { exec %s "$@"; }' % inside
+    return _block(*assignments(given), passing, text("stdin"))
 
 
 def inline_command(launch: Launch, script: bytes) -> str:
@@ -211,7 +251,7 @@ def standing_question(nonce: str, body: Iterable[bytes]) -> bytes:
 
 def processes_script(nonce: str) -> bytes:
     """Return the script that shows processes and signals them."""
-    return _block(assignment("nonce", nonce), text("newest"), text("processes"))
+    return _block(assignment("nonce", nonce), *_texts("stat_of", "newest", "processes"))
 
 
 @cache
@@ -225,14 +265,19 @@ def text(name: str) -> bytes:
     return b"\n".join(line for line in stripped if line and not line.startswith(b"#"))
 
 
-def _become(command: Command) -> bytes:
+def _texts(*names: str) -> list[bytes]:
+    return [text(name) for name in names]
+
+
+def _become(launch: Launch) -> bytes:
+    command = launch.command
     exports = [_export(name, value) for name, value in command.env.items()]
     arguments = [quoted(argument) for argument in command.argv[1:]]
     return b"\n".join(
         [
             *exports,
             b"exec 2>&6 6>&- 7>&-\nsay_started",
-            b" ".join([b'exec "$found"', *arguments, b"<&5 3<&- 5<&-"]),
+            b" ".join([b"exec", _inside(launch), b'"$found"', *arguments, b"<&5 3<&- 5<&-"]),
         ]
     )
 
@@ -246,10 +291,23 @@ def _become_inline(launch: Launch) -> bytes:
     ]
     arguments = [quoted(argument) for argument in command.argv[1:]]
     line = b" ".join([*variables, os.fsencode(command.argv[0]), *arguments])
-    return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\ncd -- %s && %s\nexit" % (
-        quoted(command.cwd),
-        line,
-    )
+    line = b"cd -- %s && %s" % (quoted(command.cwd), line)
+    if launch.namespaces is not None:
+        line = b"exec %s /bin/sh -c %s" % (_inside(launch), quoted(os.fsdecode(line)))
+    return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\n%s\nexit" % line
+
+
+def _inside(launch: Launch) -> bytes:
+    """Return the words that run what follows in the launch's namespace, leading a session; none
+    where it has no namespace."""
+    if launch.namespaces is None:
+        return b""
+    entering = _entering(launch.namespaces, b'"$namespace_init"')
+    inside = b"%s %s" % (entering, word(launch.namespaces.setsid))
+    if launch.command.stdin is Stdin.PIPE:
+        # What waits for the program has all that we have open, and would keep its stdin open.
+        return b'%s /bin/sh -c %s "$pipe/stdin"' % (inside, quoted(_OPEN_PIPE))
+    return inside
 
 
 def _export(name: str, value: str) -> bytes:

@@ -70,11 +70,12 @@ class RemoteStdin(trio.abc.SendStream):
 
 @asynccontextmanager
 async def open_stdin(
-    shell: Shell, launch: Launch, fifo: str, program: Channel
+    shell: Shell, launch: Launch, fifo: str, program: Channel, init: int
 ) -> AsyncIterator[RemoteStdin]:
-    """Pass on what is written to a launch's FIFO while the block lasts. Raises HostError."""
+    """Pass on what is written to a launch's FIFO while the block lasts; ``init`` is as for the
+    script. Raises HostError."""
     async with shell.converse(
-        "pass on a program's stdin", partial(stdin_script, launch=launch, fifo=fifo)
+        "pass on a program's stdin", partial(stdin_script, launch=launch, fifo=fifo, init=init)
     ) as conversation:
         if await conversation.next() is None:
             raise conversation.silence()

@@ -9,14 +9,16 @@ host no longer answers; that is a HostError then, and what ran there ends by its
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Literal, TypeGuard
 
 import trio
 
+from sortie.config import Isolation
 from sortie.model import (
     HostError,
+    HostTrouble,
     ProcessesLeft,
     ProcessIdentity,
     ProgramNotFound,
@@ -26,12 +28,14 @@ from sortie.model import (
 from sortie.transports import Command, Process, Script
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.launch import Bounds, LaunchSession
+from sortie.transports.ssh.launch import Bounds, LaunchSession, NoRoomForNamespace
 from sortie.transports.ssh.login_limit import login_slot
+from sortie.transports.ssh.namespace_probe import NamespaceProbe
+from sortie.transports.ssh.namespaces import Namespaces
 from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
 from sortie.transports.ssh.protocol import Dialogue, numbers_in
-from sortie.transports.ssh.questions import clearing_body, script_body
+from sortie.transports.ssh.questions import clearing_body, namespaces_body, script_body
 from sortie.transports.ssh.reaper import sweep
 from sortie.transports.ssh.scripts import (
     SHELL,
@@ -41,8 +45,11 @@ from sortie.transports.ssh.scripts import (
     launch_script,
 )
 from sortie.transports.ssh.shell import Lingering, Question, Shell
+from sortie.transports.ssh.unconfirmed_runs import Remains, UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
+
+_MOST_TRIES = 3  # to make a namespace where one could be made before
 
 
 def new_nonce() -> str:
@@ -68,7 +75,8 @@ class SshTransport:
 
     With ``delivery`` inline, a command's variables stand in the remote command line, and its
     first argument is a piece of shell that is neither resolved nor quoted. ``notice`` is told what
-    the host's operator should know of, though it works.
+    the host's operator should know of, though it works, and ``isolated`` what ends the processes of
+    its runs.
     """
 
     def __init__(
@@ -80,6 +88,8 @@ class SshTransport:
         bounds: Bounds | None = None,
         new_nonce: Callable[[], str] = new_nonce,
         notice: Callable[[str], object] | None = None,
+        isolation: Isolation = Isolation.NONE,
+        isolated: Callable[[str], object] | None = None,
     ) -> None:
         self._host = host
         self._pool = pool
@@ -88,6 +98,9 @@ class SshTransport:
         self._new_nonce = new_nonce
         lingering = Lingering(host, notice)
         self._shell = Shell(host, pool, new_nonce, self._bounds.handshake, lingering)
+        self._isolation = isolation
+        self._probe = NamespaceProbe(self._shell, lambda: pool.first_links, isolated)
+        self._unconfirmed = UnconfirmedRuns()
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
 
@@ -107,14 +120,51 @@ class SshTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
         check_speakable(command, inline=self._inline)
+        tries = _MOST_TRIES
         while True:
-            async with self._attempt(command) as process:
-                if process is not None:
-                    yield process
-                    return
+            namespaces = await self.namespaces()
+            try:
+                async with self._attempt(command, namespaces) as process:
+                    if process is not None:
+                        tries = 0
+                        yield process
+                        return
+            except NoRoomForNamespace:
+                tries -= 1
+                if tries < 1:
+                    raise
+                self._probe.forget()
+
+    async def isolation(self) -> tuple[bool, str]:
+        """Return whether the host gives PID namespaces, with a sentence for its operator.
+
+        Raises HostError where it cannot be asked.
+        """
+        found = await self._probe.find()
+        return isinstance(found, Namespaces), found.sentence
+
+    async def namespaces(self) -> Namespaces | None:
+        """Return how programs get a PID namespace on the host; None where they get none.
+
+        Raises HostError where they have to and it gives none, or cannot be asked.
+        """
+        if self._isolation is Isolation.NONE:
+            return None
+        found = await self._probe.find()
+        if isinstance(found, Namespaces):
+            return found
+        if self._isolation is not Isolation.PID_NAMESPACE:
+            return None
+        raise HostError(
+            HostTrouble.UNREACHABLE,
+            f"host {self._host} gives no PID namespace, which isolation: pid-namespace demands:"
+            f" {found.reason}; allow user namespaces there, or set isolation to auto",
+        )
 
     @asynccontextmanager
-    async def _attempt(self, command: Command) -> AsyncIterator[SshProcess | None]:
+    async def _attempt(
+        self, command: Command, namespaces: Namespaces | None
+    ) -> AsyncIterator[SshProcess | None]:
         """Start a program; None where the login took too long because others began with it, and
         nothing was started."""
         launch = Launch(
@@ -122,6 +172,7 @@ class SshTransport:
             nonce=self._new_nonce(),
             lease=self._bounds.lease,
             inline=self._inline,
+            namespaces=namespaces,
         )
         line, script = SHELL, launch_script(launch)
         if self._inline:
@@ -138,10 +189,25 @@ class SshTransport:
             start.opened()
             session = LaunchSession(launch=launch, dialogue=dialogue, channel=channel)
             process = SshProcess(self._shell, session, self._hurry, stack)
-            try:
+            async with self._left(launch.cookie, process):
                 yield process if await process.start(self._bounds, start) else None
-            finally:
+
+    @asynccontextmanager
+    async def _left(self, run_id: str, process: SshProcess) -> AsyncIterator[None]:
+        """End with the block what was started in it, and keep in mind where that is not sure."""
+        self._unconfirmed.begin(run_id, process)
+        failed = gone = False
+        try:
+            yield
+        except TransportError:
+            failed = True
+            raise
+        finally:
+            try:
                 await process.leave()
+                gone = True
+            finally:
+                self._unconfirmed.end(run_id, process, gone=gone, failed=failed)
 
     async def sweep(
         self,
@@ -155,12 +221,42 @@ class SshTransport:
         Raises HostError where the host cannot be reached, and TransportError where it has no
         /proc to look at.
         """
-        if not run_ids and not roots:
+        known = {run_id: self._unconfirmed.remains_of(run_id) for run_id in run_ids}
+        ended = await self._end_namespaces(
+            [one for remains in known.values() for one in remains or ()], grace
+        )
+        searched = [run_id for run_id in run_ids if known[run_id] is None]
+        if searched or roots:
+            async with open_process_table(self._shell) as table:
+                ended += await sweep(
+                    self._host, table, searched, roots or {}, grace=grace, hurry=self._hurry
+                )
+        self._unconfirmed.discard(run_ids)
+        return ended
+
+    async def _end_namespaces(self, remains: Sequence[Remains], grace: float) -> int:
+        """End what is left of programs with namespaces; return how many processes it were, as far
+        as they can be told. Raises ProcessesLeft."""
+        if not remains:
             return 0
-        async with open_process_table(self._shell) as table:
-            return await sweep(
-                self._host, table, run_ids, roots or {}, grace=grace, hurry=self._hurry
+        grace = 0.0 if self._hurry.is_set() else grace
+        answer = await self._shell.ask(
+            Question(
+                attempt="end what is left in PID namespaces",
+                body=namespaces_body(remains, grace),
+                bound=grace + KILL_BOUND + FINISH_BOUND,
             )
+        )
+        before, _, after = answer.said.partition("|")
+        left = numbers_in(after)
+        if left:
+            raise ProcessesLeft(
+                f"could not end the PID namespaces of earlier runs on host {self._host}: these are"
+                f" still there after SIGKILL: {', '.join(map(str, left))}; look at them with ps"
+                " there",
+                pids=frozenset(left),
+            )
+        return len(numbers_in(before))
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left living in a directory of the host; see the port.

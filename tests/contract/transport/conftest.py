@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sortie.config import Isolation
 from sortie.model import LOCAL, RunId
 from sortie.transports import Transport
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
@@ -18,36 +19,42 @@ from tests.transports.endings import WAYS, local_transport
 from tests.transports.leftovers import foreign_children, holders
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running
 
+_ISOLATION = {"ssh": Isolation.NONE, "ssh-pid-namespace": Isolation.PID_NAMESPACE}
 
-@pytest.fixture(scope="module", params=[*WAYS, pytest.param("ssh", marks=requires_sshd)])
+
+@pytest.fixture(
+    scope="module",
+    params=[*WAYS, *(pytest.param(name, marks=requires_sshd) for name in _ISOLATION)],
+)
 def remote(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sshd | str]:
-    """Give a remote host, this machine behind an sshd of its own, or a way in which this one
-    itself ends processes.
+) -> Iterator[tuple[str, Sshd | None]]:
+    """Give the way in which processes are ended, and this machine behind an sshd of its own where
+    that is the way of a remote host.
 
     A module's tests run on the one and then on the other: what ends late behind the sshd would
     come to us as children nobody knows, in the middle of a test that looks for such.
     """
-    if request.param != "ssh":
-        yield request.param
+    if request.param not in _ISOLATION:
+        yield request.param, None
         return
     place = tmp_path_factory.mktemp("remote")
     with sshd_running(place / "host", Keys.make(place / "client")) as host:
-        yield host
+        yield request.param, host
 
 
 @pytest.fixture
-async def transport(remote: Sshd | str) -> AsyncIterator[Transport]:
+async def transport(remote: tuple[str, Sshd | None]) -> AsyncIterator[Transport]:
     """Give one transport of each kind."""
-    if isinstance(remote, str):
-        async with local_transport(remote) as local:
+    way, sshd = remote
+    if sshd is None:
+        async with local_transport(way) as local:
             yield local
         return
     async with open_asyncio_thread() as thread:
-        connections = ConnectionPool(remote.host, remote.settings, thread)
+        connections = ConnectionPool(sshd.host, sshd.settings, thread)
         try:
-            yield SshTransport(remote.host, connections)
+            yield SshTransport(sshd.host, connections, isolation=_ISOLATION[way])
         finally:
             await connections.aclose()
 

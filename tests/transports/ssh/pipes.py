@@ -177,6 +177,7 @@ class Logins:
         self.commands: list[str] = []
         self.channels: list[PipeChannel] = []
         self.login_limit = LoginLimit("h")
+        self.first_links = 1
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],

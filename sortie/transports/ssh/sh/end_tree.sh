@@ -6,14 +6,6 @@
 #
 # Without /proc all that can be found is the group that P leads.
 
-clock() {
-  if read -r t rest </proc/uptime; then
-    t=${t%.*}${t#*.}
-    while :; do case $t in 0?*) t=${t#0} ;; *) return ;; esac; done
-  fi
-  t=$(date +%s)00
-}
-
 holders() {
   if [ -n "$M" ]; then
     exec grep -ls "^Max file locks  *$M " /proc/[0-9]*/limits
@@ -31,7 +23,7 @@ marked() {
 }
 
 # Does so without another process, which takes longer.
-holders_alone() {
+no_grep() {
   found=
   [ -n "$M" ] || return 0
   for e in /proc/[0-9]*; do
@@ -44,7 +36,7 @@ holders_alone() {
 # told, before nobody was seen three times. That the kernel's count of pids moves with the process
 # that we start for the list shows that it can be relied on.
 look() {
-  for again in 1 2 3; do
+  for n in 1 2 3; do
     since=
     read_newest && since=$newest
     glance
@@ -78,7 +70,7 @@ glance() {
   fi
   # Any other status is none of grep's: the host has no room for another process, say.
   [ -z "$alone" ] && found=$(holders)
-  case $alone$? in 0 | 1 | 2) ;; *) holders_alone ;; esac
+  case $alone$? in 0 | 1 | 2) ;; *) no_grep ;; esac
   for e in "/proc/$P/stat" $found; do
     p=${e#/proc/} p=${p%/*}
     case "$m $spared " in *" $p "*) continue ;; esac
@@ -121,7 +113,7 @@ hard() {
 # Kills without waiting and without starting anything.
 at_once() {
   alone=yes spared=
-  for again in 1 2 3; do
+  for n in 1 2 3; do
     glance
     [ -z "$m" ] && return
     hard
@@ -131,7 +123,7 @@ at_once() {
 end() {
   spared= termed= alone= own= pause=0.01
   [ -n "$A" ] || own=$P
-  clock; until=$((t + G))
+  clock; until=$((t+G))
   look
   rooted && root=alive || root=
   politely

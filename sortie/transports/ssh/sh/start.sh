@@ -1,4 +1,4 @@
-# Becomes the program, when a watchdog is there. What it says begins with a byte 1 and the nonce.
+# Prepares to become the program. What it says begins with a byte 1 and the nonce.
 #
 # fd 0: this text, then the lease; fd 3: the lease; fd 5: the program's stdin;
 # fd 6 and 7: its stderr and stdout.
@@ -15,9 +15,6 @@ apart() {
     exec "$@"
   fi
 }
-
-# Some name a limit on file locks, which no system has, w and others x.
-mark() { { ulimit -S -w "$1" || ulimit -S -x "$1"; } 2>/dev/null; }
 
 # Nothing happens unless Sortie is still there: our end of file may come any time.
 go() { IFS= read -r line <&3 && [ "$line" = go ] || exit 0; }
@@ -57,36 +54,5 @@ fi
 
 set -- ${stat##*) }
 born=${20-0}
-mark "$marker" || marker=
-# It is a child of nobody here: who waits for all its children must not wait for it.
+# The watchdog is a child of nobody here: who waits for all its children must not wait for it.
 unset SORTIE_RUN_ID
-watchdog=$(watch $$ "$born" "$marker" "$cookie" "$grace" "$lease" "$pipe" 2>&6 5<&- 6>&-)
-[ -n "$watchdog" ] || { [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unwatched; }
-
-if [ -n "$pipe" ]; then
-  # From here on the watchdog ends us, where nobody comes to write or the lease ends meanwhile.
-  say pipe "$pipe/stdin"
-  exec 5<"$pipe/stdin"
-  rm -rf -- "$pipe"
-fi
-
-# A value may hold line ends, and so what looks like a name.
-set -f
-IFS='
-'
-for name in $(export -p); do
-  case $name in
-    'export '*) name=${name#export } ;;
-    'declare -x '*) name=${name#declare -x } ;;
-    *) continue ;;
-  esac
-  name=${name%%=*}
-  case " $kept kept nonce found marker " in *" $name "*) continue ;; esac
-  case $name in
-    '' | [0-9]* | *[!A-Za-z0-9_]* | UID | EUID | PPID | SHELLOPTS | BASHOPTS | BASH_VERSINFO) ;;
-    *) unset "$name" ;;
-  esac
-done
-unset IFS
-set +f
-say_started() { say started "$marker"; say started >&2; }

@@ -16,6 +16,7 @@ exec 4>&2 2>/dev/null
 ulimit -S -w 0 || ulimit -S -x 0
 
 stat_of $$ && set -- $s && [ "$3" = "$P" ] && A=
+say() { printf '\001%s %s\n' "$N" "$1"; }
 # Tells how it went: 0 is a sign of life, 9 the end.
 line() { timeout -s KILL "$L" /bin/sh -c 'IFS= read -r x || exit 9' <&3 3<&- 4>&- 7>&-; }
 echo $$
@@ -26,9 +27,9 @@ while line; how=$?; [ $how = 0 ]; do :; done
 # There is no timeout here, or one that takes other arguments.
 case $how in
   9) ;;
-  1|125|127) while IFS= read -r x <&3; do :; done ;;
+  1|125|127) while read -r x <&3; do :; done ;;
   # In the background: while the network is cut, a full pipe takes nothing.
-  *) printf '\001%s lapsed\n' "$N" >&4 & ;;
+  *) say lapsed >&4 & ;;
 esac
 exec 3<&-
 # The directory of its stdin is there where the program did not begin. It goes before the others are
@@ -36,5 +37,5 @@ exec 3<&-
 [ ! -O "$D" ] || [ -L "$D" ] || rm -rf -- "$D"
 end
 trap - EXIT
-printf '\001%s gone %s\n' "$N" "$m" >&4
-printf '\001%s gone %s\n' "$N" "$m" >&7
+say "gone $m" >&4
+say "gone $m" >&7

@@ -1,0 +1,12 @@
+# Starts the watchdog of a program that is to run in a PID namespace, which the watchdog has made.
+watched=$(watch $$ "$born" "$grace" "$lease" "$pipe" 2>&6 5<&- 6>&- | {
+  await_namespace
+  [ -z "$c" ] || ! stat_of "$c" || { set -- $s; echo "yes $c ${20}"; exit; }
+  echo "no $flaw"
+})
+case $watched in
+  yes*) set -- $watched; namespace_init=$2; say namespace "$2" "$3" ;;
+  *) [ -z "$pipe" ] || rm -rf -- "$pipe"; refuse unspaced "${watched#no }" ;;
+esac
+# The program's own end of the pipe is opened in the namespace, so that nobody else has it open.
+[ -z "$pipe" ] || { say pipe "$pipe/stdin"; exec 5</dev/null; }
