@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sortie.cli.arguments import OutputFormat, Source
-from sortie.cli.format import between, utc
+from sortie.cli.format import between, place_text, utc
 from sortie.cli.operator import IssueArgument, issue_path
 from sortie.cli.output import Format, columns, emit, emit_json, laid_out, one_line
+from sortie.model import cut
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from sortie.model import SortieError
     from sortie.store import HistoryRow
     from sortie.web.controls import ExplanationView
+    from sortie.web.runs import RunView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "its workspace is being removed"}
+_ANSWER_LIMIT = 600
 _RUNS = 5
 """Runs that are shown of an issue that no daemon has in hand."""
 
@@ -61,6 +64,8 @@ def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format)
     """Show what is recorded of an issue that no daemon has in hand; raises ``why`` if nothing."""
     from sortie.cli.history import as_json, listing
     from sortie.store.readonly import read_history
+    from sortie.web.past_issue import past_detail, past_standing
+    from sortie.web.runs import run_view
 
     rows: Sequence[HistoryRow] = ()
     if os.path.lexists(place.db_path):
@@ -69,20 +74,39 @@ def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format)
         raise why
     if output is Format.JSON:
         runs = [as_json(row) for row in rows]
-        emit_json({"issue_identifier": issue, "standing": None, "detail": str(why), "runs": runs})
-        return
-    last = rows[0]
-    began = utc(last.started_at)
-    emit(
-        laid_out(
-            one_line(str(why)),
-            "",
-            f"its last run began {began}: {last.status}",
-            "",
-            width=columns(),
+        last = run_view(rows[0])
+        emit_json(
+            {
+                "issue_identifier": issue,
+                "standing": past_standing(last),
+                "detail": past_detail(last),
+                "runs": runs,
+            }
         )
-    )
+        return
+    emit(_past(run_view(rows[0]), why, columns()))
     emit(listing(rows, columns()))
+
+
+def _past(last: RunView, why: SortieError, width: int) -> str:
+    """Return what people are told of an issue that no daemon has in hand."""
+    from sortie.cli.discovery import NoDaemon
+    from sortie.model import LOCAL
+    from sortie.web.past_issue import left_in_git, past_detail
+    from sortie.web.state import WorkspaceView
+
+    heading = f"{last.issue} ({last.state}): {last.title}" if last.title else last.issue
+    lines = [str(why)] if isinstance(why, NoDaemon) else []
+    lines += [heading, past_detail(last)]
+    git = left_in_git(last)
+    # What is on another host is not looked at.
+    if last.workspace and (last.host != LOCAL or os.path.isdir(last.workspace)):
+        lines.append(f"workspace: {place_text(WorkspaceView(host=last.host, path=last.workspace))}")
+    if git is not None:
+        lines.append(f"git: {git}")
+    if last.answer:
+        lines.append(f"the agent said last: {cut(last.answer, _ANSWER_LIMIT)}")
+    return laid_out(*(one_line(line) for line in lines), "", width=width)
 
 
 def explanation(view: ExplanationView, now: datetime, width: int) -> str:
@@ -104,6 +128,9 @@ def explanation(view: ExplanationView, now: datetime, width: int) -> str:
         gates.add_row("gate", Text(one_line(gate.gate)), Text(one_line(word), overflow="fold"))
     ways = _grid(2)
     ways.add_row("next", Text(one_line(_next(view, now)), overflow="fold"))
+    if view.workspace is not None:
+        where = place_text(view.workspace)
+        ways.add_row("workspace", Text(one_line(where), overflow="fold"))
     for way in view.ways_out:
         ways.add_row("way out", Text(one_line(way), overflow="fold"))
     for budget in view.budgets:

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
+from sortie.model import LOCAL
 from sortie.model.numbers import span
+
+if TYPE_CHECKING:
+    from sortie.web.state import WorkspaceView
+
+
+def place_text(workspace: WorkspaceView) -> str:
+    """Write where a workspace is; this machine needs no name."""
+    on = "" if workspace.host == LOCAL else f" on {workspace.host}"
+    return f"{workspace.path}{on}"
 
 
 def utc(time: datetime) -> str:

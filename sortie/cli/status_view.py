@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from sortie.cli.format import between, utc
+from sortie.cli.format import between, place_text, utc
 from sortie.cli.output import laid_out, one_line
 from sortie.cli.tables import Row, table
 from sortie.model import Spending
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         StateView,
         UnnamedStateView,
         WaitingView,
+        WorkspaceView,
     )
 
 _BAD, _GOOD, _HEADING = "bold red", "bold green", "bold"
@@ -237,20 +238,29 @@ def _running(view: RunningView, now: datetime) -> Row:
         between(view.started_at, now),
     )
     said = view.last_message or ""
-    return Row(cells, _joined(said, _failure(view.last_failure) if view.attempt else ""))
+    failure = _failure(view.last_failure) if view.attempt else ""
+    return Row(cells, _joined(said, failure, f"in {view.workspace}" if view.workspace else ""))
 
 
 def _waiting(view: WaitingView, now: datetime) -> Row:
     due = f"in {between(now, view.due_at)}" if view.due_at > now else "now"
     cells = (view.issue_identifier, view.kind, str(view.attempt), due)
-    return Row(cells, _joined(view.reason or "", _failure(view.last_failure)))
+    return Row(
+        cells, _joined(view.reason or "", _failure(view.last_failure), _place(view.workspace))
+    )
 
 
 def _held(view: HeldView, now: datetime) -> Row:
     cells = (view.issue_identifier, view.reason, utc(view.since), between(view.since, now))
     failure = view.last_failure
     told = failure is not None and failure.message in view.detail
-    return Row(cells, _joined(view.detail, "" if told else _failure(failure)))
+    return Row(
+        cells, _joined(view.detail, "" if told else _failure(failure), _place(view.workspace))
+    )
+
+
+def _place(workspace: WorkspaceView | None) -> str:
+    return "" if workspace is None else f"in {place_text(workspace)}"
 
 
 def _kept_workspaces(view: KeptView) -> Iterator[Row]:

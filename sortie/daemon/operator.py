@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from sortie.daemon.records import records_of
 from sortie.daemon.views import DaemonView
@@ -48,7 +49,8 @@ def controls_of(view: DaemonView, store: Store, transcripts: TranscriptSource) -
         found = orchestrator.explain_issue(name)
         if isinstance(found, str):
             return unknown(name, found)
-        return _view(found, failures.of(found.issue), tracker.budgets())
+        view_of = _view(found, failures.of(found.issue), tracker.budgets())
+        return replace(view_of, workspace=view.workspace(found.issue.id))
 
     return Controls(
         refresh=lambda: run(lambda ask: ev.RefreshRequested(ask), 202),

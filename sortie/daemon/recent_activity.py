@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sortie.model import RunId, RunStatus, Spending, StoreError
-from sortie.store import Store
+from sortie.store import HistoryRow, Store
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
 from sortie.web.dashboard.activity import (
@@ -21,6 +21,7 @@ from sortie.web.dashboard.activity import (
     BUCKETS,
     ActivityView,
     Bucket,
+    HandedOff,
     PastRun,
     PollView,
     past_run,
@@ -29,6 +30,9 @@ from sortie.web.runs import run_view
 
 SHOWN = 20
 """Runs that are shown."""
+
+HANDED_OFF = 20
+"""Issues that were handed off lately and are shown."""
 
 _ROWS = 1000
 _GOOD = frozenset({RunStatus.SUCCEEDED})
@@ -43,6 +47,7 @@ class RecentActivity:
         self._ended: set[RunId] | None = set()
         self._buckets: dict[int, Bucket] = {}
         self._runs: deque[PastRun] = deque(maxlen=SHOWN)
+        self._handed_off: deque[HandedOff] = deque(maxlen=HANDED_OFF)
         self._hosts: dict[RunId, str] = {}
         self._poll: PollView | None = None
 
@@ -55,6 +60,8 @@ class RecentActivity:
                 self._count_turns(self._clock(), 1, seconds, spent)
             case facts.RunFinished():
                 self._finished(fact)
+            case facts.IssueHandedOff():
+                self._moved(fact)
             case facts.PollCompleted(result=result, error=error):
                 self._poll = _poll(self._clock(), result, error)
             case _:
@@ -65,7 +72,12 @@ class RecentActivity:
         now = _bucket(self._clock())
         first = now - BUCKET * (BUCKETS - 1)
         buckets = (self._at(begins_at) for begins_at in range(first, now + 1, BUCKET))
-        return ActivityView(runs=tuple(self._runs), buckets=tuple(buckets), poll=self._poll)
+        return ActivityView(
+            runs=tuple(self._runs),
+            buckets=tuple(buckets),
+            poll=self._poll,
+            handed_off=tuple(self._handed_off),
+        )
 
     async def recall(self, store: Store) -> None:
         """Take over what history tells; once, when recovery is over."""
@@ -75,16 +87,44 @@ class RecentActivity:
             rows = ()  # the charts begin empty; whoever writes to the store tells what is wrong
         known, self._ended = self._ended or set(), None
         recent = self._clock() - timedelta(seconds=BUCKET * BUCKETS)
+        earlier: list[HandedOff] = []
         for row in rows:
             at = row.finished_at
             if at is None or row.run_id in known:
                 continue
             if len(self._runs) < SHOWN:
                 self._runs.append(past_run(run_view(row)))
+            if row.handed_off_at is not None:
+                earlier.append(_handed_off(row))
             if at >= recent:
                 self._count_end(at, row.status)
                 seconds = (at - row.started_at).total_seconds()
                 self._count_turns(at, row.turns, seconds if row.turns else 0.0, row.spent)
+        for each in sorted(earlier, key=lambda handoff: handoff.at, reverse=True):
+            names = {known.issue_identifier for known in self._handed_off}
+            if len(self._handed_off) < HANDED_OFF and each.issue_identifier not in names:
+                self._handed_off.append(each)
+
+    def _moved(self, fact: facts.IssueHandedOff) -> None:
+        """Note a handoff, with what is known of the run before it."""
+        name = fact.issue.identifier
+        last = next((run for run in self._runs if run.issue_identifier == name), None)
+        self._forget_handoff(name)
+        self._handed_off.appendleft(
+            HandedOff(
+                issue_identifier=name,
+                title=fact.issue.shown_title,
+                state=fact.state,
+                at=self._clock(),
+                run_id=None if last is None else last.run_id,
+                answer=None if last is None else last.answer,
+            )
+        )
+
+    def _forget_handoff(self, name: str) -> None:
+        """Let an issue that is handed off again stand in the list once."""
+        kept = [each for each in self._handed_off if each.issue_identifier != name]
+        self._handed_off = deque(kept, maxlen=HANDED_OFF)
 
     def _finished(self, fact: facts.RunFinished) -> None:
         now = self._clock()
@@ -106,6 +146,7 @@ class RecentActivity:
                 tokens=fact.spent.tokens,
                 started_at=now - timedelta(seconds=fact.seconds),
                 finished_at=now,
+                answer=fact.summary.answer,
             )
         )
 
@@ -141,6 +182,18 @@ class RecentActivity:
 
     def _at(self, begins_at: int) -> Bucket:
         return self._buckets.get(begins_at) or Bucket(begins_at=begins_at)
+
+
+def _handed_off(row: HistoryRow) -> HandedOff:
+    assert row.handed_off_at is not None
+    return HandedOff(
+        issue_identifier=row.issue,
+        title=row.title,
+        state=row.state,
+        at=row.handed_off_at,
+        run_id=row.run_id,
+        answer=row.summary.answer,
+    )
 
 
 def _bucket(at: datetime) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from sortie.daemon.views import DaemonView
-from sortie.model import RunId
+from sortie.model import IssueId, RunId
 from sortie.store import Store
 from sortie.web.controls import ExplanationView
 from sortie.web.issue import IssueView
+from sortie.web.past_issue import past_detail, past_standing
 from sortie.web.records import HistoryQuery, Records
 from sortie.web.runs import RunView, run_view
 from sortie.web.state import HeldView, RunningView, WaitingView
@@ -38,26 +39,28 @@ def records_of(view: DaemonView, store: Store, explain: _Explain) -> Records:
         identifier = name if isinstance(found, str) else found.issue_identifier
         runs = await history(HistoryQuery(issue=identifier, limit=RUNS, before=None))
         if isinstance(found, str):
-            return _recorded(name, found, runs) if runs else found
+            return _recorded(view, name, runs) if runs else found
         return _in_hand(view, found, runs)
 
     return Records(history=history, run=run, issue=issue)
 
 
-def _recorded(name: str, sentence: str, runs: Sequence[RunView]) -> IssueView:
+def _recorded(view: DaemonView, name: str, runs: Sequence[RunView]) -> IssueView:
+    last = runs[0]
     return IssueView(
-        issue_id=runs[0].issue_id,
+        issue_id=last.issue_id,
         issue_identifier=name,
-        title=None,
-        state=None,
-        standing=None,
-        detail=sentence,
+        title=last.title,
+        state=last.state,
+        standing=past_standing(last),
+        detail=past_detail(last),
         since=None,
         running=None,
         waiting=None,
         held=None,
         last_failure=None,
         runs=tuple(runs),
+        workspace=view.workspace(IssueId(last.issue_id)),
     )
 
 
@@ -76,6 +79,7 @@ def _in_hand(view: DaemonView, found: ExplanationView, runs: Sequence[RunView]) 
         held=_row(state.held, found.issue_id),
         last_failure=found.last_failure,
         runs=tuple(runs),
+        workspace=found.workspace,
     )
 
 

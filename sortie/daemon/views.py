@@ -36,6 +36,7 @@ from sortie.web.state import (
     StateView,
     WaitingView,
     WorkflowView,
+    WorkspaceView,
 )
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ class DaemonView:
         running = tuple(
             _running(c, details.get(c.run_id), failure(c.issue)) for c in snapshot.worked
         )
-        waits = snapshot.waiting
+        waits, place = snapshot.waiting, self.workspace
         shown = waits if first_waiting is None else nsmallest(first_waiting, waits, _due_at)
-        waiting = tuple(_waiting(c, failure(c.issue)) for c in shown)
-        held = tuple(_held(c, failure(c.issue)) for c in snapshot.held)
+        waiting = tuple(_waiting(c, failure(c.issue), place(c.issue.id)) for c in shown)
+        held = tuple(_held(c, failure(c.issue), place(c.issue.id)) for c in snapshot.held)
         kept = tuple(_kept(claim, snapshot.policy) for claim in snapshot.kept)
         return StateView(
             generated_at=utc_now(),
@@ -104,6 +105,11 @@ class DaemonView:
             today=today_view(snapshot),
             kept=kept,
         )
+
+    def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
+        """Return the directory that an issue was given last, if one is there."""
+        known = self.orchestrator.workspaces_of(issue_id)
+        return WorkspaceView(host=known[-1].host, path=known[-1].path) if known else None
 
     def gauges(self) -> Gauges:
         """Return what is read when metrics are asked for."""
@@ -237,7 +243,9 @@ def _due_at(claim: Waiting | HandingOff) -> tuple[float, IssueId]:
     return claim.due_at, claim.issue.id
 
 
-def _waiting(claim: Waiting | HandingOff, failure: FailureView | None) -> WaitingView:
+def _waiting(
+    claim: Waiting | HandingOff, failure: FailureView | None, workspace: WorkspaceView | None
+) -> WaitingView:
     return WaitingView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
@@ -247,10 +255,11 @@ def _waiting(claim: Waiting | HandingOff, failure: FailureView | None) -> Waitin
         due_at=wall_time(claim.due_at),
         reason=_reason(claim),
         last_failure=failure,
+        workspace=workspace,
     )
 
 
-def _held(claim: Held, failure: FailureView | None) -> HeldView:
+def _held(claim: Held, failure: FailureView | None, workspace: WorkspaceView | None) -> HeldView:
     return HeldView(
         issue_id=claim.issue.id,
         issue_identifier=claim.issue.identifier,
@@ -259,6 +268,7 @@ def _held(claim: Held, failure: FailureView | None) -> HeldView:
         detail=claim.detail,
         since=wall_time(claim.since),
         last_failure=failure,
+        workspace=workspace,
     )
 
 

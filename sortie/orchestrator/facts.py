@@ -72,6 +72,8 @@ def fact_of_record(record: Record) -> Fact | None:
             return None
         case rec.RecordHold(issue=issue, reason=reason, detail=detail):
             return facts.IssueHeld(issue=issue, reason=reason, detail=detail)
+        case rec.RecordHandoff(issue=issue, state=state):
+            return facts.IssueHandedOff(issue=issue, state=state)
         case rec.RecordPause(paused=paused):
             return facts.PauseChanged(paused=paused)
         case _:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import trio
 
 from sortie.config import Settings
-from sortie.model import Issue, StoreError
+from sortie.model import Issue, IssueId, KnownWorkspace, StoreError
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.emergency_stop import record_crash, told_at_once
 from sortie.orchestrator.event_queue import EventQueue, Item
@@ -107,6 +107,10 @@ class Orchestrator:
     def explain_issue(self, name: str) -> Explanation | str:
         """Return how an issue stands, by identifier or id; a sentence where it is not known."""
         return self._scheduler.explain_issue(name, trio.current_time())
+
+    def workspaces_of(self, issue_id: IssueId) -> tuple[KnownWorkspace, ...]:
+        """Return the directories of an issue, also of one that is not in hand; the newest last."""
+        return self._scheduler.workspaces_of(issue_id)
 
     async def ask(self, command: Callable[[int], Event]) -> do.AnswerCommand | None:
         """Have an operator's command obeyed, and return the answer once it is on record.

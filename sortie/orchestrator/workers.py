@@ -128,5 +128,6 @@ class WorkerPool:
                 error=record.error,
                 stopped_for=record.stopped_for,
                 spent=self._spent.pop(record.run_id, NOTHING),
+                summary=record.summary,
             )
         )

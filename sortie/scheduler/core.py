@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 from uuid import UUID, uuid5
 
-from sortie.model import Issue, RunId
+from sortie.model import Issue, IssueId, KnownWorkspace, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
 from sortie.scheduler.candidates import Verdict
@@ -150,6 +150,10 @@ class Scheduler:
     def explain_issue(self, name: str, now: float) -> Explanation | str:
         """Return how an issue stands and why, by identifier or id; a sentence if unknown."""
         return explain_issue(self._state, name, now)
+
+    def workspaces_of(self, issue_id: IssueId) -> tuple[KnownWorkspace, ...]:
+        """Return the directories of an issue, also of one that is not in hand; the newest last."""
+        return self._state.workspaces.of(issue_id)
 
     def handle(self, event: ev.Event, now: float) -> list[Decision]:
         """Apply one event and return what must happen because of it."""

@@ -16,7 +16,7 @@ from sortie.dataclass import dataclass
 from sortie.store import DayRow
 from sortie.web.json_bytes import json_bytes
 from sortie.web.records import Records
-from sortie.web.state import BudgetView, FailureView, Time
+from sortie.web.state import BudgetView, FailureView, Time, WorkspaceView
 from sortie.web.transcript_view import TranscriptSource
 
 CommandStatus = Literal[200, 202, 404, 409, 503]
@@ -83,6 +83,7 @@ class ExplanationView:
     issue_url: str | None = None
     labels: tuple[str, ...] = ()
     description: str = ""
+    workspace: WorkspaceView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,16 +10,25 @@ from pydantic_core import PydanticSerializationError
 
 from sortie.web.json_bytes import json_bytes
 from sortie.web.runs import RunView
-from sortie.web.state import FailureView, HeldView, RunningView, Time, WaitingView
+from sortie.web.state import (
+    FailureView,
+    HeldView,
+    RunningView,
+    Time,
+    WaitingView,
+    WorkspaceView,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueView:
     """An issue by its identifier or id.
 
-    ``standing`` and ``detail`` are as in its explanation; standing is None for an issue that the
-    daemon does not have in hand, of which runs are recorded. One of ``running``, ``waiting`` and
-    ``held`` is its entry in the state, if it has one. ``runs`` are the last ones, newest first.
+    ``standing`` and ``detail`` are as in its explanation. Of an issue that the daemon does not have
+    in hand, of which runs are recorded, they are told by its last run: standing is ``handed_off``
+    where it was handed off after that, else None. One of ``running``, ``waiting`` and ``held`` is
+    its entry in the state, if it has one. ``runs`` are the last ones, newest first, with what they
+    have left; ``workspace`` is the directory that is there.
     """
 
     issue_id: str | None
@@ -34,6 +43,7 @@ class IssueView:
     held: HeldView | None
     last_failure: FailureView | None
     runs: tuple[RunView, ...]
+    workspace: WorkspaceView | None = None
 
 
 @cache

@@ -95,6 +95,14 @@ class RunningView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceView:
+    """A directory of an issue, and the host that it is on."""
+
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingView:
     """An issue that waits for its next run or its handoff."""
 
@@ -106,6 +114,7 @@ class WaitingView:
     due_at: Time
     reason: str | None
     last_failure: FailureView | None = None
+    workspace: WorkspaceView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +128,7 @@ class HeldView:
     detail: str
     since: Time
     last_failure: FailureView | None = None
+    workspace: WorkspaceView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

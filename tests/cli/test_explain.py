@@ -176,9 +176,8 @@ def test_an_explanation_fits_the_terminal(width: int) -> None:
 
 
 RUNS = """\
-no issue A-1; it is finished
-
-its last run began 2023-11-14 22:14:40Z: failed
+A-1 (Todo): Title of A-1
+it is not in hand; when its last run ended at 2023-11-14 22:14:40Z, as failed, it was in Todo
 
 started                took  issue  attempt  status     turns  used          host
 2023-11-14 22:14:40Z   0.5s  A-1          2  failed         0                local
@@ -212,7 +211,7 @@ def test_a_finished_issue_is_looked_up_in_history(cli: Cli, daemon: FakeDaemon) 
     assert cli("explain", "A-1") == Ran(code=0, out=RUNS, err="")
     document = json.loads(cli("explain", "A-1", "--format", "json").out)
     assert (document["issue_identifier"], document["standing"]) == ("A-1", None)
-    assert document["detail"] == "no issue A-1; it is finished"
+    assert document["detail"].startswith("it is not in hand; when its last run ended")
     assert [run["run_id"] for run in document["runs"]] == ["r-2", "r-1"]
 
 
@@ -223,7 +222,7 @@ def test_without_a_daemon_the_runs_are_shown(cli: Cli, here: Path) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("no daemon runs for WORKFLOW.md")
-    assert RUNS.partition("began")[2] in ran.out
+    assert RUNS in ran.out
 
 
 @pytest.mark.usefixtures("two_runs")

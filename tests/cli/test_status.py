@@ -38,7 +38,7 @@ RUNNING = {
     "workspace": "/w/DEMO-1",
     "started_at": "2026-01-01T10:57:30.000000Z",
     "last_event_at": "2026-01-01T12:00:00.000000Z",
-    "last_message": "I look\nat [red]\x1b[31mthe fence",
+    "last_message": "I look\nat [red]\x1b[31mit",
     "credits": None,
     "tokens": None,
 }
@@ -102,8 +102,8 @@ seen      2026-01-01 12:00:00Z
 
 running
 issue   state        phase  turn  attempt  host     for  last message
-DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mthe fence
-DEMO-2  In Progress  turn               2  local  1h02m
+DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; in /w/DEMO-1
+DEMO-2  In Progress  turn               2  local  1h02m  in /w/DEMO-1
 
 waiting
 issue   kind   attempt     due  reason
@@ -232,8 +232,8 @@ tracker   DEMO-9 is in To Do, which no setting names; did you mean Todo?
 TABLES = """\
 running
 issue   state        phase  turn  attempt  host     for  last message
-DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mthe fence; last failure: turn_failed: it said no
-DEMO-2  In Progress  turn               0  local  1h02m
+DEMO-1  In Progress  turn   3/20        2  local  1h02m  I look at [red]\\x1b[31mit; last failure: turn_failed: it said no; in /w/DEMO-1
+DEMO-2  In Progress  turn               0  local  1h02m  in /w/DEMO-1
 
 waiting
 issue   kind   attempt     due  reason

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import trio
 from trio.testing import MockClock
 
+from sortie.daemon.recent_activity import RecentActivity
+from sortie.daemon.wall_time import utc_now
+from sortie.model import RunSummary
 from sortie.telemetry import facts
 from sortie.web.issue import IssueView
 from sortie.web.records import HistoryQuery
+from sortie.web.state import WorkspaceView
 from tests.agents.fake import Completes, Fails, Silent
 from tests.orchestrator.daemon_view import controls_on, view_of
-from tests.orchestrator.world import World
-from tests.store.records import T0, A, begin, end
+from tests.orchestrator.world import HANDOFF, World
+from tests.store.records import T0, A, begin, end, workspace
 from tests.worker.rig import issue
 
 
@@ -60,9 +65,12 @@ async def test_runs_are_found(clock: MockClock) -> None:
 
 
 async def test_an_issue_that_is_gone_has_its_runs(clock: MockClock) -> None:
-    """Of one that the daemon does not have in hand, what is recorded; of a stranger nothing."""
+    """Of one that the daemon does not have in hand, what is recorded, the last run's summary and
+    workspace among it; of a stranger nothing."""
     world = World()
-    await world.store.commit([begin("r1", A), end("r1")], T0)
+    left = RunSummary(answer="Done.", branch="a-1", head_commit="c0ffee", commits=2)
+    over = end("r1", state="Rework", summary=left)
+    await world.store.commit([begin("r1", A), workspace("r1", A), over], T0)
 
     async with world.life() as orchestrator:
         records = controls_on(orchestrator, world).records
@@ -70,8 +78,35 @@ async def test_an_issue_that_is_gone_has_its_runs(clock: MockClock) -> None:
         gone, stranger = await records.issue("A-1"), await records.issue("X-1")
 
     assert isinstance(gone, IssueView)
-    assert (gone.issue_id, gone.standing, gone.title) == (A.id, None, None)
-    assert "A-1" in gone.detail
+    assert (gone.issue_id, gone.standing, gone.title) == (A.id, None, A.title)
+    assert gone.state == "Rework"
+    assert "as succeeded, it was in Rework" in gone.detail
+    assert (gone.runs[0].answer, gone.runs[0].commits) == ("Done.", 2)
+    assert gone.workspace == WorkspaceView(host="local", path="/w/A-1")
     assert [run.run_id for run in gone.runs] == ["r1"]
     assert isinstance(stranger, str)
     assert "X-1" in stranger
+
+
+async def test_an_issue_that_was_handed_off_is_told_as_such(clock: MockClock) -> None:
+    """Right after the handoff, and by the next life: its state, its last run, where its work is;
+    and the overview lists it."""
+    world = World(issue("a"), tracker=HANDOFF)
+    seen = []
+
+    for told in (facts.TransitionCompleted, facts.PollCompleted):
+        async with world.life() as orchestrator:
+            controls = controls_on(orchestrator, world)
+            await world.until(told)
+            await trio.sleep(1)
+            recent = RecentActivity(utc_now)
+            await recent.recall(world.store)
+            seen.append((await controls.records.issue("A"), recent.view().handed_off))
+
+    for found, (listed,) in seen:
+        assert isinstance(found, IssueView)
+        assert (found.standing, found.title, found.state) == ("handed_off", "Mend a", "Review")
+        assert found.detail.startswith("it was handed off at")
+        assert found.workspace == WorkspaceView(host="local", path="/root/A")
+        assert found.runs[0].handed_off_at is not None
+        assert (listed.issue_identifier, listed.title, listed.state) == ("A", "Mend a", "Review")

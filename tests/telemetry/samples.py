@@ -125,6 +125,7 @@ FACTS: tuple[f.Fact, ...] = (
         hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"
     ),
     f.TransitionCompleted(issue=ISSUE, lifecycle="handoff", state="Review", result="success"),
+    f.IssueHandedOff(issue=ISSUE, state="Review"),
     f.CommentCompleted(issue=ISSUE, lifecycle="dispatch", result="error", error="read-only"),
     f.StatusFileRead(run_id=RUN, word="blocked", known=True),
     f.WorkspaceKept(

@@ -38,6 +38,7 @@ NOT_COUNTED = {
     facts.HttpListening,
     facts.HttpPortTaken,
     facts.IssueRead,
+    facts.IssueHandedOff,
     facts.OrphansLeft,
     facts.OrphansSought,
     facts.PauseChanged,

@@ -81,6 +81,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                         "at": NOON,
                         "run_id": "r-0",
                     },
+                    "workspace": None,
                 }
             ],
             "held": [
@@ -92,6 +93,7 @@ def test_the_json_has_the_contracts_keys_in_its_order() -> None:
                     "detail": "needs a person",
                     "since": NOON,
                     "last_failure": None,
+                    "workspace": None,
                 }
             ],
             "slots": {"total": 10, "free": 9, "by_state": {"to do": 1}, "by_host": {}},

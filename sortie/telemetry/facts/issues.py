@@ -168,6 +168,14 @@ class TransitionCompleted(Fact):
         return [*failures.end("tracker", line("info", "tracker.reopened")), moved]
 
 
+@fact("issue.handed_off", "debug")
+class IssueHandedOff(Fact):
+    """After a run an issue stands in the handoff state, whoever moved it there."""
+
+    issue: Issue
+    state: str
+
+
 @fact("comment.made", "debug", hidden=("result",))
 class CommentCompleted(Fact):
     """A comment was made, or could not be; ``lifecycle`` is dispatch, completion or failure."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sortie.model import NOTHING, ErrorKind, Issue, RunStatus, Spending, StopReason
+from sortie.model import (
+    NO_SUMMARY,
+    NOTHING,
+    ErrorKind,
+    Issue,
+    RunStatus,
+    RunSummary,
+    Spending,
+    StopReason,
+)
 from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
 from sortie.telemetry.facts.lines import Level
 
@@ -74,10 +83,10 @@ class RunStopping(RunFact):
     reason: StopReason
 
 
-@fact("run.finished", "info", hidden=("spent",))
+@fact("run.finished", "info", hidden=("spent", "summary"))
 class RunFinished(RunFact):
     """A run is over, its processes are gone and ``after_run`` has run; ``stopped_for`` is why
-    Sortie itself had it cancelled."""
+    Sortie itself had it cancelled, ``summary`` what it has left."""
 
     issue: Issue
     status: RunStatus
@@ -87,6 +96,7 @@ class RunFinished(RunFact):
     seconds: float
     stopped_for: StopReason | None = None
     spent: Spending = NOTHING
+    summary: RunSummary = NO_SUMMARY
 
     def shown(self) -> dict[str, object]:
         return RunFact.shown(self) | shown_spending(self.spent)

@@ -33,6 +33,20 @@ class PastRun:
     tokens: int | None
     started_at: datetime
     finished_at: datetime | None
+    answer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOff:
+    """An issue that was handed off; ``run_id`` is its last run, where that is known, and
+    ``answer`` what the agent said last in it."""
+
+    issue_identifier: str
+    title: str | None
+    state: str | None
+    at: datetime
+    run_id: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +76,13 @@ class PollView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivityView:
-    """The last runs, newest first, and all ``BUCKETS`` buckets up to now, oldest first."""
+    """The last runs and handoffs, newest first, and all ``BUCKETS`` buckets up to now, oldest
+    first."""
 
     runs: tuple[PastRun, ...] = ()
     buckets: tuple[Bucket, ...] = ()
     poll: PollView | None = None
+    handed_off: tuple[HandedOff, ...] = ()
 
 
 def past_run(view: RunView) -> PastRun:
@@ -86,4 +102,5 @@ def past_run(view: RunView) -> PastRun:
         tokens=view.tokens,
         started_at=datetime.fromisoformat(view.started_at),
         finished_at=None if ended is None else datetime.fromisoformat(ended),
+        answer=view.answer,
     )

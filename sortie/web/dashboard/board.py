@@ -94,6 +94,9 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
     """Return the parts of the overview."""
     counts = state.counts
     kept = (*kept_rows(state.queued, queued=True), *kept_rows(state.blocked, queued=False))
+    handed = tuple(
+        Piece(f"o:{each.issue_identifier}", "handed_off", each) for each in activity.handed_off
+    )
     ended = tuple(Piece(f"e:{run.run_id}", "past_run", run) for run in activity.runs)
     return (
         Piece("status", "status", status_of(state, health, activity.poll)),
@@ -108,6 +111,7 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
             kept,
             "nothing is queued or blocked",
         ),
+        *_list("handed", len(handed), handed, "nothing was handed off lately"),
         *_list("ended", len(ended), ended, "no run has ended yet"),
         Piece("charts", "charts", charts(activity.buckets)),
         Piece("capacity", "capacity", _capacity(state)),

@@ -10,7 +10,10 @@ from sortie.web.controls import Controls, ExplanationView, GateView
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
 from sortie.web.dashboard.sources import DashboardSources, SaidLine
+from sortie.web.issue import IssueView
+from sortie.web.past_issue import left_in_git
 from sortie.web.records import HistoryQuery
+from sortie.web.state import WorkspaceView
 
 RUNS = 20
 
@@ -31,6 +34,24 @@ class AboutIssue:
 
     labels: tuple[str, ...] = ()
     description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastIssue:
+    """How an issue stands that is not in hand, by its last run."""
+
+    standing: str | None
+    detail: str
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """What there is to look at: the workspace, and what the last run that is over has left."""
+
+    workspace: WorkspaceView | None
+    git: str | None = None
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +90,16 @@ async def issue_page(
     view = told if isinstance(told, ExplanationView) else None
     identifier = name if view is None else view.issue_identifier
     asked = HistoryQuery(issue=identifier, limit=RUNS, before=None)
+    found: IssueView | str = ""
     try:
-        rows = tuple(map(past_run, await controls.records.history(asked)))
+        recorded = await controls.records.history(asked)
+        if recorded:
+            found = await controls.records.issue(identifier)
         trouble = "it has not run yet"
     except StoreError as exc:
-        rows, trouble = (), str(exc)
+        recorded, trouble = (), str(exc)
+    rows = tuple(map(past_run, recorded))
+    past = None if view is not None or isinstance(found, str) else found
     chosen = _chosen(rows, run)
     said: Sequence[SaidLine] | str = "" if chosen is None else await sources.said(chosen)
     head = said if isinstance(said, str) else f"run {chosen}, its last {len(said)} lines"
@@ -84,14 +110,13 @@ async def issue_page(
     )
     return IssuePage(
         name=identifier,
-        title="" if view is None else view.title,
+        title=(past.title or "" if past else "") if view is None else view.title,
         url=None if view is None else view.issue_url,
         known=view is not None or bool(rows),
         run=chosen,
         parts=(
-            Piece("explanation", "unknown", told)
-            if view is None
-            else Piece("explanation", "explanation", view),
+            _explanation(told, past),
+            Piece("left", "last_run", _left(view, found)),
             Piece(
                 "controls",
                 "issue_controls",
@@ -118,6 +143,23 @@ def _closed_gates(view: ExplanationView | None) -> tuple[GateView, ...]:
     if view is None or view.standing in _WORKED or all(g.reason is None for g in view.gates):
         return ()
     return view.gates
+
+
+def _explanation(told: ExplanationView | str, past: IssueView | None) -> Piece:
+    if isinstance(told, ExplanationView):
+        return Piece("explanation", "explanation", told)
+    if past is None:
+        return Piece("explanation", "unknown", told)
+    return Piece("explanation", "past_issue", PastIssue(past.standing, past.detail, past.state))
+
+
+def _left(view: ExplanationView | None, found: IssueView | str) -> LastRun:
+    if isinstance(found, str):
+        return LastRun(None if view is None else view.workspace)
+    over = next((run for run in found.runs if run.finished_at is not None), None)
+    if over is None:
+        return LastRun(found.workspace)
+    return LastRun(found.workspace, left_in_git(over), over.answer)
 
 
 def _chosen(rows: Sequence[PastRun], run: str | None) -> str | None:

@@ -22,6 +22,7 @@ from sortie.web.dashboard.routes import Dashboard
 from sortie.web.dashboard.sources import DashboardSources, SaidLine
 from sortie.web.event_stream import StreamRoom
 from sortie.web.health import Health
+from sortie.web.issue import IssueView
 from sortie.web.listener import Endpoint, listen
 from sortie.web.live import Live
 from sortie.web.records import HistoryQuery, Records
@@ -52,6 +53,7 @@ class World:
     standing: str = "held"
     gates: tuple[GateView, ...] = states.GATES
     past: list[RunView] = field(default_factory=list)
+    found: IssueView | None = None
     looks: int = 0
 
     def begin_anew(self) -> None:
@@ -85,7 +87,7 @@ class World:
         return self.answer
 
     async def _explain(self, issue: str) -> ExplanationView | str:
-        if issue.startswith("no"):
+        if issue.startswith(("no", "over")):
             return f"{issue} is not known"
         told = states.explanation(issue, self.title)
         return replace(told, standing=self.standing, gates=self.gates)  # type: ignore[arg-type]
@@ -107,8 +109,8 @@ class World:
     async def _run(self, _run: str) -> None:
         return None
 
-    async def _issue(self, issue: str) -> str:
-        return f"{issue} is not known"
+    async def _issue(self, issue: str) -> IssueView | str:
+        return self.found or f"{issue} is not known"
 
     async def lines(self, _run: str) -> Sequence[SaidLine] | str:
         """Return what the agent wrote."""

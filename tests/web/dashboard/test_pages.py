@@ -12,14 +12,18 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from sortie.model.times import rfc3339
 from sortie.web.controls import CommandAnswer
-from sortie.web.dashboard.activity import PollView
+from sortie.web.dashboard.activity import HandedOff, PollView
 from sortie.web.dashboard.formats import issue_path
 from sortie.web.dashboard.issue_lists import ISSUE_LISTS
 from sortie.web.dashboard.list_pages import LOOKED_THROUGH
 from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
+from sortie.web.issue import IssueView
+from sortie.web.past_issue import past_detail
 from sortie.web.redaction import NOTHING_SECRET
+from sortie.web.state import WorkspaceView
 from tests.web.dashboard import states
 from tests.web.dashboard.served import SECRET, Served, World
 
@@ -450,6 +454,67 @@ def test_history_comes_by_the_page(visitor: httpx.Client, world: World) -> None:
     assert visitor.get(older[1]).status_code == 200
     assert unknown.status_code == 503
     assert "no run unknown is recorded" in unknown.text
+
+
+def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
+    visitor: httpx.Client, world: World
+) -> None:
+    """Title, state, the agent's last words, branch, commits and workspace, and no word that it is
+    unknown; the overview lists it."""
+    run = replace(
+        states.ended(1, "over-1"),
+        title="Mend <b>it</b>",
+        state="Review",
+        answer="I mended it.\n\n- <script>",
+        branch="over-1",
+        head_commit="c0ffee",
+        commits=2,
+        files_changed=3,
+        uncommitted=1,
+        handed_off_at=rfc3339(states.ago(60)),
+    )
+    world.past = [run]
+    world.found = IssueView(
+        issue_id="id-o1",
+        issue_identifier="over-1",
+        title=run.title,
+        state=run.state,
+        standing="handed_off",
+        detail=past_detail(run),
+        since=None,
+        running=None,
+        waiting=None,
+        held=None,
+        last_failure=None,
+        runs=(run,),
+        workspace=WorkspaceView(host="build-7", path="/w/over-1"),
+    )
+    moved = HandedOff(
+        issue_identifier="over-1",
+        title=run.title,
+        state="Review",
+        at=states.ago(60),
+        answer=run.answer,
+    )
+    world.activity = replace(world.activity, handed_off=(moved,))
+
+    page, board = visitor.get("/issues/over-1"), visitor.get("/").text
+
+    assert page.status_code == 200
+    assert "Mend &lt;b&gt;it&lt;/b&gt;" in page.text
+    assert "<strong>handed off</strong>" in page.text
+    assert "it was handed off at" in page.text
+    assert "<code>/w/over-1</code> on build-7" in page.text
+    assert "branch over-1, commit c0ffee: 2 new commits, 3 files changed, 1 not committed" in (
+        page.text
+    )
+    assert "I mended it.\n\n- &lt;script&gt;" in page.text
+    assert "not with the daemon" not in page.text
+    assert "is not known" not in page.text
+    row = board.partition('<tr id="o:over-1">')[2].partition("</tr>")[0]
+    assert "/issues/over-1" in row
+    assert "Review" in row
+    assert "I mended it." in row
 
 
 def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> None:
