@@ -122,7 +122,7 @@ BAD = {
         [
             "W:10:3: prompt: {{ .issue.title }} is Go's syntax; Jinja's is {{ issue.title }}",
             "W:11:1: prompt: {{ if .x }} is Go's syntax; Jinja's is {% if x %}",
-            "W:11:12: prompt: {{ end }} is Go's syntax; Jinja's is {% endif %} or {% endfor %}",
+            "W:11:12: prompt: {{ end }} is Go's syntax; Jinja's is {% endif %}",
         ],
     ),
     "too much": ("a\n" + "{{ 1 }}" * 7_000, ["W:11:1: prompt: more than 20,000 template tokens"]),

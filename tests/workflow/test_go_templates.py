@@ -1,34 +1,240 @@
-"""Go's template syntax is recognized and translated."""
+"""Go's template syntax is recognized and translated, and what it becomes is Jinja."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sortie.model import Blocker, Comment, Issue, IssueId
+from sortie.workflow.compiler import check_prompt
 from sortie.workflow.go_templates import go_actions
+from sortie.workflow.prompts import Prompt, PromptContext
+from sortie.workflow.renderer import render
 
-GO = {
-    "{{ .issue.title }}": "{{ issue.title }}",
-    "{{- .Issue -}}": "{{ Issue }}",
-    "{{.issue.title | upper}}": "{{ issue.title | upper }}",
-    "{{ if .attempt }}": "{% if attempt %}",
-    "{{ if and .a .b.c }}": "{% if and a b.c %}",
-    "{{ with .issue }}": "{% if issue %}",
-    "{{ else if .x }}": "{% elif x %}",
-    "{{ else }}": "{% else %}",
-    "{{ end }}": "{% endif %} or {% endfor %}",
-    "{{ range .issue.labels }}": "{% for item in issue.labels %}",
-    "{{ range $i, $label := .issue.labels }}": "{% for label in issue.labels %}",
-    "{{ $x }}": "{{ x }}",
-    "{{\n  .issue\n}}": "{{ issue }}",
+CONTEXT = PromptContext(
+    issue=Issue(
+        id=IssueId("7"),
+        identifier="ABC-7",
+        title="A title",
+        description="Do it",
+        state="To Do",
+        priority=2,
+        url="http://t/7",
+        labels=("bug", "ui"),
+        parent="ABC-1",
+        comments=(
+            Comment(author="ann", body="first", created_at=datetime(2026, 11, 1, tzinfo=UTC)),
+            Comment(author="bob", body="second", created_at=datetime(2026, 11, 2, tzinfo=UTC)),
+        ),
+        blocked_by=(Blocker(identifier="ABC-2", id=IssueId("2"), state="Done"),),
+    ),
+    attempt=1,
+    turn_number=1,
+    max_turns=5,
+    is_continuation=False,
+    workspace_path="/w",
+    host="local",
+)
+
+FORMS: dict[str, tuple[str, str]] = {
+    # Fields and variables
+    "{{ .issue.title }}": ("{{ issue.title }}", "A title"),
+    "{{.issue.title}}": ("{{ issue.title }}", "A title"),
+    "{{ $.issue.title }}": ("{{ issue.title }}", "A title"),
+    "{{\n  .issue.state\n}}": ("{{ issue.state }}", "To Do"),
+    "{{ (.issue).title }}": ("{{ issue.title }}", "A title"),
+    "{{ .issue.parent.identifier }}": ("{{ issue.parent }}", "ABC-1"),
+    "{{ $x := .issue.state }}{{ $x }}": ("{% set x = issue.state %}{{ x }}", "To Do"),
+    # Whitespace marks
+    "a {{- .issue.state -}} b": ("a {{- issue.state -}} b", "aTo Dob"),
+    "a {{- if .attempt -}} b {{- end -}} c": ("a {%- if attempt -%} b {%- endif -%} c", "abc"),
+    # Conditions, with functions in front
+    "{{ if .attempt }}a{{ else }}b{{ end }}": ("{% if attempt %}a{% else %}b{% endif %}", "a"),
+    "{{ if and .attempt (not .run.is_continuation) }}a{{ end }}": (
+        "{% if attempt and (not run.is_continuation) %}a{% endif %}",
+        "a",
+    ),
+    "{{ if or .issue.assignee .issue.url }}a{{ end }}": (
+        "{% if issue.assignee or issue.url %}a{% endif %}",
+        "a",
+    ),
+    "{{ if or (and .attempt .issue.assignee) .issue.url }}a{{ end }}": (
+        "{% if (attempt and issue.assignee) or issue.url %}a{% endif %}",
+        "a",
+    ),
+    "{{ if not .run.is_continuation }}a{{ end }}": (
+        "{% if not run.is_continuation %}a{% endif %}",
+        "a",
+    ),
+    '{{ if eq .issue.state "To Do" }}a{{ end }}': (
+        '{% if issue.state == "To Do" %}a{% endif %}',
+        "a",
+    ),
+    '{{ if eq .issue.state "Done" "To Do" }}a{{ end }}': (
+        '{% if issue.state in ["Done", "To Do"] %}a{% endif %}',
+        "a",
+    ),
+    "{{if eq .attempt nil}}a{{end}}": ("{% if attempt == none %}a{% endif %}", ""),
+    '{{ if ne .issue.state "Done" }}a{{ end }}': (
+        '{% if issue.state != "Done" %}a{% endif %}',
+        "a",
+    ),
+    "{{ if gt .run.turn_number 1 }}a{{ else if lt .attempt 3 }}b{{ end }}": (
+        "{% if run.turn_number > 1 %}a{% elif attempt < 3 %}b{% endif %}",
+        "b",
+    ),
+    "{{ if ge .attempt 1 }}a{{ end }}{{ if le .attempt 1 }}b{{ end }}": (
+        "{% if attempt >= 1 %}a{% endif %}{% if attempt <= 1 %}b{% endif %}",
+        "ab",
+    ),
+    "{{ if gt (len .issue.labels) 1 }}a{{ end }}": (
+        "{% if issue.labels | length > 1 %}a{% endif %}",
+        "a",
+    ),
+    "{{ if and (eq .attempt 1) (ne .issue.state `x`) }}a{{ end }}": (
+        '{% if attempt == 1 and issue.state != "x" %}a{% endif %}',
+        "a",
+    ),
+    # Loops, and what the dot is in them
+    "{{ range .issue.labels }}- {{ . }}\n{{ end }}": (
+        "{% for item in issue.labels %}- {{ item }}\n{% endfor %}",
+        "- bug\n- ui\n",
+    ),
+    "{{ range .issue.comments }}{{ .author }}: {{ .body }}; {{ end }}": (
+        "{% for item in issue.comments %}{{ item.author }}: {{ item.body }}; {% endfor %}",
+        "ann: first; bob: second; ",
+    ),
+    "{{ range .issue.blocked_by }}{{ .identifier }}{{ if .state }} ({{ .state }}){{ end }}"
+    "{{ end }}": (
+        "{% for item in issue.blocked_by %}{{ item.identifier }}{% if item.state %}"
+        " ({{ item.state }}){% endif %}{% endfor %}",
+        "ABC-2 (Done)",
+    ),
+    "{{ range $i, $c := .issue.comments }}{{ if $i }}, {{ end }}{{ $c.author }}{{ .body }}"
+    "{{ end }}": (
+        "{% for c in issue.comments %}{% set i = loop.index0 %}{% if i %}, {% endif %}"
+        "{{ c.author }}{{ c.body }}{% endfor %}",
+        "annfirst, bobsecond",
+    ),
+    "{{- range $i, $l := .issue.labels -}} {{ if $i }},{{ end }}{{ $l }} {{- end }}": (
+        "{%- for l in issue.labels %}{% set i = loop.index0 -%} {% if i %},{% endif %}{{ l }}"
+        " {%- endfor %}",
+        "bug,ui",
+    ),
+    "{{ range $_, $l := .issue.labels }}{{ $l }}{{ end }}": (
+        "{% for l in issue.labels %}{{ l }}{% endfor %}",
+        "bugui",
+    ),
+    "{{ range $l := .issue.labels }}{{ $l }}{{ else }}none{{ end }}": (
+        "{% for l in issue.labels %}{{ l }}{% else %}none{% endfor %}",
+        "bugui",
+    ),
+    "{{ range .issue.comments }}{{ range $.issue.labels }}{{ . }}{{ $.issue.id }}{{ end }}"
+    "{{ .author }}{{ end }}": (
+        "{% for item in issue.comments %}{% for item2 in issue.labels %}{{ item2 }}{{ issue.id }}"
+        "{% endfor %}{{ item.author }}{% endfor %}",
+        "bug7ui7annbug7ui7bob",
+    ),
+    "{{ range $i, $c := .issue.comments }}{{ range $.issue.labels }}{{ $i }}{{ end }}{{ end }}": (
+        "{% for c in issue.comments %}{% set i = loop.index0 %}{% for item2 in issue.labels %}"
+        "{{ i }}{% endfor %}{% endfor %}",
+        "0011",
+    ),
+    "{{ with .issue }}{{ .title }}{{ else }}{{ .attempt }}{{ end }}": (
+        "{% if issue %}{{ issue.title }}{% else %}{{ attempt }}{% endif %}",
+        "A title",
+    ),
+    "{{ with $u := .issue.url }}{{ $u }}{{ . }}{{ end }}": (
+        "{% if issue.url %}{{ issue.url }}{{ issue.url }}{% endif %}",
+        "http://t/7http://t/7",
+    ),
+    # Functions, in front and behind a bar
+    '{{ .issue.labels | join ", " }}': ('{{ issue.labels | join(", ") }}', "bug, ui"),
+    '{{ join ", " .issue.labels }}': ('{{ issue.labels | join(", ") }}', "bug, ui"),
+    "{{ lower .issue.state }}": ("{{ issue.state | lower }}", "to do"),
+    "{{ .issue.state | lower }}": ("{{ issue.state | lower }}", "to do"),
+    '{{ .issue.labels | join "," | upper }}': (
+        '{{ issue.labels | join(",") | upper }}',
+        "BUG,UI",
+    ),
+    "{{ len .issue.labels }}": ("{{ issue.labels | length }}", "2"),
+    "{{ .issue.labels | len }}": ("{{ issue.labels | length }}", "2"),
+    "{{ toJSON .issue.labels }}": ("{{ issue.labels | tojson }}", '["bug", "ui"]'),
+    "{{ .issue.labels | toJSON }}": ("{{ issue.labels | tojson }}", '["bug", "ui"]'),
+    "{{ range .issue.labels }}{{ toJSON . }}{{ end }}": (
+        "{% for item in issue.labels %}{{ item | tojson }}{% endfor %}",
+        '"bug""ui"',
+    ),
+    '{{ printf "%s!" .issue.title }}': ('{{ "%s!" | format(issue.title) }}', "A title!"),
+    '{{ printf "%v of %d %q" .attempt .run.max_turns .issue.id }}': (
+        '{{ "%s of %d \\"%s\\"" | format(attempt, run.max_turns, issue.id) }}',
+        '1 of 5 "7"',
+    ),
+    "{{ index .issue.labels 0 }}": ("{{ issue.labels[0] }}", "bug"),
+    '{{ print .issue.id "-" .attempt }}': ('{{ issue.id ~ "-" ~ attempt }}', "7-1"),
+    "{{ println .issue.id .attempt }}": ('{{ issue.id ~ " " ~ attempt }}', "7 1"),
+    '{{ .issue.assignee | default "nobody" }}': (
+        '{{ issue.assignee | default("nobody", true) }}',
+        "nobody",
+    ),
+    '{{ if eq (lower .issue.state) "to do" }}a{{ end }}': (
+        '{% if issue.state | lower == "to do" %}a{% endif %}',
+        "a",
+    ),
+    # Comments
+    "{{/* a comment */}}b": ("{# a comment #}b", "b"),
+    "a {{- /* }} #} */ -}} b": ("a {#- }} # } -#} b", "ab"),
 }
 
 
-@pytest.mark.parametrize("go", GO)
-def test_go_is_shown_as_jinja(go: str) -> None:
-    """Each action is found where it stands, with its like in Jinja."""
-    found = [(action.index, action.written, action.jinja) for action in go_actions(f"a {go} b")]
+def translated(go: str) -> str:
+    """Return a template with each Go action as it is shown in Jinja."""
+    made, at = "", 0
+    for action in go_actions(go):
+        end = at + go[at:].index("}}", action.index - at) + 2
+        if "*/" in go[action.index :]:
+            end = go.index("}}", go.index("*/", action.index)) + 2
+        made += go[at : action.index] + action.jinja
+        at = end
+    return made + go[at:]
 
-    assert found == [(2, " ".join(go.split()), GO[go])]
+
+@pytest.mark.parametrize("go", FORMS)
+async def test_a_form_of_go_is_shown_as_jinja_that_renders(go: str) -> None:
+    """Each form that examples of other programs use; what is shown compiles, and means the same."""
+    jinja, rendered = FORMS[go]
+
+    assert translated(go) == jinja
+    assert [problem.message for problem in check_prompt(Prompt(source=jinja))] == []
+    assert await render(Prompt(source=f"[{jinja}]"), CONTEXT) == f"[{rendered}]"
+    assert list(go_actions(jinja)) == []
+
+
+def test_an_action_is_found_where_it_stands() -> None:
+    """With its text on one line."""
+    found = [(action.index, action.written) for action in go_actions("a {{ .a\n }} {{ .b }}")]
+
+    assert found == [(2, "{{ .a }}"), (12, "{{ .b }}")]
+
+
+@pytest.mark.parametrize(
+    ("go", "jinja"),
+    [
+        ("{{ end }}", ["{% endif %} or {% endfor %}"]),
+        ("{{ else }}", ["{% else %}"]),
+        ("{{ .issue.title | trim }}", ["{{ issue.title | trim }}"]),
+        ("{{ .Issue }}", ["{{ Issue }}"]),
+        ("{{ if [ }}{{ end }}", ["{% endif %}"]),
+        ('{{ hasPrefix "a" .issue.title }}', ['{{ issue.title | hasPrefix("a") }}']),
+    ],
+)
+def test_what_is_half_known_is_shown_too(go: str, jinja: list[str]) -> None:
+    """An end without a begin, and functions that only one program has."""
+    assert [action.jinja for action in go_actions(go)] == jinja
 
 
 @pytest.mark.parametrize(
@@ -38,6 +244,15 @@ def test_go_is_shown_as_jinja(go: str) -> None:
         "{{ (issue).title }}",
         "{{ issue.labels[0].x }}",
         "{{ range(3) }}",
+        "{{ not true }}",
+        "{{ not issue.title }}",
+        "{{ 'a' | join(', ') }}",
+        '{{ "a" | join(", ") }}',
+        '{{ "a" | upper }}',
+        '{{ issue.labels | join(", ") }}',
+        "{{ issue .title }}",
+        "{{ 1.5 }}",
+        "{{ true and false }}",
         "{{ endpoint }}{{ ending }}{{ elsewhere }}",
         "{% if issue.title %}{% else %}{% endif %}",
         "{# {{ .a }} #}",
@@ -59,3 +274,37 @@ def test_going_on_after_what_is_ignored() -> None:
     template = "{# {{ .a }} #}{% raw %}{{ .b }}{% endraw %}{{ .c }}"
 
     assert [action.jinja for action in go_actions(template)] == ["{{ c }}"]
+
+
+PIECES = [
+    "{{",
+    "}}",
+    " ",
+    "-",
+    ".a",
+    "$i",
+    "(",
+    ")",
+    "|",
+    '"',
+    "if",
+    "range",
+    "end",
+    ":=",
+    ",",
+    "len",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_template_breaks_it(template: str) -> None:
+    """Whatever is written, actions are found or not."""
+    for action in go_actions(template):
+        assert action.jinja
+
+
+def test_deep_parentheses_break_nothing() -> None:
+    """They are not understood, and the template is refused for that."""
+    template = "{{ " + "(" * 5000 + ".a" + ")" * 5000 + " }}"
+
+    assert check_prompt(replace(Prompt(source=template)))
