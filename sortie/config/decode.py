@@ -19,6 +19,7 @@ from sortie.config.report import Report
 from sortie.config.rules import (
     adapter_findings,
     agent_findings,
+    hook_findings,
     server_findings,
     tracker_findings,
     unreported_findings,
@@ -116,7 +117,7 @@ def _decoded(report: Report, schemas: Schemas, context: DecodeContext) -> Settin
     blocks |= _blocks(report, schemas.agents, agent, context)
     top_level = _top_level(report, context)
     workspace, remote_root = _workspace(report, as_written, parts["workspace"], context)
-    for finding in _findings(parts, (tracker, agent), blocks):
+    for finding in _findings(parts, (tracker, agent), blocks, secrets):
         _tell(report, finding)
     for schema in (tracker, agent):
         _warn(report, schema, blocks)
@@ -265,6 +266,7 @@ def _findings(
     parts: Mapping[str, Any],
     chosen: tuple[BlockSchema | None, BlockSchema | None],
     blocks: Mapping[str, BaseModel],
+    secrets: Collection[str],
 ) -> Iterator[Finding]:
     schema, agent_schema = chosen
     if (tracker := parts["tracker"]) is not None:
@@ -279,6 +281,7 @@ def _findings(
         yield from unreported_findings(parts["agent"], agent_schema.unreported)
         if agent_schema.block_name in blocks:
             yield from agent_schema.check(parts["agent"], blocks[agent_schema.block_name])
+    yield from hook_findings(parts["hooks"], secrets)
     yield from worker_findings(parts["worker"])
     yield from server_findings(parts["server"])
 

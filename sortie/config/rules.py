@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterator
 
 from sortie.config.findings import Finding
 from sortie.config.schemas import TrackerSchema
-from sortie.config.settings import AgentSettings, ServerSettings, TrackerSettings, WorkerSettings
+from sortie.config.settings import (
+    AgentSettings,
+    HookSettings,
+    ServerSettings,
+    TrackerSettings,
+    WorkerSettings,
+)
 from sortie.documents import Path
 from sortie.model import LOCAL, state_key
 from sortie.model.addresses import is_loopback
@@ -95,6 +101,14 @@ def worker_findings(worker: WorkerSettings) -> Iterator[Finding]:
             yield Finding(path=("worker", "ssh_hosts", position), message=message)
         if host in worker.ssh_hosts[:position]:
             yield Finding(path=("worker", "ssh_hosts", position), message=f'"{host}" stands twice')
+
+
+def hook_findings(hooks: HookSettings, secrets: Collection[str]) -> Iterator[Finding]:
+    """Yield the variables for hooks that hold a secret; ``secrets`` are the names of those."""
+    for position, name in enumerate(hooks.pass_env):
+        if name in secrets:
+            message = f"{name} holds a secret of the tracker or the server, which no hook is given"
+            yield Finding(path=("hooks", "pass_env", position), message=message)
 
 
 def server_findings(server: ServerSettings) -> Iterator[Finding]:

@@ -115,6 +115,7 @@ class HookSettings(Block):
     before_remove: Script | None = None
     timeout: Annotated[float, milliseconds(1)] = Field(60.0, alias="timeout_ms")
     run_on: Annotated[str, choice("workspace", "orchestrator")] = "workspace"
+    pass_env: tuple[VariableName, ...] = ()
 
 
 class AgentSettings(Block):

@@ -10,6 +10,7 @@ from typing import Protocol
 import trio
 
 from sortie.model import RunId, TransportError
+from sortie.model.natural_order import natural_key
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts
@@ -188,7 +189,7 @@ def _log_unfinished(snapshot: Snapshot) -> int:
     for issue_id, verdict in snapshot.unfit.items():
         if verdict.gate == "blockers":
             left[names[issue_id]] = verdict.reason or ""
-    for identifier, reason in sorted(left.items()):
+    for identifier, reason in sorted(left.items(), key=lambda item: natural_key(item[0])):
         log.warning("issue.left", issue=identifier, reason=reason)
     if snapshot.paused:
         log.warning("dispatch.paused")

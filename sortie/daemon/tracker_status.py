@@ -11,6 +11,7 @@ from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
 from sortie.dataclass import dataclass
 from sortie.model import Issue, state_key
+from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview, RateBudget
 from sortie.web.state import BudgetView, TrackerView, UnnamedStateView
@@ -133,7 +134,7 @@ def unnamed_states(
     for state, there in by_state.items():
         if state_key(state) not in keys:
             near = _similar(state, named)
-            first = min(issue.identifier for issue in there)
+            first = min((issue.identifier for issue in there), key=natural_key)
             found.append(
                 UnnamedStateView(
                     state=state, issues=len(there), first=first, near=near[0] if near else None

@@ -13,6 +13,7 @@ from sortie.model import (
     content_of,
     same_state,
 )
+from sortie.model.natural_order import NaturalKey, natural_key
 from sortie.scheduler.policy import Policy
 
 RETRY_BASE = 10.0
@@ -80,21 +81,21 @@ CONFIGURATION_HOLDS = frozenset(
     {HoldReason.AGENT_NOT_FOUND, HoldReason.INVALID_WORKSPACE_CWD, HoldReason.ADAPTER_SETTINGS}
 )
 
-OrderKey = tuple[int, float, str]
+OrderKey = tuple[int, float, NaturalKey]
 
 
 def order_key(issue: Issue, continued_at: float | None = None) -> OrderKey:
     """Return the place of an issue in the queue: smaller starts first.
 
-    Priorities 1 to 4 come first, then all else; then the older issue; then the identifier. A
-    continuation is as old as its due time ``continued_at``, in Unix seconds.
+    Priorities 1 to 4 come first, then all else; then the older issue; then the identifier,
+    in natural order. A continuation is as old as its due time ``continued_at``, in Unix seconds.
     """
     priority = issue.priority
     rank = priority if priority is not None and 1 <= priority < _UNRANKED else _UNRANKED
     if continued_at is not None:
-        return (rank, continued_at, issue.identifier)
+        return (rank, continued_at, natural_key(issue.identifier))
     age = issue.created_at.timestamp() if issue.created_at else float("inf")
-    return (rank, age, issue.identifier)
+    return (rank, age, natural_key(issue.identifier))
 
 
 def backoff(failures: int, policy: Policy) -> float:

@@ -80,7 +80,8 @@ class RunEnvironment:
 
     def _for_hook(self, *, here: bool) -> dict[str, str]:
         give = hook_env if here or not self._is_remote else remote_hook_env
-        return give(self._context.environ, self._variables, self._context.secrets)
+        names = self._context.settings.hooks.pass_env
+        return give(self._context.environ, names, self._variables, self._context.secrets)
 
     async def run_hook(self, name: str, workspace: Workspace, publish: Publish) -> str | None:
         """Run a hook, if the settings have one, and return what went wrong, or None.

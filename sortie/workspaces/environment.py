@@ -11,7 +11,7 @@ Rule 4: what the service manager has told the daemon stays with the daemon.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 
 from sortie.dataclass import dataclass
@@ -33,6 +33,21 @@ INHERITED_BY_HOOKS = frozenset(
     }
 )
 """What a hook gets of the daemon's environment, besides what begins with PREFIX."""
+
+WAY_OUT = frozenset(
+    {
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "NO_PROXY",
+        "https_proxy",
+        "http_proxy",
+        "no_proxy",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+    }
+)
+"""How this machine's programs reach others; a hook here gets them, too. Another host has its own
+way, and the files that are named here are not there."""
 
 PREFIX = "SORTIE_"
 SECRET_NAMES = frozenset({"SORTIE_TRACKER_API_KEY", "SORTIE_SERVER_AUTH_TOKEN"})
@@ -124,21 +139,29 @@ def remote_agent_env(
 
 
 def remote_hook_env(
-    parent: Mapping[str, str], run: RunVariables, secrets: Secrets
+    parent: Mapping[str, str], names: Collection[str], run: RunVariables, secrets: Secrets
 ) -> dict[str, str]:
-    """Return what a hook on a remote host gets, besides what is the host's own."""
-    named = {name: value for name, value in parent.items() if name.startswith(PREFIX)}
-    return _without_secrets(named, secrets) | _variables(run, {})
+    """Return what a hook on a remote host gets, besides what is the host's own: the variables that
+    are named, and the run's."""
+    named = _named(parent, names)
+    return _without_secrets(named, secrets) | _variables(run, named)
 
 
-def hook_env(parent: Mapping[str, str], run: RunVariables, secrets: Secrets) -> dict[str, str]:
-    """Return a hook's environment: a few variables of the daemon's, and the run's variables."""
-    allowed = {
+def hook_env(
+    parent: Mapping[str, str], names: Collection[str], run: RunVariables, secrets: Secrets
+) -> dict[str, str]:
+    """Return a hook's environment: a few variables of the daemon's, those that are named, and the
+    run's."""
+    allowed = _named(parent, {*names, *INHERITED_BY_HOOKS, *WAY_OUT})
+    return _without_secrets(allowed, secrets) | _variables(run, parent)
+
+
+def _named(parent: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+    return {
         name: value
         for name, value in parent.items()
-        if name in INHERITED_BY_HOOKS or name.startswith(PREFIX)
+        if (name in names or name.startswith(PREFIX)) and name not in _GIT_NAMES
     }
-    return _without_secrets(allowed, secrets) | _variables(run, parent)
 
 
 def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets) -> dict[str, str]:

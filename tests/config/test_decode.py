@@ -43,6 +43,7 @@ def test_defaults_are_those_of_the_contract() -> None:
             "before_remove": None,
             "timeout": 60.0,
             "run_on": "workspace",
+            "pass_env": (),
         },
         "agent": {
             "kind": "kiro",
@@ -463,4 +464,19 @@ def test_a_tree_without_places_of_keys_is_decoded_too() -> None:
         "odd",
         "tracker.kind",
         "polling.nope",
+    ]
+
+
+def test_no_hook_is_given_a_secret() -> None:
+    """Whoever names a variable of which the tracker's key or the server's token was taken is told
+    so; any other may be named."""
+    secret = GOOD.replace("kind: file", "kind: file\n  api_key: a-${KEY}")
+    names = "hooks: {pass_env: [CARGO_HOME, KEY, SORTIE_SERVER_AUTH_TOKEN, PATH]}\n"
+
+    found = findings(secret + names, around({"KEY": "a-key"}))
+
+    why = "holds a secret of the tracker or the server, which no hook is given"
+    assert found == [
+        f"W:10:32: hooks.pass_env[1]: KEY {why}",
+        f"W:10:37: hooks.pass_env[2]: SORTIE_SERVER_AUTH_TOKEN {why}",
     ]

@@ -145,7 +145,7 @@ class IssueRuns:
             self.transport,
             self.hooks[name],
             cwd=workspace.path,
-            env=hook_env(os.environ, run, Secrets()),
+            env=hook_env(os.environ, (), run, Secrets()),
             timeout=120.0,
         )
         assert result.result is HookOutcome.OK, (name, result.status, result.output)

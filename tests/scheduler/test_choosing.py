@@ -42,7 +42,8 @@ def names(runs: list[do.StartWorker]) -> list[str]:
 
 
 def test_order_is_priority_then_age_then_identifier() -> None:
-    """Priorities 1 to 4 lead, in order; everything else is equal; then age, then identifier."""
+    """Priorities 1 to 4 lead, in order; everything else is equal; then age, then identifier, whose
+    numbers count as numbers."""
     old, young = datetime(2020, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
     driver = Driver(replace(POLICY, max_concurrent_agents=9))
 
@@ -52,13 +53,13 @@ def test_order_is_priority_then_age_then_identifier() -> None:
         issue("four", priority=4),
         issue("one", priority=1),
         issue("nine", priority=9, created_at=datetime(2021, 1, 1, tzinfo=UTC)),
-        issue("b", priority=2, created_at=young),
-        issue("a", priority=2, created_at=young),
+        issue("a-10", priority=2, created_at=young),
+        issue("a-2", priority=2, created_at=young),
         issue("c", priority=2, created_at=old),
         issue("ageless", priority=2, created_at=None),
     )
 
-    assert names(runs) == ["one", "c", "a", "b", "ageless", "four", "zero", "nine", "none"]
+    assert names(runs) == ["one", "c", "a-2", "a-10", "ageless", "four", "zero", "nine", "none"]
 
 
 @pytest.mark.parametrize(

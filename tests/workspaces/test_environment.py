@@ -78,7 +78,7 @@ def test_an_agent_gets_all_but_the_secrets() -> None:
 
 def test_a_hook_gets_a_short_list() -> None:
     """A hook sees what a shell needs and Sortie's own variables, less the secrets."""
-    assert hook_env(PARENT, RUN, SECRETS) == OURS | {
+    assert hook_env(PARENT, (), RUN, SECRETS) == OURS | {
         "PATH": "/bin",
         "HOME": "/home/me",
         "USER": "hunter2",
@@ -88,11 +88,40 @@ def test_a_hook_gets_a_short_list() -> None:
     }
 
 
+WAY_OUT = {
+    "HTTPS_PROXY": "http://proxy:3128",
+    "http_proxy": "http://proxy:3128",
+    "NO_PROXY": "localhost",
+    "SSL_CERT_FILE": "/etc/ssl/ours.pem",
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/ours.pem",
+}
+
+
+def test_a_hook_here_reaches_others_as_the_daemon_does() -> None:
+    """It has the proxies and certificates of this machine, which are another host's neither; and
+    no proxy that holds a secret."""
+    parent = WAY_OUT | {"HTTP_PROXY": "http://me:hunter2@proxy:3128"}
+
+    assert hook_env(parent, (), RUN, SECRETS) == OURS | WAY_OUT
+    assert remote_hook_env(parent, (), RUN, SECRETS) == OURS
+
+
+def test_a_hook_gets_what_is_named() -> None:
+    """Here and on a host, as far as it is set and no secret, and is not the run's or git's own."""
+    names = ("EDITOR", "EMPTY", "MISSING", "COPY_OF_TOKEN", "GITHUB_TOKEN", "SORTIE_RUN_ID")
+    parent = PARENT | {"GIT_DIR": "/elsewhere"}
+
+    for given in (hook_env, remote_hook_env):
+        without = given(parent, (), RUN, SECRETS)
+        found = given(parent, (*names, "GIT_DIR", "HTTPS_PROXY"), RUN, SECRETS)
+        assert found == without | {"EDITOR": "ed", "EMPTY": ""}
+
+
 def test_the_host_is_told_where_there_is_one() -> None:
     """Only a remote run has SORTIE_SSH_HOST."""
     remote = replace(RUN, ssh_host="builder")
 
-    assert hook_env({}, remote, Secrets()) == OURS | {"SORTIE_SSH_HOST": "builder"}
+    assert hook_env({}, (), remote, Secrets()) == OURS | {"SORTIE_SSH_HOST": "builder"}
 
 
 @pytest.mark.parametrize(
@@ -130,9 +159,9 @@ def git(
 
 GIVEN: dict[str, Callable[[Mapping[str, str], RunVariables], dict[str, str]]] = {
     "agent": lambda parent, run: agent_env(parent, run, Secrets()),
-    "hook": lambda parent, run: hook_env(parent, run, Secrets()),
+    "hook": lambda parent, run: hook_env(parent, (), run, Secrets()),
     "agent on a host": lambda parent, run: remote_agent_env(parent, (), run, Secrets()),
-    "hook on a host": lambda parent, run: remote_hook_env(parent, run, Secrets()),
+    "hook on a host": lambda parent, run: remote_hook_env(parent, (), run, Secrets()),
 }
 
 

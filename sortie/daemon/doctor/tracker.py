@@ -10,6 +10,7 @@ from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import unnamed_states
 from sortie.model import TrackerError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
+from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.telemetry.facts import AdapterCrashed, Fact
 from sortie.telemetry.log import LogSink
@@ -51,7 +52,7 @@ def _candidates(settings: TrackerSettings, tracker: GuardedTracker) -> Check:
                 "move an issue to one of them, or look at their spelling"
                 " and at the other settings that choose issues",
             )
-        first = min(issues, key=lambda issue: issue.identifier)
+        first = min(issues, key=lambda issue: natural_key(issue.identifier))
         many = "1 issue is" if len(issues) == 1 else f"{len(issues)} issues are"
         return passed(f"{many} in an active state ({spelled}), such as {first.identifier}")
 
