@@ -116,7 +116,7 @@ class RemoteFiles:
 
         None where the host has no /proc, and so nobody can be seen.
         """
-        body = [_path("path", path), text("occupied")]
+        body = [_path("path", path), *map(text, ("stat_of", "newest", "occupied"))]
         answer = await self._ask(f"look who lives in {path}", body)
         if answer.said == "blind":
             return None

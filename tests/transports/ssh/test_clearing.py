@@ -92,3 +92,26 @@ async def test_one_is_ended_beside_another_who_is_named(host: SshTransport, tmp_
     assert alive == [False, False, True, True]
     assert strangers[0] in caught.value.pids
     assert pids[0] not in caught.value.pids
+
+
+async def test_who_forks_and_exits_all_the_time_is_told(host: SshTransport, tmp_path: Path) -> None:
+    """Each link of the chain lives for some milliseconds, so that most are missed by a list."""
+    home = tmp_path / "home"
+    home.mkdir()
+    flag = tmp_path / "flag"
+    flag.touch()
+    chain = (
+        "import os, sys, time\n"
+        "while os.path.exists(sys.argv[1]):\n"
+        "    if os.fork():\n"
+        "        os._exit(0)\n"
+        "    os.setsid()\n"
+        "    time.sleep(0.002)\n"
+    )
+    subprocess.run([sys.executable, "-c", chain, str(flag)], cwd=home, env={}, check=True)
+    try:
+        seen = [await host.occupied(str(home)) for _ in range(20)]
+    finally:
+        flag.unlink()
+
+    assert [] not in seen

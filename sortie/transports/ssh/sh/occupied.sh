@@ -1,19 +1,33 @@
 # Names who lives in a directory, each with the mark that it inherited: its soft limit on file locks;
 # says that it is blind where the host has no /proc.
+#
+# What forks and exits every few milliseconds is missed by a list of all; so each who came since it
+# was begun is looked at as well.
 [ -r /proc/self/stat ] || whole yes blind
 cd -P -- "$path" || whole yes
 home=${PWD%/} found=
 read -r me rest </proc/self/stat
-for p in /proc/[0-9]*; do
-  # We ourselves are everywhere in turn.
-  case $p in "/proc/$me" | "/proc/$$") continue ;; esac
-  cd -P "$p/cwd" || continue
-  case $PWD in "${home:-/}" | "$home"/*) ;; *) continue ;; esac
+
+# lives_here PID tells whether it does.
+lives_here() { cd -P "/proc/$1/cwd" && case $PWD in "${home:-/}" | "$home"/*) ;; *) return 1 ;; esac; }
+
+name_it() {
   mark=
   while IFS= read -r line; do
     case $line in "Max file locks "*) mark=${line#Max file locks}; break ;; esac
-  done <"$p/limits"
+  done <"/proc/$p/limits"
   set -- $mark
-  found="$found ${p#/proc/}:${1:-?}"
+  found="$found $p:${1:-?}"
+}
+
+since=
+read_newest && since=$newest
+for p in /proc/[0-9]*; do
+  p=${p#/proc/}
+  # We ourselves are everywhere in turn.
+  case $p in "$me" | "$$") continue ;; esac
+  lives_here "$p" && name_it
 done
+name_one() { name_it; return 1; }
+[ -n "$found" ] || [ -z "$since" ] || each_since "$since" lives_here name_one
 whole yes "$found"
