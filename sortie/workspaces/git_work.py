@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 
 import trio
 
 from sortie.dataclass import dataclass
 from sortie.model import TransportError, cut
 from sortie.model.texts import NOT_ON_A_LINE
-from sortie.transports import Script, Transport
+from sortie.transports import Transport
+from sortie.workspaces.safe_git import git_script
 
 LOOK_LIMIT = 10.0
 """Seconds in which git has to answer."""
@@ -50,9 +49,9 @@ async def work_since(
 
 
 async def _look(transport: Transport, path: str, env: Mapping[str, str], base: str) -> GitWork:
-    script = Script(
+    script = git_script(
+        "work_done",
         purpose="look what was done in the git tree",
-        text=_text(),
         arguments=(base,),
         cwd=path,
         env=env,
@@ -94,10 +93,3 @@ def _number(text: str | None) -> int | None:
 
 def _line(text: str) -> str:
     return cut(NOT_ON_A_LINE.sub("\ufffd", text), _TEXT_LIMIT)
-
-
-@cache
-def _text() -> str:
-    """Return the script, without its comments."""
-    lines = files(__package__).joinpath("sh", "work_done.sh").read_text("utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 
 import trio
 
 from sortie.model import HostError, TransportError, cut
 from sortie.resources import shortage_behind
-from sortie.transports import Script, Transport
+from sortie.transports import Transport
+from sortie.workspaces.safe_git import git_script
 
 LOOK_LIMIT = 60.0
 """Seconds in which git has to answer."""
@@ -27,9 +26,9 @@ async def unsaved_work(transport: Transport, path: str, env: Mapping[str, str]) 
     what there is, and the words say so. A directory without a git tree has nothing of the kind.
     Raises TransportError where its host cannot be asked, or for a shortage on this machine.
     """
-    script = Script(
+    script = git_script(
+        "unsaved_work",
         purpose="look for work that is nowhere else",
-        text=_text(),
         cwd=path,
         env=env,
         limit=_OUTPUT_LIMIT,
@@ -70,10 +69,3 @@ def _of_line(line: str) -> str | None:
 
 def _unknown(reason: str) -> str:
     return f"it is not known whether all work is pushed: {reason}"
-
-
-@cache
-def _text() -> str:
-    """Return the script, without its comments."""
-    lines = files(__package__).joinpath("sh", "unsaved_work.sh").read_text("utf-8").splitlines()
-    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))

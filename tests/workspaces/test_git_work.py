@@ -12,7 +12,7 @@ import trio
 
 from sortie.model import TransportError
 from sortie.transports.local import LocalTransport
-from sortie.workspaces import GitWork, git_head, work_since
+from sortie.workspaces import GitWork, git_head, unsaved_work, work_since
 from sortie.workspaces import git_work as module
 from tests.transports.fake import FakeTransport
 
@@ -153,7 +153,27 @@ async def test_nothing_that_a_tree_names_is_run(
 
     work = await work_since(transport, str(tree), env, None)
 
+    unsaved = await unsaved_work(transport, str(tree), env)
+
     assert (work.error, work.commits, work.uncommitted) == (None, 1, 2)
+    assert unsaved == "2 uncommitted changes and 1 unpushed commit (on branch main)"
+    assert not mark.exists()
+
+
+async def test_a_filter_that_cannot_be_set_to_nothing_is_not_run(
+    transport: LocalTransport, tmp_path: Path, git: Git
+) -> None:
+    """Nothing is asked that looks at files where a filter's name cannot be told to git."""
+    tree, mark = tmp_path / "tree", tmp_path / "ran"
+    git("config", "filter.a=b.clean", f"touch {mark}; cat")
+    (tree / ".gitattributes").write_text("* filter=a=b\n")
+    (tree / "old").write_text("2\n")
+
+    work = await look(transport, tree, None)
+    unsaved = await unsaved_work(transport, str(tree), ENV)
+
+    assert work.error == "a filter of its configuration has a '=' in its name"
+    assert "a filter of its configuration has a '=' in its name" in (unsaved or "")
     assert not mark.exists()
 
 

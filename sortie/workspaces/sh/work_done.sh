@@ -3,21 +3,10 @@
 #
 # Prints "head COMMIT", "branch NAME", "commits COUNT", "subject ABBREVIATION TEXT" for the newest,
 # "files COUNT", "uncommitted COUNT" and at last "end"; or "failed REASON" where git does not answer.
-# Whoever worked here may have written the repository's configuration, so nothing that it names is
-# run: no hook, no monitor, no filter, no program for signatures or differences. Nothing is written.
-for name in $(env | sed -n 's/^\(GIT_[A-Z0-9_]*\)=.*/\1/p'); do unset "$name"; done
-GIT_OPTIONAL_LOCKS=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none GIT_TERMINAL_PROMPT=0 LC_ALL=C
-export GIT_OPTIONAL_LOCKS GIT_NO_LAZY_FETCH GIT_ALLOW_PROTOCOL GIT_TERMINAL_PROMPT LC_ALL
 base=$1 subjects=10
 
-# Runs git on the tree in the current directory, also where its configuration names another one.
-git_here() {
-  git --no-pager --git-dir=.git --work-tree=. -c core.hooksPath=/dev/null -c core.fsmonitor=false \
-    -c core.untrackedCache=false "$@" </dev/null
-}
-
 failed() {
-  said=$(git_here "$@" 2>&1 >/dev/null | tail -n 1)
+  said=$(complaint "$@")
   printf 'failed %.300s\nend\n' "git $command: ${said:-no answer}"
   exit 0
 }
@@ -29,21 +18,7 @@ asked() {
 
 # Prints the files whose content is not that of HEAD, one a line.
 uncommitted() {
-  drivers=$(git_here config --name-only --get-regexp '^filter\..*\.(clean|process)$' 2>/dev/null)
-  set -f
-  IFS='
-'
-  set --
-  for driver in $drivers; do  # filters are programs
-    driver=${driver#filter.}
-    driver=${driver%.*}
-    case $driver in *=*) return 1 ;; esac
-    set -- "$@" -c "filter.$driver.clean=" -c "filter.$driver.process="
-    set -- "$@" -c "filter.$driver.required=false"
-  done
-  unset IFS
-  set +f
-  git_here "$@" status --porcelain --no-renames --untracked-files=all --ignore-submodules=dirty \
+  git_here status --porcelain --no-renames --untracked-files=all --ignore-submodules=dirty \
     -- . ':(exclude,top).sortie' 2>/dev/null
 }
 
@@ -58,6 +33,7 @@ look() {
     [ -n "$head" ] || { command=rev-parse; asked rev-parse --git-dir; }
     return
   fi
+  no_filters || { printf 'failed %.300s\nend\n' "$reason"; exit 0; }
   command=status
   changes=$(uncommitted) || failed status --porcelain
   branch=$(git_here symbolic-ref -q --short HEAD 2>/dev/null) && printf 'branch %.300s\n' "$branch"

@@ -511,6 +511,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
     assert "I mended it.\n\n- &lt;script&gt;" in page.text
     assert "not with the daemon" not in page.text
     assert "is not known" not in page.text
+    assert "/lists/handed" not in board
     row = board.partition('<tr id="o:over-1">')[2].partition("</tr>")[0]
     assert "/issues/over-1" in row
     assert "Review" in row
