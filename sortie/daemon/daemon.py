@@ -21,7 +21,7 @@ from sortie.daemon.locks import RootLock
 from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
-from sortie.daemon.reloader import Reloader
+from sortie.daemon.reloader import Reloader, use_settings
 from sortie.daemon.run_contexts import (
     RunContexts,
     has_program,
@@ -32,13 +32,13 @@ from sortie.daemon.service_manager import ServiceManager, Standing
 from sortie.daemon.service_status import standing_of
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
-from sortie.daemon.tracker import StoredSightings, open_tracker, states_of
+from sortie.daemon.tracker import StoredSightings, open_tracker
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
 from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import utc_now
-from sortie.model import LOCAL, SortieError, WorkspaceError
+from sortie.model import LOCAL, WorkspaceError
 from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
@@ -203,13 +203,7 @@ class Daemon:
 
     def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""
-        self._tracker.configure(states_of(workflow.settings.tracker))
-        try:
-            contexts.use(workflow)
-        except SortieError:
-            self._tracker.configure(states_of(orchestrator.settings.tracker))
-            raise
-        orchestrator.apply(workflow.settings, policy_of(workflow.settings))
+        use_settings(workflow, self._tracker, contexts, orchestrator)
         self._transcripts.use(workflow.settings)
         self._hide_secrets(contexts)
 

@@ -8,14 +8,32 @@ from dataclasses import replace
 import trio
 
 from sortie.daemon.options import RunOptions
+from sortie.daemon.run_contexts import RunContexts
+from sortie.daemon.tracker import states_of
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError, WorkflowError
+from sortie.orchestrator import Orchestrator
+from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
+from sortie.scheduler import policy_of
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import WorkflowReloaded
 from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow, keep_restart_only, needs_restart
 from sortie.workflow.watcher import watch
+
+
+def use_settings(
+    workflow: Workflow, tracker: GuardedTracker, contexts: RunContexts, orchestrator: Orchestrator
+) -> None:
+    """Let tracker, runs and scheduler go by other settings, or none of them. Raises SortieError."""
+    tracker.configure(states_of(workflow.settings.tracker))
+    try:
+        contexts.use(workflow)
+    except SortieError:
+        tracker.configure(states_of(orchestrator.settings.tracker))
+        raise
+    orchestrator.apply(workflow.settings, policy_of(workflow.settings))
 
 
 class Reloader:

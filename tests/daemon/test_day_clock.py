@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from sortie.daemon.day_clock import PERIOD, day_of, keep_days
-from sortie.model import AgentError, ErrorKind
+from sortie.model import AgentError, ErrorKind, Spending, StoreError
+from sortie.store import Store
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Raises
 from tests.orchestrator.world import HANDOFF, World
@@ -46,6 +47,43 @@ async def test_a_spent_budget_is_renewed_at_midnight(clock: MockClock) -> None:
         await trio.sleep(until_midnight - 1)
         assert len(world.agent.begun) == 1
         assert orchestrator.snapshot().day_spent is not None
+        await trio.sleep(PERIOD + 5)
+        assert len(world.agent.begun) == 2
+        nursery.cancel_scope.cancel()
+
+
+class ForgetfulStore:
+    """A store that cannot say for a while what was spent on a day."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.fails = False
+
+    async def spent_on(self, day: str) -> Spending | None:
+        """See Store."""
+        if self.fails:
+            raise StoreError("the disk is away")
+        return await self._store.spent_on(day)
+
+
+async def test_a_day_that_nobody_could_tell_of_begins_a_little_later(clock: MockClock) -> None:
+    """Where the store fails at midnight, the budget of the day before does not last all day."""
+    world = World(issue("a"), issue("b"), budget={"daily_credits": 1.0}, tracker=HANDOFF)
+    world.settings = world.settings.model_copy(
+        update={"agent": world.settings.agent.model_copy(update={"max_concurrent_agents": 1})}
+    )
+    for name in "AB":
+        world.agent.scripts[name] = [Completes(credits=1.0)]
+    store = ForgetfulStore(world.store)
+    until_midnight = 86_400 - world.wall() % 86_400
+
+    async with world.life() as orchestrator, trio.open_nursery() as nursery:
+        await nursery.start(keep_days, orchestrator, store, world.wall)
+        await trio.sleep(until_midnight - 1)
+        store.fails = True
+        await trio.sleep(4 * PERIOD)
+        assert len(world.agent.begun) == 1
+        store.fails = False
         await trio.sleep(PERIOD + 5)
         assert len(world.agent.begun) == 2
         nursery.cancel_scope.cancel()

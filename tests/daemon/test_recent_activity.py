@@ -11,6 +11,7 @@ from sortie.scheduler.records import RecordExit
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
 from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket, PollView
+from tests.growth import held
 from tests.scheduler.driver import issue
 from tests.store.inline import MemoryStore
 from tests.store.records import begin
@@ -26,6 +27,14 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
+
+
+class BrokenStore(MemoryStore):
+    """A store whose history cannot be read."""
+
+    async def history(self, **_: object) -> Sequence[HistoryRow]:
+        """Fail."""
+        raise StoreError("the disk is away")
 
 
 def finished(run: str, status: RunStatus) -> facts.RunFinished:
@@ -110,6 +119,24 @@ def test_what_nobody_looks_at_is_forgotten_too() -> None:
     assert [bucket.succeeded for bucket in activity.view().buckets] == [1] * BUCKETS
 
 
+async def test_runs_that_are_over_leave_what_is_shown_of_them_alone() -> None:
+    """Whether history could be read or not: a thousand runs take no more than a hundred."""
+    for store in (MemoryStore(), BrokenStore()):
+        activity = RecentActivity(Clock())
+        activity(started("0", "east"))
+        activity(finished("0", RunStatus.SUCCEEDED))
+        await activity.recall(store)
+        sizes = []
+        for number in range(1, 1001):
+            activity(started(str(number), "east"))
+            activity(turn(1.0, None))
+            activity(finished(str(number), RunStatus.SUCCEEDED))
+            if number % 100 == 0:
+                sizes.append(held(activity))
+
+        assert sizes == sizes[:1] * 10
+
+
 def test_the_last_poll_is_known() -> None:
     """With its error, until the next one."""
     activity = RecentActivity(Clock())
@@ -148,15 +175,8 @@ async def test_history_fills_the_hours_before() -> None:
 
 async def test_a_broken_history_is_no_end() -> None:
     """The charts begin empty."""
-
-    class Broken(MemoryStore):
-        async def history(
-            self, *, issue: str | None = None, limit: int = 100, before: RunId | None = None
-        ) -> Sequence[HistoryRow]:
-            raise StoreError("the disk is away")
-
     activity = RecentActivity(Clock())
 
-    await activity.recall(Broken())
+    await activity.recall(BrokenStore())
 
     assert activity.view().runs == ()

@@ -6,14 +6,20 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 
+from sortie.config import Settings
 from sortie.daemon.options import RunOptions
-from sortie.daemon.reloader import Reloader
+from sortie.daemon.reloader import Reloader, use_settings
+from sortie.daemon.tracker import states_of
 from sortie.daemon.workflow_file import load_workflow
+from sortie.model import AgentError, ErrorKind
+from sortie.scheduler import Policy
 from sortie.telemetry.facts import Fact, WorkflowReloaded
+from sortie.trackers import TrackerStates
 from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow
 
@@ -22,7 +28,7 @@ TEXT = """\
 ---
 tracker:
   kind: file
-  active_states: [Todo]
+  active_states: [{states}]
   terminal_states: [Done]
   handoff_state: Review
 file:
@@ -54,9 +60,16 @@ class WatchedFile:
         )
         self._news = trio.Event()
 
-    def save(self, *, turns: object = 5, prompt: str = "Work.", root: str | None = None) -> None:
+    def save(
+        self,
+        *,
+        turns: object = 5,
+        prompt: str = "Work.",
+        root: str | None = None,
+        states: str = "Todo",
+    ) -> None:
         """Write the file as an editor does: anew, and renamed into its place."""
-        text = TEXT.format(turns=turns, prompt=prompt, root=root or self.root)
+        text = TEXT.format(turns=turns, prompt=prompt, root=root or self.root, states=states)
         beside = self.path.with_suffix(".tmp")
         beside.write_text(text)
         os.replace(beside, self.path)
@@ -192,6 +205,61 @@ async def test_no_file_stops_the_watch(watched_file: WatchedFile) -> None:
                 await watched_file.reloaded(len(watched_file.told) + 1)
 
     assert [w.settings.agent.max_turns for w in watched_file.applied] == list(range(20, 25))
+
+
+class Refusing:
+    """A part that takes other settings, or refuses those with ``turns`` turns."""
+
+    def __init__(self, workflow: Workflow, refused: int | None = None) -> None:
+        self.settings = workflow.settings
+        self.refused = refused
+        self.states = states_of(workflow.settings.tracker)
+
+    def configure(self, states: TrackerStates) -> None:
+        """See GuardedTracker."""
+        self.states = states
+
+    def use(self, workflow: Workflow) -> None:
+        """See RunContexts."""
+        if workflow.settings.agent.max_turns == self.refused:
+            raise AgentError(ErrorKind.AGENT_NOT_FOUND, "no such agent")
+        self.settings = workflow.settings
+
+    def apply(self, settings: Settings, _policy: Policy) -> None:
+        """See Orchestrator."""
+        self.settings = settings
+
+
+async def test_a_change_that_is_refused_changes_nothing(watched_file: WatchedFile) -> None:
+    """Where one part cannot take other settings, all keep the last good ones, the error is shown,
+    and the next good file is taken by all."""
+    before = watched_file.reloader.workflow
+    tracker, orchestrator = Refusing(before), Refusing(before)
+    contexts = Refusing(before, refused=6)
+    parts: Any = (tracker, contexts, orchestrator)
+    watched_file.reloader = Reloader(
+        watched_file.options,
+        before,
+        watched_file._publish,
+        lambda workflow: use_settings(workflow, *parts),
+    )
+
+    async with watched(watched_file):
+        watched_file.save(turns=6, states="Todo, Doing")
+        refused = await watched_file.reloaded(1)
+        shown = watched_file.reloader.view()
+        kept = [part.settings for part in (tracker, contexts, orchestrator)]
+        kept_states, kept_workflow = tracker.states, watched_file.reloader.workflow
+        watched_file.save(turns=7, states="Todo, Doing")
+        await watched_file.reloaded(2)
+
+    assert refused.errors == shown.errors == ("no such agent",)
+    assert kept == [before.settings] * 3
+    assert kept_states == states_of(before.settings.tracker)
+    assert kept_workflow is before
+    assert watched_file.reloader.view().valid
+    assert [contexts.settings.agent.max_turns, orchestrator.settings.agent.max_turns] == [7, 7]
+    assert tracker.states.active == ("Todo", "Doing")
 
 
 def make_directory(path: Path) -> None:

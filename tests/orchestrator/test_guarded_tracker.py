@@ -37,6 +37,21 @@ def translated() -> TrackerError:
     return error
 
 
+async def test_a_list_that_failed_is_no_longer_under_way(autojump_clock: MockClock) -> None:
+    """Nor is one that nobody waits for any more: else the daemon's state says so for ever."""
+    tracker = Raising(TrackerError(TrackerErrorKind.UNAVAILABLE, "it is down"))
+    guarded = GuardedTracker(tracker, lambda _fact: None)
+
+    with pytest.raises(TrackerError):
+        await guarded.fetch_candidates(["todo"])
+    after_failure = guarded.is_listing
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await guarded.fetch_candidates(["todo"])
+
+    assert (after_failure, guarded.is_listing) == (False, False)
+
+
 async def test_a_wait_for_lists_alone_leaves_the_rest_of_the_tracker(
     autojump_clock: MockClock,
 ) -> None:

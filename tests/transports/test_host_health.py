@@ -217,3 +217,25 @@ async def test_those_who_wait_for_a_search_fail_with_it(
 
     assert sorted(failed) == ["a", "b", "c"]
     assert trio.current_time() - began == 30.0
+
+
+async def test_nobody_uses_the_host_beside_a_search(
+    autojump_clock: MockClock, inner: FakeTransport
+) -> None:
+    """Those who come while earlier runs are looked for wait for the same search."""
+    watched = MonitoredTransport(inner, Told().watch, {RUN})
+    inner.pauses["sweep"] = 30.0
+    used_at: list[float] = []
+    began = trio.current_time()
+
+    async def use(name: str, after: float) -> None:
+        await trio.sleep(after)
+        await watched.files.make_directory("/w", name)
+        used_at.append(trio.current_time() - began)
+
+    async with trio.open_nursery() as nursery:
+        for name, after in (("a", 0.0), ("b", 0.0), ("c", 10.0)):
+            nursery.start_soon(use, name, after)
+
+    assert used_at == [30.0] * 3
+    assert inner.swept == [{RUN}]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -253,6 +253,21 @@ def test_tokens_are_told_with_their_model() -> None:
     assert alone.turn({"usage": {"inputTokens": 5, "outputTokens": 1}}) == [
         Usage(input_tokens=5, output_tokens=1, model="of the session")
     ]
+
+
+@pytest.mark.parametrize(
+    ("names", "model"), [((), None), (("pro",), "pro"), (("pro", "flash"), None)]
+)
+def test_tokens_of_two_models_together_are_nobodys(names: Sequence[str], model: str | None) -> None:
+    """Where an agent names several models and counts for all at once, none is charged for all."""
+    counts = {"inputTokens": 5, "outputTokens": 1}
+    named = {"quota": {"model_usage": [{"model": name} for name in names]}}
+
+    told = UsageReader("@agentclientprotocol/claude-agent-acp").turn(
+        {"usage": counts, "_meta": named}
+    )
+
+    assert told == [Usage(input_tokens=5, output_tokens=1, model=model)]
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,12 @@ async def test_another_baseline_leaves_the_rest_of_a_hold(store: Store) -> None:
         T0 + 5,
     )
     settled = (await store.recover()).holds
+    await store.commit(
+        [RecordHold(issue=A, reason=reason, detail="", settled=False, again=True)], T0
+    )
+    again = (await store.recover()).holds
 
+    assert again == unsettled
     assert unsettled == (StoredHold(issue=A, reason=reason, detail="x", since=T0, settled=False),)
     assert settled == (StoredHold(issue=moved, reason=reason, detail="x", since=T0),)
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -391,3 +392,32 @@ async def test_runs_that_end_are_told_by_their_status(at_once: MockClock, rig: R
         rig.sink(replace(RUN_FINISHED, status=RunStatus.FAILED, error="no\nway"))
 
     assert rig.texts(Kind.RUN)[1:] == ["run failed after 5.5s: no", "way"]
+
+
+async def test_one_thread_at_a_time_has_the_directory(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, rig: Rig
+) -> None:
+    """Nobody forgets what another one writes, and nobody writes beside another."""
+    under_way, most, works = 0, 0, set[str]()
+
+    async def run(work: Callable[..., Any], *args: Any, **_: object) -> Any:
+        nonlocal under_way, most
+        if work.__name__ in ("read_page", "read_last"):
+            return work(*args)
+        under_way += 1
+        most = max(most, under_way)
+        works.add(work.__name__)
+        await trio.sleep(2)
+        under_way -= 1
+        return work(*args)
+
+    monkeypatch.setattr(writer, "run_in_thread", run)
+    monkeypatch.setattr(writer, "PERIOD", 3.0)
+    rig.begin()
+    async with rig.running():
+        for _ in range(10):
+            rig.say("x")
+            await rig.writer.page(RUN, 0, 1)
+
+    assert works == {"write", "forget"}
+    assert most == 1

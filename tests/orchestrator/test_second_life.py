@@ -1,0 +1,147 @@
+"""A life that ends before it has done anything leaves to the next what it was left."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+
+import trio
+from trio.testing import MockClock
+
+from sortie.model import (
+    AgentSession,
+    HoldReason,
+    IssueId,
+    KnownWorkspace,
+    ProcessIdentity,
+    RunId,
+    RunStatus,
+    Spending,
+    Streak,
+    Trigger,
+    WaitKind,
+)
+from sortie.scheduler import Memory, Record
+from sortie.scheduler import records as rec
+from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.usage_limits import UsageLimit
+from tests.orchestrator.test_recovery import Heir, begun
+from tests.worker.rig import issue
+
+TOLD_LATER = {"day", "spent_today"}
+"""What is not recovered: the clock on the wall says which day it is."""
+
+RESETS_AT = datetime(2023, 11, 14, 23, tzinfo=UTC)
+STREAK = Streak(failures=2, continuations=1, interruptions=1)
+WORKSPACE = KnownWorkspace(issue_id=IssueId("over"), identifier="O", host="local", path="/w/O")
+
+LEFT: list[Record] = [
+    begun("over"),
+    rec.RecordWorkspace(run_id=RunId("run-over"), workspace=WORKSPACE),
+    rec.RecordUnsaved(host="local", path="/w/O"),
+    rec.RecordTurn(run_id=RunId("run-over"), issue_id=IssueId("over"), turn=2, sessions=3),
+    rec.RecordSession(run_id=RunId("run-over"), session_id="s-1"),
+    rec.RecordSpending(run_id=RunId("run-over"), spent=Spending(output_tokens=7, credits=0.5)),
+    rec.RecordExit(run_id=RunId("run-over"), status=RunStatus.SUCCEEDED, turns=2),
+    rec.RecordComment(
+        run_id=RunId("run-over"), issue=issue("over"), lifecycle="completion", body="done"
+    ),
+    rec.RecordRetry(
+        issue=issue("waits"),
+        kind=WaitKind.RETRY,
+        trigger=Trigger.ERROR,
+        streak=STREAK,
+        delay=40.0,
+    ),
+    rec.RecordRetry(
+        issue=issue("moves"),
+        kind=WaitKind.HANDOFF,
+        trigger=Trigger.HANDOFF,
+        streak=STREAK,
+        delay=80.0,
+        tries=3,
+    ),
+    rec.RecordHold(
+        issue=issue("held"),
+        reason=HoldReason.HANDOFF_FAILED,
+        detail="no",
+        settled=False,
+        handoff_state="Review",
+    ),
+    rec.RecordHold(issue=issue("kept"), reason=HoldReason.OPERATOR, detail="stop", settled=True),
+    rec.RecordHold(
+        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="", settled=False, again=True
+    ),
+    rec.RecordCrash(issue=issue("crashed")),
+    rec.RecordLimit(account="kiro x", message="enough", delay=600.0, resets_at=RESETS_AT, times=3),
+    rec.RecordPause(paused=True),
+    begun("cut", failures=1),
+    rec.RecordProcess(
+        run_id=RunId("run-cut"), process=ProcessIdentity(pid=1 << 22, started_at=1.0)
+    ),
+]
+
+
+async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
+    """Each with all that is known of it; nothing of a memory is left as a new daemon has it."""
+    memory = await Heir().inherit(LEFT)
+
+    default, now = Memory(), trio.current_time()
+    assert {
+        field.name
+        for field in fields(Memory)
+        if getattr(memory, field.name) == getattr(default, field.name)
+    } == TOLD_LATER
+    claims = {claim.issue.id: claim for claim in memory.claims}
+    assert claims[IssueId("waits")] == Waiting(
+        issue=issue("waits"),
+        kind=WaitKind.RETRY,
+        trigger=Trigger.ERROR,
+        streak=STREAK,
+        due_at=now + 40.0,
+    )
+    assert claims[IssueId("moves")] == HandingOff(
+        issue=issue("moves"), streak=STREAK, tries=3, token=None, due_at=now + 80.0
+    )
+    assert claims[IssueId("held")] == Held(
+        issue=issue("held"),
+        reason=HoldReason.HANDOFF_FAILED,
+        detail="no",
+        since=now,
+        settled=False,
+        handoff_state="Review",
+    )
+    assert claims[IssueId("kept")] == Held(
+        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="stop", since=now, settled=False
+    )
+    assert memory.limits == (
+        UsageLimit(
+            account="kiro x",
+            message="enough",
+            since=now,
+            until=now + 600.0,
+            resets_at=RESETS_AT,
+            times=3,
+        ),
+    )
+    assert memory.sessions == {IssueId("over"): 3}
+    assert memory.spent == {IssueId("over"): Spending(output_tokens=7, credits=0.5)}
+    assert memory.agent_sessions == {
+        IssueId("over"): AgentSession(
+            host="local", agent="fake", workspace="/w/O", session_id="s-1"
+        )
+    }
+    assert memory.crashed == {IssueId("crashed")}
+
+
+async def test_each_further_life_remembers_the_same(clock: MockClock) -> None:
+    """What a start itself records changes nothing more at the next one, however often."""
+    heir = Heir()
+    first = in_order(await heir.inherit(LEFT))
+
+    assert [in_order(await heir.recover()) for _ in range(3)] == [first] * 3
+
+
+def in_order(memory: Memory) -> Memory:
+    """Return a memory with its claims by issue."""
+    return replace(memory, claims=tuple(sorted(memory.claims, key=lambda claim: claim.issue.id)))
