@@ -28,7 +28,8 @@ class Notification:
     """A non-empty line of the agent's output, at most NOTIFICATION_LIMIT characters.
 
     It stands for so many ``lines``, which came together and of which it is the last. ``text`` is
-    all of them, whole and parted by line feeds; None where the message is all there is.
+    all of them, whole and parted by line feeds; None where the message is all there is, and ""
+    where other events tell what it stands for.
     """
 
     message: str

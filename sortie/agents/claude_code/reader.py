@@ -266,10 +266,11 @@ def _as_tool_use(denial: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "tool_use", "name": "", "input": denial.get("tool_input")}
 
 
-def _note(text: str, lines: str = "") -> Notification:
-    """Return what stands for a text; ``lines`` are what it says in short, where they differ."""
+def _note(text: str, lines: str | None = None) -> Notification:
+    """Return what stands for a text; ``lines`` are what it says in short, where they differ: ""
+    for what the events of tools tell."""
     shown = strip_escapes(text).strip()
-    message, more = shown[:NOTIFICATION_LIMIT], lines or shown
+    message, more = shown[:NOTIFICATION_LIMIT], shown if lines is None else lines
     return Notification(
         message=message or "an event without a name", text=None if more == message else more
     )

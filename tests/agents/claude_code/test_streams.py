@@ -60,6 +60,11 @@ def said(message: str) -> Notification:
     return Notification(message=message)
 
 
+def using(message: str) -> Notification:
+    """Return what stands for the use of a tool, of which a tool's events tell."""
+    return Notification(message=message, text="")
+
+
 def answered(seconds: float = 1.0) -> ModelAnswered:
     return ModelAnswered(seconds=seconds, model=MODEL)
 
@@ -123,12 +128,12 @@ EVENTS: dict[str, list[AgentEvent]] = {
         *began("ba6003eb-15b4-457d-8cdb-3d0fa98d9f1f", "bypassPermissions"),
         answered(),
         used(100, 1),
-        said("Bash: echo hi"),
+        using("Bash: echo hi"),
         bash("1296191cb28e4149"),
         ended("1296191cb28e4149", output="hi"),
         answered(),
         used(200, 2),
-        said("Write: /workspaces/DEMO-1/a.txt"),
+        using("Write: /workspaces/DEMO-1/a.txt"),
         write("82b961ade59c424d"),
         ended("82b961ade59c424d", output=WRITTEN),
         answered(),
@@ -161,12 +166,12 @@ EVENTS: dict[str, list[AgentEvent]] = {
         *began("85513d25-aada-4d44-9d0a-937232a9e56a", "bypassPermissions"),
         answered(),
         used(20_000, 1),
-        said("Bash: echo hi"),
+        using("Bash: echo hi"),
         bash("710af19aa8ac49c0"),
         ended("710af19aa8ac49c0", output="hi"),
         answered(),
         used(40_000, 2),
-        said("Bash: echo hi"),
+        using("Bash: echo hi"),
         bash("78f8a81c6f844cd1"),
         ended("78f8a81c6f844cd1", output="hi"),
         used(40_000, 4_000),
@@ -177,13 +182,13 @@ EVENTS: dict[str, list[AgentEvent]] = {
         *began("6e273d53-33a8-47d2-b748-81c0488dbba1"),
         answered(),
         used(100, 1),
-        said("Bash: touch zz"),
+        using("Bash: touch zz"),
         bash("55fb35e10df841bf", "touch zz"),
         refused(f"Bash: {NO_TOUCH}"),
         ended("55fb35e10df841bf", 2.0, NO_TOUCH),
         answered(),
         used(200, 2),
-        said("Write: /workspaces/DEMO-1/a.txt"),
+        using("Write: /workspaces/DEMO-1/a.txt"),
         write("3cd13d4143004439"),
         refused(f"Write: {NO_WRITE}"),
         ended("3cd13d4143004439", 2.0, NO_WRITE),
