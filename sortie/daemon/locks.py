@@ -51,6 +51,17 @@ class Lock:
         self._protected = protected if sys.platform == "linux" else None
         self._held: dict[str, int] = {}
         self._note = b""
+        self._remark: object = None
+
+    @property
+    def remark(self) -> object:
+        """What the holder, or the last one, has noted about what is protected; None for nothing."""
+        return self._remark
+
+    def note(self, remark: object) -> None:
+        """Note something about what is protected, as JSON, for the next holder. Raises OSError."""
+        self._remark = remark
+        self._note = _write_note(self._held[self._path], remark)
 
     def ensure(self) -> None:
         """Hold the lock from now on, also where its file was removed meanwhile.
@@ -67,7 +78,7 @@ class Lock:
             if self._protected is not None and self._protected not in self._held:
                 self._lock_protected(self._protected)
             if is_new:
-                self._note = _write_note(self._held[self._path])
+                self._note = _write_note(self._held[self._path], self._remark)
         except (HeldElsewhere, OSError):
             self.release()
             raise
@@ -79,6 +90,8 @@ class Lock:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
             raise self._held_by(_read_note(fd)) from exc
+        if self._remark is None:
+            self._remark = _remark_in(fd)
 
     def _lock_protected(self, path: str) -> None:
         try:
@@ -190,16 +203,25 @@ def living_holder(path: str) -> str | None:
     return _shown(note) if alive and note.get("host") == socket.gethostname() else None
 
 
-def _write_note(fd: int) -> bytes:
-    note = {
+def _write_note(fd: int, remark: object) -> bytes:
+    note: dict[str, object] = {
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if remark is not None:
+        note["remark"] = remark
     written = json.dumps(note).encode()
     os.ftruncate(fd, 0)
     os.pwrite(fd, written, 0)
     return written
+
+
+def _remark_in(fd: int) -> object:
+    try:
+        return json.loads(os.pread(fd, _NOTE_LIMIT, 0)).get("remark")
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def _read_note(fd: int) -> str:

@@ -7,7 +7,6 @@ mark by which the next one finds what this one could not end.
 from __future__ import annotations
 
 import faulthandler
-import os
 import secrets
 import signal
 from contextlib import suppress
@@ -15,6 +14,8 @@ from contextlib import suppress
 import trio
 
 from sortie.daemon.daemon import Daemon
+from sortie.daemon.database_life import begin_life, refuse_lost_rows
+from sortie.daemon.former_names import ended_by_path
 from sortie.daemon.guards import Guards, expected_failures
 from sortie.daemon.locks import RootLock, database_lock
 from sortie.daemon.options import RunOptions
@@ -53,11 +54,10 @@ def run_daemon(options: RunOptions) -> int:
         faulthandler.enable(2)  # a manager's watchdog ends a daemon by SIGABRT: where it hung
     become_subreaper()
     raise_limit()
-    mark = mark_of_database(os.path.realpath(settings.db_path))
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
         guards = Guards(clock, watchdog)
-        code = trio.run(_run_locked, options, workflow, token, mark, guards, clock=clock)
+        code = trio.run(_run_locked, options, workflow, token, guards, clock=clock)
     # All is closed; the interpreter's end would bring back the defaults, and with them an exit
     # code that says otherwise.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -65,9 +65,7 @@ def run_daemon(options: RunOptions) -> int:
     return code
 
 
-async def _run_locked(
-    options: RunOptions, workflow: Workflow, token: str, mark: int, guards: Guards
-) -> int:
+async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
     settings = workflow.settings
     with database_lock(settings.db_path) as lock, RootLock(settings.workspace.root) as root_lock:
         try:
@@ -77,8 +75,13 @@ async def _run_locked(
                 f"cannot lock the database {settings.db_path}: {exc.strerror}; make its directory"
                 " writable, or set db_path"
             ) from exc
+        refuse_lost_rows(lock, settings.db_path)
         async with open_store(settings.db_path) as store:
             lock.ensure()  # a new database is only now there to be locked itself
+            life = await begin_life(store, lock, settings.db_path)
+            if life.path_named and await ended_by_path(settings, options.environ):
+                await store.forget_path_name()
+            mark = mark_of_database(life.id)
             # Not before: whoever has the lock ends what carries its mark and is not its own.
             carried = mark if carry(mark) else None
             groups = RunGroups.open(f"sortie-{mark:x}")

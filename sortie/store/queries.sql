@@ -21,6 +21,16 @@ SELECT
   (SELECT application_id FROM pragma_application_id) AS owner,
   (SELECT count(*) FROM sqlite_schema) AS tables;
 
+-- name: identity
+SELECT id, device, inode, pid, started_at, path_named FROM identity;
+
+-- name: begin_life
+UPDATE identity SET
+  id = :id, device = :device, inode = :inode, pid = :pid, started_at = :started_at;
+
+-- name: forget_path_name
+UPDATE identity SET path_named = 0;
+
 -- name: prove_writable
 UPDATE daemon SET checks = checks + 1;
 

@@ -7,11 +7,17 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
-from sortie.model import RunId, Sighting, Spending, StoreError
+from sortie.model import ProcessIdentity, RunId, Sighting, Spending, StoreError
 from sortie.scheduler.records import Record
-from sortie.store import DayRow, HistoryRow, RecordRefused, Recovered, Store, Totals
+from sortie.store import DayRow, HistoryRow, RecordRefused, Recovered, Totals
 from sortie.store.database import Database, file_identity
 from sortie.store.database_file import open_database, prove_writable, try_to_write
+from sortie.store.database_identity import (
+    DatabaseIdentity,
+    begin_life,
+    forget_path_name,
+    read_identity,
+)
 from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.filesystems import is_doubtful
 from sortie.store.record_reader import (
@@ -32,7 +38,9 @@ BUSY_TIMEOUT = 5.0
 
 
 @asynccontextmanager
-async def open_store(path: str, *, busy_timeout: float = BUSY_TIMEOUT) -> AsyncIterator[Store]:
+async def open_store(
+    path: str, *, busy_timeout: float = BUSY_TIMEOUT
+) -> AsyncIterator[SqliteStore]:
     """Open the database at ``path``, made with mode 0600 or migrated where needed.
 
     Raises StoreError for a place or file that cannot serve, a network file system, and a database
@@ -53,6 +61,19 @@ class SqliteStore:
         self._thread = thread
         self._inherited = 0  # the last seq of an earlier life
         self._asked = self._failed = self._succeeded = 0
+
+    async def identity(self) -> DatabaseIdentity:
+        """Return what the database is, as its last daemon has left it."""
+        return await self._thread.read(read_identity)
+
+    async def begin_life(self, process: ProcessIdentity, database_id: str) -> DatabaseIdentity:
+        """Note that this process is its daemon from now on, under an id; return what it is now."""
+        await self._change(partial(begin_life, process=process, database_id=database_id))
+        return await self.identity()
+
+    async def forget_path_name(self) -> None:
+        """Note that nothing is left that is named by the path of the database."""
+        await self._change(forget_path_name)
 
     async def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, or none; once handed over, also if the caller is cancelled."""

@@ -25,9 +25,12 @@ UNMARKED = (
 """What to tell where the mark that Linux has cannot be carried."""
 
 
-def mark_of_database(path: str) -> int:
-    """Return the mark of every daemon that has this database, by its real path."""
-    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).digest()
+def mark_of_database(name: str) -> int:
+    """Return the mark of every daemon of a database, by its id.
+
+    Earlier versions had its real path for that.
+    """
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).digest()
     return _FIRST_MARK + int.from_bytes(digest[:8], "big") % _MARKS
 
 

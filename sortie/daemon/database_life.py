@@ -1,0 +1,84 @@
+"""The begin of a daemon's life with a database: whose it is, and whether it lacks what was written.
+
+Rule 1: what a daemon starts is named by the id in its database. Two files have two ids, also where
+one was copied from the other or both have the same path in different mount namespaces.
+Rule 2: a database whose newest rows were thrown away with its -wal is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import suppress
+
+import psutil
+
+from sortie.daemon.locks import Lock, database_lock_path
+from sortie.model import ProcessIdentity, StoreError
+from sortie.store.database_identity import DatabaseIdentity
+from sortie.store.sqlite import SqliteStore
+from sortie.transports.identity import identity_of
+
+
+async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseIdentity:
+    """Be the daemon of a database from now on; return what it is.
+
+    Raises StoreError for a copy whose original is in use.
+    """
+    found = await store.identity()
+    if found.is_copy and found.daemon is not None and _lives(found.daemon):
+        raise StoreError(
+            f"the database {db_path} is a copy of one that a daemon works with, pid"
+            f" {found.daemon.pid}: both would work on the same issues; stop that daemon, or begin"
+            " with a database of its own"
+        )
+    database_id = uuid.uuid4().hex if found.is_copy else found.id
+    before = _state(db_path)
+    begun = await store.begin_life(identity_of(os.getpid()), database_id)
+    # Where the file has not changed, that commit stands in the -wal and nowhere else.
+    is_unmoved = before is not None and before == _state(db_path)
+    with suppress(OSError):  # the note only helps the next start
+        lock.note({"unmoved": before} if is_unmoved else {})
+    return begun
+
+
+def refuse_lost_rows(lock: Lock, db_path: str) -> None:
+    """Raise StoreError where the -wal of a database is gone and had rows that are nowhere else.
+
+    That is so where the file is as it was right after its last daemon had begun with it: SQLite
+    itself removes a -wal only after it has moved all rows into the file. Nothing is changed here,
+    so that it is told each time.
+    """
+    noted = lock.remark.get("unmoved") if isinstance(lock.remark, dict) else None
+    if noted is None or noted != _state(db_path) or _has_rows(f"{os.path.realpath(db_path)}-wal"):
+        return
+    raise StoreError(
+        f"the database {db_path} lacks its newest rows: they were in {db_path}-wal, which was"
+        " removed while no daemon had moved them; bring that file back, or put a backup in place"
+        " of the database. To go on with the rows that are left, remove"
+        f" {database_lock_path(db_path)} and start again"
+    )
+
+
+def _lives(daemon: ProcessIdentity) -> bool:
+    try:
+        is_there = identity_of(daemon.pid) == daemon and daemon.pid != os.getpid()
+        return is_there and psutil.Process(daemon.pid).status() != psutil.STATUS_ZOMBIE
+    except (OSError, psutil.Error, ValueError, OverflowError):
+        return False
+
+
+def _state(path: str) -> list[int] | None:
+    """Return what is another with each change of a file, None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_dev, found.st_ino, found.st_ctime_ns]
+
+
+def _has_rows(wal: str) -> bool:
+    try:
+        return os.stat(wal).st_size > 0
+    except OSError:
+        return False
