@@ -35,6 +35,16 @@ def claude_program() -> Path:
     return found[0]
 
 
+def quiet_environ(server: ModelServer) -> dict[str, str]:
+    """Return the variables by which it asks the scripted model alone."""
+    return {
+        **_QUIET,
+        "ANTHROPIC_BASE_URL": server.url(HERE),
+        "ANTHROPIC_API_KEY": KEY,
+        "CLAUDE_CODE_MAX_RETRIES": "2",
+    }
+
+
 @dataclass(frozen=True)
 class Claude:
     """Claude Code as the agent of a place; on a host where there is a fleet."""
@@ -81,8 +91,7 @@ class Claude:
 
     def environ(self, **changed: str | None) -> dict[str, str | None]:
         """Return what a daemon's environment has for the agent."""
-        given = {"ANTHROPIC_BASE_URL": self.server.url(HERE), "ANTHROPIC_API_KEY": KEY}
-        return {**_QUIET, **given, "CLAUDE_CODE_MAX_RETRIES": "2", **changed}
+        return {**quiet_environ(self.server), **changed}
 
     def script(self, *answers: Answer) -> Script:
         """Set what the model answers."""
