@@ -32,22 +32,25 @@ def use(name: str = "fs_write", at: int | None = None, **given: object) -> ToolU
 
 
 @pytest.mark.parametrize(
-    ("used", "kind", "places"),
+    ("used", "kind", "places", "about"),
     [
-        (use(command="create", path="a.py"), "edit", ("a.py",)),
-        (use("write", command="strReplace", path="a.py"), "edit", ("a.py",)),
-        (use(command="view", path="a.py"), "read", ("a.py",)),
-        (use(command="create"), "read", ()),
-        (use("fs_read", operations=[{"path": "a"}, {"path": "b"}, 7]), "read", ("a", "b")),
-        (use("execute_bash", command="rm -rf x"), "execute", ()),
-        (use("@mcp/search", path=7, file_path="c"), None, ("c",)),
+        (use(command="create", path="a.py"), "edit", ("a.py",), None),
+        (use("write", command="strReplace", path="a.py"), "edit", ("a.py",), None),
+        (use(command="view", path="a.py"), "read", ("a.py",), None),
+        (use(command="create"), "read", (), None),
+        (use("fs_read", operations=[{"path": "a"}, {"path": "b"}, 7]), "read", ("a", "b"), None),
+        (use("execute_bash", command="rm -rf x"), "execute", (), "rm -rf x"),
+        (use("grep", pattern="def x", path="src"), "search", ("src",), "def x"),
+        (use("@mcp/search", path=7, file_path="c"), None, ("c",), None),
     ],
 )
 def test_a_tool_has_the_kind_of_what_it_does(
-    used: ToolUse, kind: str | None, places: tuple[str, ...]
+    used: ToolUse, kind: str | None, places: tuple[str, ...], about: str | None
 ) -> None:
-    """A tool that can write has only read where it names no file to write."""
-    assert told(used)[0] == ToolStarted(id="t", name=used.name, kind=kind, locations=places)
+    """A tool that can write has only read where it names no file to write; what another one was
+    given is told."""
+    began = ToolStarted(id="t", name=used.name, kind=kind, locations=places, about=about)
+    assert told(used)[0] == began
 
 
 @pytest.mark.parametrize(
@@ -55,9 +58,12 @@ def test_a_tool_has_the_kind_of_what_it_does(
     [
         (
             ToolResult(tool_use_id="t", text="ok", succeeded=True, at=3500),
-            ToolEnded(id="t", duration=1.5),
+            ToolEnded(id="t", duration=1.5, output="ok"),
         ),
-        (ToolResult(tool_use_id="t", text="ok", at=1000), ToolEnded(id="t", duration=0.0)),
+        (
+            ToolResult(tool_use_id="t", text="ok", at=1000),
+            ToolEnded(id="t", duration=0.0, output="ok"),
+        ),
         (
             ToolResult(tool_use_id="t", text="no", succeeded=False),
             ToolEnded(id="t", failed=True, duration=0.0, error="no"),
@@ -107,7 +113,7 @@ def test_no_secret_and_no_flood_leaves() -> None:
     flood = "sk-secret " * 10_000
     records = (
         ToolUse(id=flood, name=flood, input={"path": "sk-secret"}),
-        ToolResult(tool_use_id=flood, text=flood, succeeded=False),
+        ToolResult(tool_use_id=flood, text=flood, succeeded=True),
         Answer(text=flood, model=flood),
     )
 
