@@ -185,6 +185,9 @@ class Daemon:
             transcripts_error=lambda: self._transcripts.writer.error,
             host_isolation=lambda: self._host_isolation(),
         )
+        services.start_soon(
+            contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
+        )
         controls = controls_of(view, self._store, self._transcripts.source)
         settings = self._workflow.settings
         url = await self._http.start(services, settings, self._token, view, controls)

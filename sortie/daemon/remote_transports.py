@@ -21,6 +21,9 @@ from sortie.transports.ssh.root_locks import RootLocks
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport, new_nonce
 
+_CLOSED_EVERY = 1.0
+"""Seconds between two looks whether a host that no setting names any more has no run left."""
+
 
 class RemoteTransports:
     """Gives the transports of hosts by their names; to be closed.
@@ -44,6 +47,8 @@ class RemoteTransports:
         # Pids and names are not unique: in containers they are the same again and again.
         self._holder = f"pid {os.getpid()} on {platform.node()}, life {new_nonce()[:8]}"
         self._noticed: set[tuple[str, str]] = set()
+        self._unwanted: set[tuple[str, SshSettings]] = set()
+        self._news = trio.Event()
         self._isolation: dict[str, str] = {}
 
     def transport(self, host: str, settings: Settings) -> Transport:
@@ -77,11 +82,30 @@ class RemoteTransports:
             ssh_settings(settings, self._environ, self.helper_environ),
             settings.worker.ssh_hosts,
         )
+        self._unwanted.clear()
         for (host, used_ssh), connections in self._connections.items():
             wanted = host in hosts and used_ssh == ssh
-            if not wanted and (host, used_ssh) in self._locks:
-                self._locks[host, used_ssh].release()
             connections.set_wanted(wanted)
+            if not wanted:
+                self._unwanted.add((host, used_ssh))
+        self._news.set()
+
+    async def close_unwanted(self, is_busy: Callable[[str], bool]) -> None:
+        """Close what no setting names any more once no run is there, until cancelled; ``is_busy``
+        tells whether a host has runs."""
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            while any(self._is_open(key) for key in self._unwanted):
+                for host, ssh in self._unwanted:
+                    if not is_busy(host):
+                        if (host, ssh) in self._locks:
+                            self._locks[host, ssh].release()
+                        self._connections[host, ssh].set_wanted(False)
+                await trio.sleep(_CLOSED_EVERY)
+
+    def _is_open(self, key: tuple[str, SshSettings]) -> bool:
+        return self._connections[key].links > 0
 
     def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
         if (host, ssh) not in self._locks:

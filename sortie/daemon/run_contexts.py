@@ -79,6 +79,7 @@ class RunContexts:
         )
         local, secrets = self._transports.local, secrets_of(settings)
         self._transports.helper_environ = helper_env(self._environ, adapter.env_names, secrets)
+        self._transports.use(settings)
         self._local = RunContext(
             settings=settings,
             prompt=workflow.prompt,
@@ -94,6 +95,10 @@ class RunContexts:
             handed_over=(*adapter.env_names, *settings.worker.ssh_pass_env),
             redact=lambda text: self.redact(text),
         )
+
+    async def close_dropped(self, is_busy: Callable[[str], bool]) -> None:
+        """Close the connections of dropped hosts, until cancelled; see TransportPool."""
+        await self._transports.close_unwanted(is_busy)
 
     @property
     def local(self) -> RunContext:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import trio
+
 from sortie.config import Settings
 from sortie.model import LOCAL, HostError, RunId
 from sortie.scheduler import Event
@@ -36,6 +38,7 @@ class TransportPool:
         self._publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
+        self._has_remote = trio.Event()
         self.helper_environ: Mapping[str, str] = {}
         self._unsent: list[Event] = []
         self._send: Callable[[Event], object] = self._unsent.append
@@ -55,6 +58,7 @@ class TransportPool:
             from sortie.daemon.remote_transports import RemoteTransports
 
             self._remote = RemoteTransports(self._publish, self._environ, self._health)
+            self._has_remote.set()
         self._remote.helper_environ = self.helper_environ
         self._remote.mark_wanted(settings)
         return self.local if host == LOCAL else self._remote.transport(host, settings)
@@ -62,6 +66,19 @@ class TransportPool:
     def host_isolation(self) -> tuple[str, ...]:
         """Return a sentence for each remote host that was used: what ends the processes there."""
         return () if self._remote is None else self._remote.isolation_sentences()
+
+    def use(self, settings: Settings) -> None:
+        """Let connections be those of other settings; those of hosts that are dropped are closed
+        once no run is there any more."""
+        if self._remote is not None:
+            self._remote.helper_environ = self.helper_environ
+            self._remote.mark_wanted(settings)
+
+    async def close_unwanted(self, is_busy: Callable[[str], bool]) -> None:
+        """Close what is dropped, until cancelled; ``is_busy`` tells whether a host has runs."""
+        await self._has_remote.wait()
+        assert self._remote is not None
+        await self._remote.close_unwanted(is_busy)
 
     def hurry(self) -> None:
         """Give no process any more grace, on whatever host."""

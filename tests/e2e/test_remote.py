@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.place import Place
+from tests.e2e.place import PATIENCE, Place
 from tests.e2e.remote import Fleet, explained
 from tests.transports.ssh.sshd import requires_sshd
 
@@ -159,6 +159,28 @@ async def test_a_prompt_arrives_as_it_is(
     assert given["prompt"] == f"{TITLE}\n{NASTY * times}"
     assert (given["arguments"][-1] == given["prompt"]) == (times == 1)
     assert sorted(path.name for path in workspace.iterdir()) == [".sortie", "given.json"]
+
+
+async def test_a_dropped_host_is_let_go_of_once_its_run_is_over(
+    place: Place, start: Start, fleet: Fleet
+) -> None:
+    """Neither a connection nor the lock of its root stays, though nothing runs anywhere else."""
+    (host,) = fleet.add("one")
+    place.add_issue("A", "delay=4")
+
+    async with start() as daemon:
+        await daemon.line("turn.started", issue="A")
+        fleet.write_workflow(hosts=[])
+        await daemon.line("workflow.reloaded")
+        with trio.fail_after(PATIENCE):
+            while daemon.lines("run.finished", issue="A") == []:
+                assert host.links() > 0
+                await trio.sleep(0.1)
+            while host.links() > 0 or host.running():
+                await trio.sleep(0.1)
+    rows = await place.history()
+
+    assert [(row["host"], row["status"]) for row in rows] == [("one", "succeeded")]
 
 
 async def test_hosts_come_and_go_with_a_reload(place: Place, start: Start, fleet: Fleet) -> None:
