@@ -106,7 +106,7 @@ def _of_use(
         name=name,
         kind=kind,
         locations=places,
-        about=None if given is None or kind in ("read", "edit") else redacted(given),
+        about=None if given is None or kind in ("read", "edit") else cut(redacted(given), _ERROR_LIMIT),
     )
     both = use.at is not None and outcome.at is not None
     took = max(0, (outcome.at or 0) - (use.at or 0)) / 1000 if both else 0.0
