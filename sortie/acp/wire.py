@@ -80,9 +80,9 @@ class Junk:
 
 @dataclass(frozen=True, slots=True)
 class Oversize:
-    """A line of more than LINE_LIMIT bytes, which was dropped: it may have been a request."""
+    """A line of more than ``limit`` bytes, which is dropped: it may be a request."""
 
-    size: int
+    limit: int
 
 
 Message = Request | BadRequest | Notice | Result | ErrorAnswer
@@ -93,24 +93,24 @@ class MessageReader:
     r"""Cuts a byte stream into messages; how it comes in chunks makes no difference.
 
     Rule 1: lines end with ``\n`` alone; U+2028 and its like are part of them. Rule 2: no more than
-    the limit and one chunk is ever held. Rule 3: nothing that comes raises.
+    the limit and one chunk is ever held. Rule 3: a line that is too long is told where it passes
+    the limit: its end may never come. Rule 4: nothing that comes raises.
     """
 
-    __slots__ = ("_dropped", "_held", "_limit", "_seen")
+    __slots__ = ("_held", "_is_skipping", "_limit", "_seen")
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
         self._held = bytearray()
         self._seen = 0  # bytes of what is held that have no end of line in them
-        self._dropped = 0  # bytes of a line that is too long, which are gone
+        self._is_skipping = False  # the rest of a line that is too long
 
     def feed(self, chunk: bytes) -> list[Incoming]:
         """Return what this chunk completes."""
         self._held += chunk
         end = self._held.find(b"\n", self._seen)
         if end < 0:
-            self._keep()
-            return []
+            return self._keep()
         found: list[Incoming] = []
         begin = 0
         while end >= 0:
@@ -118,8 +118,7 @@ class MessageReader:
             begin = end + 1
             end = self._held.find(b"\n", begin)
         del self._held[:begin]
-        self._keep()
-        return found
+        return [*found, *self._keep()]
 
     def close(self) -> list[Incoming]:
         """Return what the last line is, where it has no end of line."""
@@ -128,18 +127,23 @@ class MessageReader:
         self._seen = 0
         return self._line(rest)
 
-    def _keep(self) -> None:
+    def _keep(self) -> list[Incoming]:
         """Keep the begin of a line, unless it is too long already."""
-        if self._dropped or len(self._held) > self._limit:
-            self._dropped += len(self._held)
+        found: list[Incoming] = []
+        if len(self._held) > self._limit and not self._is_skipping:
+            self._is_skipping = True
+            found.append(Oversize(self._limit))
+        if self._is_skipping:
             self._held.clear()
         self._seen = len(self._held)
+        return found
 
     def _line(self, line: bytes) -> list[Incoming]:
-        size = self._dropped + len(line)
-        self._dropped = 0
-        if size > self._limit:
-            return [Oversize(size)]
+        if self._is_skipping:
+            self._is_skipping = False
+            return []
+        if len(line) > self._limit:
+            return [Oversize(self._limit)]
         return list(_messages(line)) if line.strip() else []
 
 

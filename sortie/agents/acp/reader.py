@@ -26,7 +26,7 @@ from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.texts import Texts
-from sortie.agents.acp.tools import ToolCall, ToolCalls
+from sortie.agents.acp.tools import EarlierCalls, ToolCalls
 from sortie.agents.acp.usage import UsageReader
 from sortie.agents.acp.verdict import INJECTED, Evidence
 from sortie.agents.exits import Failure
@@ -79,6 +79,7 @@ class UpdateReader:
     __slots__ = (
         "_answer",
         "_context",
+        "_earlier",
         "_evidence",
         "_in_turn",
         "_texts",
@@ -96,6 +97,7 @@ class UpdateReader:
         self.asking = Asking(context.agent, context.settings)
         self.is_kiro = False
         self._texts = Texts(context.redacted)
+        self._earlier = EarlierCalls()
         self.begin()
         self._in_turn = False
 
@@ -116,6 +118,8 @@ class UpdateReader:
         match event:
             case SessionUpdated(when="replay", kind="usage_update") if event.ours:
                 self.usage.update(event.body)
+            case SessionUpdated(when="replay", kind="tool_call" | "tool_call_update") if event.ours:
+                self._earlier.replayed(event.body)
             case SessionUpdated() if event.ours and event.when != "replay":
                 return self._clean(self._update(event))
             case ExtensionTold():
@@ -136,7 +140,7 @@ class UpdateReader:
         call.asked = True
         rules = self._context.settings.permissions
         answer = decide(call.kind, outside=call.outside, options=event.options, rules=rules)
-        question = _question(call)
+        question = call.question
         if not answer.allowed:
             call.denied = True
             self._evidence.denied(self._texts.clean(question))
@@ -171,7 +175,7 @@ class UpdateReader:
             case "agent_thought_chunk":
                 piece = values.block_text(body.get("content"))
                 return [*self._texts.add("[thought] ", values.text(body, "messageId"), piece)]
-            case "tool_call" | "tool_call_update":
+            case "tool_call" | "tool_call_update" if not self._earlier.has(body):
                 self._answer.close()
                 return [*self._texts.flush(), *self._tool(body)]
             case "plan":
@@ -212,7 +216,7 @@ class UpdateReader:
         call, events = event.params.get("toolCall"), list[AgentEvent]()
         if isinstance(call, dict):
             known, events = self._tools.take(call)
-            question = _question(known)
+            question = known.question
         else:
             about = values.text(event.params, "path") or values.text(event.params, "command") or ""
             question = f"{event.method} {about}".strip()
@@ -278,14 +282,6 @@ class UpdateReader:
     def _lines(self, text: str) -> str:
         """Return a text of several lines without secrets, and fit to be stored."""
         return self._context.redacted(UNUSABLE.sub("\ufffd", strip_escapes(text)))
-
-
-def _question(call: ToolCall) -> str:
-    """Return what is asked, in words: the kind of tool, what it says of itself, its files."""
-    title = call.title or call.name
-    command = "" if call.command in title else call.command
-    places = ", ".join(path for path in call.paths if path not in title)
-    return ": ".join(filter(None, (call.kind, title, command, places)))
 
 
 def _plan(body: Mapping[str, Any]) -> list[AgentEvent]:

@@ -16,6 +16,7 @@ CALLS_AT_ONCE = 1000
 _PATHS_SHOWN = 20
 _ID_LIMIT = 200
 _TITLE_LIMIT = 500
+_ENDED = ("completed", "failed")
 _SAID_LIMIT = 64 * 1024
 """Characters of what a tool has said; whoever shows it cuts it further, without secrets."""
 
@@ -40,6 +41,34 @@ class ToolCall:
     asked: bool = False
     said: str | None = None
 
+    @property
+    def question(self) -> str:
+        """What is asked about it, in words: the kind of tool, what it says of itself, its files."""
+        title = self.title or self.name
+        command = "" if self.command in title else self.command
+        places = ", ".join(path for path in self.paths if path not in title)
+        return ": ".join(filter(None, (self.kind, title, command, places)))
+
+
+class EarlierCalls:
+    """The calls that a replay left open: an earlier run began them, and has told of them."""
+
+    __slots__ = ("_ids",)
+
+    def __init__(self) -> None:
+        self._ids: dict[str, None] = {}
+
+    def replayed(self, call: Mapping[str, Any]) -> None:
+        """Take what a replay tells of a call."""
+        id_ = _id(call)
+        self._ids.pop(id_, None)
+        if id_ and call.get("status") not in _ENDED and len(self._ids) < CALLS_AT_ONCE:
+            self._ids[id_] = None
+
+    def has(self, call: Mapping[str, Any]) -> bool:
+        """Tell whether a call is one of them."""
+        return _id(call) in self._ids
+
 
 class ToolCalls:
     """The calls of one turn of an agent.
@@ -63,7 +92,7 @@ class ToolCalls:
         if events:
             events = [self._started(known)]
         status = call.get("status")
-        if status in ("completed", "failed") and self._open.pop(known.id, None) is not None:
+        if status in _ENDED and self._open.pop(known.id, None) is not None:
             self._ended.add(known.id)
             events.append(self._over(known, failed=status == "failed"))
         return known, events
@@ -78,7 +107,7 @@ class ToolCalls:
         return events
 
     def _known(self, call: Mapping[str, Any]) -> tuple[ToolCall, list[AgentEvent]]:
-        id_ = (values.text(call, "toolCallId") or "")[:_ID_LIMIT]
+        id_ = _id(call)
         if id_ in self._open:
             return self._open[id_], []
         name = _name(self._agent, id_, call) or _kind(call) or "tool"
@@ -115,6 +144,10 @@ class ToolCalls:
             output=None if failed else call.said,
             about=call.command or (call.title if call.title != call.name else "") or None,
         )
+
+
+def _id(call: Mapping[str, Any]) -> str:
+    return (values.text(call, "toolCallId") or "")[:_ID_LIMIT]
 
 
 def _kind(call: Mapping[str, Any]) -> str | None:

@@ -103,6 +103,19 @@ TABLE: dict[str, tuple[Said, ...]] = {
         Said(messages=("second turn",), tokens=((1000, 7),), share=9011 / 128000),
     ),
     # The failed turn is an end_turn like the others; what it used counts all the same.
+    # The tool that was cut is told of once more: it was counted by the run that began it.
+    "copilot-load-after-kill": (
+        Said(
+            messages=(
+                "Warning: 1 tool call(s) had no recorded result at resume. Files or other state may"
+                " be partially changed. Completed tool results were retained; unresolved operations"
+                " were not automatically retried. Verify the current state before continuing."
+                "second",
+            ),
+            tokens=((100, 20),),
+            share=0.07121875,
+        ),
+    ),
     "copilot-failed-turn": (
         Said(messages=("first fine",), tokens=((100, 20),), share=8665 / 128000),
         Said(

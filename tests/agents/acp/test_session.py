@@ -89,6 +89,8 @@ async def test_a_permission_is_answered_by_the_rules(
             failed=not allowed,
             locations=(str(made),),
             error=None if allowed else "it was no",
+            output="it was once" if allowed else None,
+            about="use edit",
         ),
     ]
     assert made.exists() is allowed
@@ -436,6 +438,14 @@ async def test_a_login_that_is_lost_is_told_as_such(stage: Stage) -> None:
 
     assert result.error_kind is ErrorKind.RESPONSE_ERROR
     assert "log in first" in (result.message or "")
+
+
+async def test_a_line_without_end_ends_the_turn_where_it_is_too_long(stage: Stage) -> None:
+    """Its end, which an agent on a busy machine may write much later, is not waited for."""
+    result, _ = await stage.turn("acp: endless")
+
+    assert result.error_kind is ErrorKind.PORT_EXIT
+    assert "more than 10 MiB" in (result.message or "")
 
 
 async def test_a_usage_limit_is_no_failure_of_the_turn(stage: Stage) -> None:

@@ -311,6 +311,13 @@ class Agent:
             sys.stderr.write(("e" * 100 + "\n") * 1000)
             sys.stderr.flush()
 
+    def endless(self, _: str) -> None:
+        """Write a line that has no end, and wait."""
+        with self.lock:
+            sys.stdout.buffer.write(b"x" * (10 * 2**20 + 1))
+            sys.stdout.buffer.flush()
+        self.until_cancelled()
+
     def junk(self, _: str) -> None:
         for line in (b"", b"no message", b"[1, [2]]", b"{}", b"\xff\xfe", b"null", b"[" * 10_000):
             self.write(line)
@@ -416,6 +423,7 @@ DEEDS: dict[str, Deed] = {
     "think": lambda agent, rest: agent.say(rest + "\n", "agent_thought_chunk"),
     "long line": lambda agent, _: agent.say("x" * 5000),
     "too long": lambda agent, _: agent.say("x" * (10 * 1024 * 1024)),
+    "endless": Agent.endless,
     "hang": lambda agent, _: agent.until_cancelled(),
     "deaf": Agent.deaf,
     "junk": Agent.junk,
