@@ -24,6 +24,7 @@ from typing import Self
 
 import psutil
 
+from sortie.daemon.nested_roots import LOCK_NAME, nested_with
 from sortie.model import SortieError, WorkspaceError
 
 _NOTE_LIMIT = 4096
@@ -146,9 +147,14 @@ class RootLock(Lock):
         self._identity: tuple[int, int] | None = None
 
     def ensure(self) -> None:
-        """Hold the lock from now on; see Lock. Raises WorkspaceError where it is another root."""
+        """Hold the lock from now on; see Lock. Raises WorkspaceError where it is another root, and
+        HeldElsewhere where one of another daemon lies in it, or it in that."""
         self.check()
+        is_new = self._identity is None
         super().ensure()
+        if is_new and (other := nested_with(self._root, holder_of)) is not None:
+            self.release()
+            raise HeldElsewhere(other)
         self._identity = _identity(self._root)
 
     def check(self) -> bool:
@@ -203,6 +209,26 @@ def living_holder(path: str) -> str | None:
     return _shown(note) if alive and note.get("host") == socket.gethostname() else None
 
 
+def holder_of(path: str) -> str | None:
+    """Return who holds the lock file at ``path``, None where nobody does.
+
+    The lock is tried for a moment: /proc/locks shows none of another PID namespace.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read_note(fd)
+    except OSError:
+        return living_holder(path)
+    finally:
+        os.close(fd)
+    return None
+
+
 def _write_note(fd: int, remark: object) -> bytes:
     note: dict[str, object] = {
         "host": socket.gethostname(),
@@ -252,7 +278,7 @@ def _shown(note: Mapping[str, object]) -> str:
 
 def root_lock_path(root: str) -> str:
     """Return the path of the lock file of a workspace root."""
-    return os.path.join(root, "@daemon.lock")
+    return os.path.join(root, LOCK_NAME)
 
 
 def database_lock(db_path: str) -> Lock:
