@@ -100,13 +100,14 @@ def _of_use(
     places = tuple(redacted(path) for path in _paths(use))
     kind = "edit" if use.modified_file is not None else _KINDS.get(use.name)
     name = redacted(use.name)[:_WORD_LIMIT]
-    given = next(filter(None, (values.text(use.input, key) for key in _GIVEN)), None)
+    told = (values.text(use.input, key) for key in _GIVEN if kind not in ("read", "edit"))
+    given = next(filter(None, told), None)
     yield ToolStarted(
         id=use.id[:_WORD_LIMIT],
         name=name,
         kind=kind,
         locations=places,
-        about=None if given is None or kind in ("read", "edit") else cut(redacted(given), _ERROR_LIMIT),
+        about=None if given is None else cut(redacted(given), _ERROR_LIMIT),
     )
     both = use.at is not None and outcome.at is not None
     took = max(0, (outcome.at or 0) - (use.at or 0)) / 1000 if both else 0.0

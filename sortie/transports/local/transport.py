@@ -35,6 +35,9 @@ from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 _SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
 
+_ERRORS_KEPT = 4096
+"""Bytes of what a script that fails has written to stderr that are kept: the last ones."""
+
 
 class LocalTransport:
     """Files and processes of this machine.
@@ -193,19 +196,24 @@ class LocalTransport:
     async def run_script(self, script: Script) -> bytes:
         """Return what a script writes to stdout; see the port. It is a process like others."""
         argv = ("/bin/sh", "-c", script.text, "sh", *script.arguments)
-        output = bytearray()
+        output, errors = bytearray(), b""
         async with self.process(
             Command(argv=argv, cwd=script.cwd, env=script.env, grace=0.0)
         ) as process:
             async for number, chunk in process.output():
-                output += chunk if number == 1 else b""
+                if number != 1:
+                    errors = (errors + chunk)[-_ERRORS_KEPT:]
+                    continue
+                output += chunk
                 if len(output) > script.limit:
                     raise TransportError(
                         f"could not {script.purpose}: the answer has more than {script.limit} bytes"
                     )
             status = (await process.wait()).status
         if status != 0:
-            raise TransportError(f"could not {script.purpose}: the script ended with {status}")
+            said = errors.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            how = f"the script ended with {status}" + (f": {said}" if said else "")
+            raise TransportError(f"could not {script.purpose}: {how}")
         return bytes(output)
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:

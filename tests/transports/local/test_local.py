@@ -22,7 +22,7 @@ import trio.testing
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import Command, Exit, Stdin
+from sortie.transports import Command, Exit, Script, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.removal import Removal
 from sortie.transports.local.safe_open import opened
@@ -481,3 +481,19 @@ async def test_no_path_is_resolved_in_the_loops_thread(
             await transport.clear(str(tmp_path), grace=0.1)
 
     assert resolved == [False] * 3
+
+
+async def test_a_script_that_fails_says_why(tmp_path: Path) -> None:
+    """In its own words: the last line that it has written to stderr."""
+    script = Script(
+        purpose="look",
+        text="echo one >&2; echo boom >&2; exit 3",
+        cwd=str(tmp_path),
+        env={"PATH": os.environ["PATH"]},
+        limit=100,
+    )
+
+    with pytest.raises(TransportError) as caught:
+        await LocalTransport(os.environ["PATH"]).run_script(script)
+
+    assert str(caught.value) == "could not look: the script ended with 3: boom"
