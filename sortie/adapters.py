@@ -16,6 +16,7 @@ from pkgutil import iter_modules
 from typing import Generic, Protocol, TypeVar
 
 from sortie.model import SortieError
+from sortie.model.texts import start_of
 
 _MESSAGE_LIMIT = 300
 
@@ -97,7 +98,7 @@ class Adapters(Generic[AdapterT]):
         try:
             adapter = load()
         except Exception as exc:  # the edge: a package that cannot be imported is its own trouble
-            told = " ".join(f"{type(exc).__name__}: {exc}".split())[:_MESSAGE_LIMIT]
+            told = start_of(" ".join(f"{type(exc).__name__}: {exc}".split()), _MESSAGE_LIMIT)
             return BrokenAdapter(f"{source} could not be loaded ({told}); mend or remove it")
         if not isinstance(adapter, self._class):
             wanted = f"{self._class.__module__}.{self._class.__name__}"

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sortie.model.texts import start_of
+
 LINE_LIMIT = 10 * 1024 * 1024
 """Bytes that a line may have. Agents were seen to write 3 MB."""
 
@@ -194,7 +196,8 @@ def is_id(value: object) -> bool:
 
 
 def _junk(line: bytes) -> Junk:
-    return Junk(line[: 4 * JUNK_SHOWN].decode(errors="replace").strip()[:JUNK_SHOWN])
+    text = line.lstrip()[: 32 * JUNK_SHOWN].decode(errors="replace")  # the rest is not looked at
+    return Junk(start_of(text.strip(), JUNK_SHOWN))
 
 
 def request(number: Id, method: str, params: Mapping[str, Any]) -> bytes:

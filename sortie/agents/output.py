@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
 from sortie.model.secrets import redactor
-from sortie.model.texts import cut
+from sortie.model.texts import cut, end_of
 from sortie.model.turns import AgentEvent, ErrorsWritten
 
 WARNING_COUNT = 20
@@ -85,16 +85,16 @@ class AgentOutput:
             return self._tell(self._stdout.feed(chunk))
         # Here a carriage return ends a line, so that no progress bar hides a message.
         told = self._warn(self._stderr.feed(chunk.replace(b"\r", b"\n")))
-        self._stderr_tail += chunk[-STDERR_TAIL:]
-        if len(self._stderr_tail) > 2 * STDERR_TAIL:  # not each time: it moves all the rest
-            del self._stderr_tail[:-STDERR_TAIL]
+        self._stderr_tail += chunk
+        if len(self._stderr_tail) > 4 * STDERR_TAIL:  # not each time: it moves all the rest
+            del self._stderr_tail[: -2 * STDERR_TAIL]
         return told
 
     @property
     def errors(self) -> str:
         """The last 64 KiB of stderr, without escape sequences."""
-        tail = self._stderr_tail[-STDERR_TAIL:].decode(errors="replace")
-        return self._redacted(strip_escapes(tail))
+        tail = self._stderr_tail.decode(errors="replace")
+        return end_of(strip_escapes(tail), STDERR_TAIL, self._redacted)
 
     def close(self) -> list[AgentEvent]:
         """Take the end of both streams and return what that tells."""

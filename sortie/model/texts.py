@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+from sortie.model.secrets import unchanged
 
 UNUSABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no process can be handed and no file can hold: NUL and lone surrogates."""
@@ -32,15 +35,49 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
     return f"{text[: _before_word(text, head)]}{mark}{text[_behind_word(text, tail) :]}"
 
 
+def start_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
+    """Return the beginning of a text, redacted before it is cut to ``limit`` characters.
+
+    No half of a word stays at the cut, for whoever redacts it later with other secrets.
+    """
+    text = redact(text)
+    return text if len(text) <= limit else text[: _before_word(text, limit)].rstrip()
+
+
+def end_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
+    """Return the end of a text, as ``start_of`` returns its beginning."""
+    text = redact(text)
+    return text if len(text) <= limit else text[_behind_word(text, len(text) - limit) :].lstrip()
+
+
 def _before_word(text: str, at: int) -> int:
-    for place in range(at, max(at - _WORD_LIMIT, 0), -1):
-        if text[place].isspace():
-            return place
-    return at
+    """Return the place before the word that is cut at ``at``, else ``at``: see ``_word_around``."""
+    return _word_around(text, at)[0]
 
 
 def _behind_word(text: str, at: int) -> int:
-    for place in range(at - 1, min(at + _WORD_LIMIT, len(text))):
-        if text[place].isspace():
-            return place + 1
-    return at
+    """Return the place behind the word that is cut at ``at``, else ``at``: see ``_word_around``."""
+    return _word_around(text, at)[1]
+
+
+def _word_around(text: str, at: int) -> tuple[int, int]:
+    """Return where the word begins and ends in which ``at`` is; twice ``at`` for none.
+
+    A word of more than _WORD_LIMIT characters is no secret. Where no blank is near, as in JSON, a
+    word ends at a quote or a bracket.
+    """
+    for is_end in (str.isspace, _is_border):
+        if not 0 < at < len(text) or is_end(text[at - 1]) or is_end(text[at]):
+            break  # it is between two words
+        begin = end = at
+        while begin > 0 and at - begin <= _WORD_LIMIT and not is_end(text[begin - 1]):
+            begin -= 1
+        while end < len(text) and end - begin <= _WORD_LIMIT and not is_end(text[end]):
+            end += 1
+        if end - begin <= _WORD_LIMIT:
+            return begin, end
+    return at, at
+
+
+def _is_border(character: str) -> bool:
+    return character in "\"'`<>()[]{}"

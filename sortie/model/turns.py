@@ -11,6 +11,7 @@ from datetime import datetime
 from sortie.dataclass import dataclass
 from sortie.model.errors import ErrorKind
 from sortie.model.runs import ProcessIdentity, TurnOutcome
+from sortie.model.texts import start_of
 
 NOTIFICATION_LIMIT = 500
 """Characters that a notification carries at most."""
@@ -39,7 +40,7 @@ class Notification:
 
 def notification(lines: Sequence[str]) -> Notification:
     """Return what stands for some lines, at least one."""
-    message, text = lines[-1][:NOTIFICATION_LIMIT], None
+    message, text = start_of(lines[-1], NOTIFICATION_LIMIT), None
     if len(lines) > 1 or len(lines[-1]) > NOTIFICATION_LIMIT:
         text = "\n".join(lines)
     return Notification(message=message, lines=len(lines), text=text)

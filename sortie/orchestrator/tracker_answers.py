@@ -15,6 +15,7 @@ from typing import cast
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.secrets import unchanged
+from sortie.model.texts import start_of
 from sortie.trackers import IssuesRead
 
 Complain = Callable[[str], object]
@@ -154,7 +155,7 @@ def flaw_of(item: object) -> str | None:
         return f"an issue was expected, not {type(item).__name__}"
     for name, is_right in _FIELDS.items():
         if not is_right(value := getattr(item, name)):
-            return f"issue {item.id!r:.100} has a wrong {name}: {value!r:.100}"
+            return f"issue {item.id!r:.100} has a wrong {name}: {start_of(repr(value), 100)}"
     return None
 
 
@@ -176,7 +177,8 @@ def _without_namesakes(issues: dict[IssueId, Issue], complain: Complain) -> Mapp
 def _as_error(error: object) -> TrackerError:
     if isinstance(error, TrackerError):
         return error
-    return TrackerError(TrackerErrorKind.UNAVAILABLE, f"it could not be read: {error!r:.200}")
+    what = f"it could not be read: {start_of(repr(error), 200)}"
+    return TrackerError(TrackerErrorKind.UNAVAILABLE, what)
 
 
 def _text(value: object) -> bool:

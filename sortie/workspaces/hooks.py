@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import trio
 
 from sortie.model import HostError, TransportError
 from sortie.model.numbers import seconds_text
+from sortie.model.texts import end_of
 from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Transport
 from sortie.transports.exit_shortage import exit_shortage
@@ -107,24 +107,21 @@ def _words(exit_: Exit) -> str:
 
 
 class _Tail:
-    """The last OUTPUT_LIMIT bytes of what was added."""
+    """The last OUTPUT_LIMIT bytes of what was added, cut once it is whole."""
 
     def __init__(self) -> None:
         self._kept = b""
-        self._is_cut = False
 
     def add(self, chunk: bytes) -> None:
-        kept = self._kept + chunk
-        self._is_cut |= len(kept) > OUTPUT_LIMIT
-        self._kept = kept[-OUTPUT_LIMIT:]
+        self._kept = (self._kept + chunk)[-2 * OUTPUT_LIMIT :]
 
     def text(self) -> str:
         """Return what is kept as harmless text of no more bytes, without half a word in front: it
         may be a secret, which is not known by its half."""
-        if self._is_cut:
-            self._kept = re.sub(rb"\A\S{0,1024}\s", b"", self._kept)
         text = "".join(_harmless(c) for c in self._kept.decode("utf-8", "replace"))
-        return text.encode("utf-8")[-OUTPUT_LIMIT:].decode("utf-8", "ignore")
+        while (extra := len(text.encode("utf-8")) - OUTPUT_LIMIT) > 0:
+            text = end_of(text, max(len(text) - extra, 0))
+        return text
 
 
 def _harmless(character: str) -> str:

@@ -11,7 +11,8 @@ from sortie.agents.acp.memory import resident_mb
 from sortie.agents.acp.opening import NotResumed, Opened, Opening, open_session, session_left
 from sortie.agents.acp.process import AgentProcess, NotPrompted
 from sortie.model import AgentError, TransportError, TurnOutcome, TurnResult
-from sortie.model.turns import AgentEvent, Notification, SessionKnown
+from sortie.model.texts import start_of
+from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, Notification, SessionKnown
 
 MEMORY_INTERVAL = 30.0
 """Seconds from one look at the memory of a process to the next, which is after a turn."""
@@ -126,7 +127,7 @@ class AcpSession:
 
     def _tell_of_loss(self, why: str) -> None:
         message = f"[session] a new one begins, the earlier one cannot be gone on with: {why}"
-        self._news.append(Notification(message=message[:500]))
+        self._news.append(Notification(message=start_of(message, NOTIFICATION_LIMIT)))
 
     async def _too_large(self, process: AgentProcess) -> float | None:
         """Return how large the process has become, in MiB, where that is too large."""

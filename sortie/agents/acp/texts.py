@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sortie.lines import clean_line
-from sortie.model.texts import UNUSABLE
+from sortie.model.texts import UNUSABLE, start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, Notification
 
 _KEPT = 16 * 1024
@@ -46,8 +46,8 @@ class Texts:
 
     def clean(self, text: str, limit: int = NOTIFICATION_LIMIT) -> str:
         """Return a text as it may be shown, on one line."""
-        words = " ".join(clean_line(text[: 8 * limit].replace("\n", " ")).split())
-        return self._redacted(UNUSABLE.sub("\ufffd", words))[:limit]
+        words = " ".join(clean_line(start_of(text, 8 * limit).replace("\n", " ")).split())
+        return start_of(UNUSABLE.sub("\ufffd", words), limit, self._redacted)
 
     def _keep(self, piece: str) -> None:
         if (room := _KEPT - len(self._line)) > 0:
@@ -58,7 +58,7 @@ class Texts:
         line = self.clean(kept)
         if not line:
             return []
-        message, text = (mark + line)[:NOTIFICATION_LIMIT], mark + self._whole(kept)
+        message, text = start_of(mark + line, NOTIFICATION_LIMIT), mark + self._whole(kept)
         return [Notification(message=message, text=None if text == message else text)]
 
     def _whole(self, line: str) -> str:

@@ -10,6 +10,7 @@ from sortie.acp import values
 from sortie.agents.acp.permissions import is_inside, paths_of
 from sortie.agents.acp.settings import KINDS
 from sortie.model import cut
+from sortie.model.texts import start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
 
 CALLS_AT_ONCE = 1000
@@ -40,6 +41,14 @@ class ToolCall:
     denied: bool = False
     asked: bool = False
     said: str | None = None
+    said_all: bool = True
+
+    def add(self, piece: str) -> None:
+        """Keep the beginning of an output that comes in pieces; none is put behind a cut."""
+        if self.said_all:
+            said = f"{self.said or ''}{piece}"
+            self.said_all = len(said) <= _SAID_LIMIT
+            self.said = start_of(said, _SAID_LIMIT)
 
     @property
     def question(self) -> str:
@@ -120,13 +129,13 @@ class ToolCalls:
 
     def _merge(self, known: ToolCall, call: Mapping[str, Any]) -> None:
         known.kind = _kind(call) or known.kind
-        known.title = (values.text(call, "title") or known.title)[:_TITLE_LIMIT]
+        known.title = start_of(values.text(call, "title") or known.title, _TITLE_LIMIT)
         command = values.text(call, "rawInput", "command") or known.command
-        known.command = command[:_TITLE_LIMIT]
+        known.command = start_of(command, _TITLE_LIMIT)
         if call.get("status") != "pending":  # until then it is a preview
             known.said = _said(call) or known.said
         if piece := values.text(call, "_meta", "terminal_output_delta", "data"):
-            known.said = f"{known.said or ''}{piece}"[:_SAID_LIMIT]
+            known.add(piece)
         for path in paths_of(call):
             known.outside = known.outside or not is_inside(path, self._workspace)
             if len(known.paths) < _PATHS_SHOWN:

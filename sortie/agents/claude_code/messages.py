@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sortie.lines import strip_escapes
+from sortie.model.texts import start_of
 
 _SHOWN = 2000
 _WHOLE = 256 * 1024
@@ -45,7 +46,7 @@ def summary(blocks: Sequence[Mapping[str, Any]]) -> str:
 def whole(blocks: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a message as it is, in lines; "" for one that only uses tools."""
     parts = (
-        strip_escapes(text_of(block.get("text"))[:_WHOLE])
+        strip_escapes(start_of(text_of(block.get("text")), _WHOLE))
         for block in blocks
         if block.get("type") == "text"
     )
@@ -98,4 +99,4 @@ def _number(value: Any) -> str:
 
 
 def _squeezed(text: str) -> str:
-    return " ".join(strip_escapes(text[:_SHOWN]).split())
+    return " ".join(strip_escapes(start_of(text, _SHOWN)).split())

@@ -11,6 +11,7 @@ from sortie.agents.claude_code.usage_limit import from_seconds, names_a_limit, r
 from sortie.agents.exits import Failure
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
+from sortie.model.texts import start_of
 
 _SHOWN = 1000
 _LIMIT_ERRORS = frozenset({"rate_limit", "billing_error"})
@@ -78,7 +79,7 @@ class Outcome:
             answered = result is not None or self._answered
             return None if answered else Failure(ErrorKind.TURN_FAILED, message)
         meaning = _MEANINGS.get(status) or self._stderr
-        reason = f"{status} ({meaning[:_SHOWN]})" if meaning else str(status)
+        reason = f"{status} ({start_of(meaning, _SHOWN)})" if meaning else str(status)
         message = f"claude-code exited with a non-zero status: {reason}"
         return Failure(ErrorKind.PORT_EXIT, message)
 
@@ -108,7 +109,8 @@ def _message(result: Mapping[str, Any]) -> str:
     told = [text_of(error) for error in errors] if isinstance(errors, list) else []
     told += [text_of(error.get("message")) for error in dicts(errors)]
     texts = [text for text in told if text] or [text_of(result.get("result"))]
-    return " ".join(strip_escapes("; ".join(texts)[: 2 * _SHOWN]).split())[:_SHOWN]
+    shown = " ".join(strip_escapes(start_of("; ".join(texts), 2 * _SHOWN)).split())
+    return start_of(shown, _SHOWN)
 
 
 def _worded(message: str, timestamp: object) -> datetime | None:

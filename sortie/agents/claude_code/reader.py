@@ -23,6 +23,7 @@ from sortie.agents.claude_code.tools import ToolCalls
 from sortie.agents.exits import Failure
 from sortie.agents.last_answer import LastAnswer
 from sortie.lines import strip_escapes
+from sortie.model.texts import start_of
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
@@ -228,7 +229,7 @@ class ClaudeReader:
         if call in self._denied or len(self._denied) >= 1000:
             return []
         self._denied.add(call)
-        question = strip_escapes(f"{tool}: {why}" if why else tool)[:NOTIFICATION_LIMIT]
+        question = start_of(strip_escapes(f"{tool}: {why}" if why else tool), NOTIFICATION_LIMIT)
         return [PermissionAsked(question=question, answer=_REFUSED)]
 
     def _result(self, event: Mapping[str, Any]) -> Sequence[AgentEvent]:
@@ -270,7 +271,8 @@ def _note(text: str, lines: str | None = None) -> Notification:
     """Return what stands for a text; ``lines`` are what it says in short, where they differ: ""
     for what the events of tools tell."""
     shown = strip_escapes(text).strip()
-    message, more = shown[:NOTIFICATION_LIMIT], shown if lines is None else lines
+    message = start_of(shown, NOTIFICATION_LIMIT)
+    more = shown if lines is None else lines
     return Notification(
         message=message or "an event without a name", text=None if more == message else more
     )

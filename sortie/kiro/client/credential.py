@@ -10,6 +10,7 @@ from sortie.kiro.client.outcome import said_on
 from sortie.kiro.client.process import KiroProcess, Launch
 from sortie.kiro.client.waits import Waits
 from sortie.kiro.headless.arguments import WHOAMI
+from sortie.model.secrets import unchanged
 
 KEY_NAME = "KIRO_API_KEY"
 
@@ -37,7 +38,7 @@ class LoginCheck:
                 f"{KEY_NAME} is not set, and `kiro-cli whoami` did not answer within {_LIMIT:g} s"
             ) from exc
         if finished.status not in (0, None):
-            said = said_on(finished.stderr)
+            said = said_on(finished.stderr, unchanged)
             raise AuthenticationError(
                 f"{KEY_NAME} is not set, and nobody is logged in (`kiro-cli login`)"
                 f"{f': {said}' if said else ''}",

@@ -14,6 +14,7 @@ from sortie.kiro.client.errors import (
 from sortie.kiro.client.process import Finished
 from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.lines import clean_line
+from sortie.model.texts import end_of
 
 _AUTHENTICATION_FAILED = "Authentication failed."
 _APPROVAL_REQUIRED = "Tool approval required"
@@ -33,14 +34,16 @@ def find_outcome(finished: Finished, redact: Callable[[str], str]) -> Trailer:
     trailer = find_trailer(finished.stderr)
     if finished.status in (0, None) and trailer is not None:
         return trailer
-    raise _failure(finished, ran=trailer is not None, said=redact(said_on(finished.stderr)))
+    raise _failure(finished, ran=trailer is not None, said=said_on(finished.stderr, redact))
 
 
-def said_on(stderr: str) -> str:
-    """Return the end of what was said on stderr, without escapes and trailers, in one line."""
+def said_on(stderr: str, redact: Callable[[str], str]) -> str:
+    """Return the end of what was said on stderr, redacted, without escapes and trailers, in one
+    line."""
     lines = (clean_line(line).strip() for line in stderr.split("\n"))
     told = "; ".join(line for line in lines if line and TRAILER_PREFIX not in line)
-    return told if len(told) <= _SHOWN else f"... {told[-_SHOWN:]}"
+    told = redact(told)
+    return told if len(told) <= _SHOWN else f"... {end_of(told, _SHOWN)}"
 
 
 def _failure(finished: Finished, *, ran: bool, said: str) -> KiroSDKError:

@@ -106,8 +106,8 @@ class Turn:
             raise CLIConnectionError("the turn was not launched")
         finished = yield from self._process.run()
         self._remove_agent_file()
-        if said := said_on(finished.stderr):
-            _log.info("kiro-cli said: %s", self._redact(said))
+        if said := said_on(finished.stderr, self._redact):
+            _log.info("kiro-cli said: %s", said)
         trailer = find_outcome(finished, self._redact)
         evidence = yield from find_evidence(self._kept, self._before, self._prompt)
         if evidence is not None and self._wanted not in (None, evidence.session_id):

@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sortie.model.texts import start_of
+
+_READ = 64 * 1024
+"""Characters of a body that are read for people."""
+
 
 class NoJson(ValueError):
     """An answer that should be JSON is something else."""
@@ -56,9 +61,10 @@ class Answer:
             try:
                 self._parsed.append(json.loads(self.content))
             except (ValueError, RecursionError) as exc:
-                raise NoJson(f"no JSON: {self.text(80)!r}") from exc
+                raise NoJson("no JSON") from exc
         return self._parsed[0]
 
-    def text(self, limit: int = 300) -> str:
-        """Return the beginning of the body on one line."""
-        return " ".join(self.content[: 4 * limit].decode("utf-8", "replace").split())[:limit]
+    def text(self) -> str:
+        """Return the body on one line, far more of it than is shown: to be redacted, then cut."""
+        text = start_of(self.content[: 4 * _READ].decode("utf-8", "replace"), _READ)
+        return " ".join(text.split())

@@ -21,6 +21,7 @@ import trio
 from sortie import __version__
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.secrets import redactor
+from sortie.model.texts import start_of
 from sortie.trackers import RateBudget
 from sortie.trackers.http.answers import Answer, NoJson, has_list_at
 from sortie.trackers.http.budget import Budgets, Use, retry_after, server_time
@@ -39,6 +40,7 @@ LARGEST_BODY = 32 * 1024 * 1024
 """Bytes of an answer, unpacked; a larger one is an error."""
 
 _SHOWN = 500  # characters of what a tracker says about an error
+_SHOWN_BODY = 80  # and of a body that is not what it should be
 
 
 def segment(text: str | int) -> str:
@@ -116,6 +118,10 @@ class HttpClient:
         """Return for how many seconds no list should be asked for, so that requests last."""
         return self._budgets.list_pause(trio.current_time())
 
+    def budget_wait(self, use: Use, name: str) -> float:
+        """Return for how many seconds a budget is used up for requests of this use, else 0."""
+        return self._budgets.wait_before(use, name, trio.current_time())
+
     def list_ended(self) -> None:
         """Note that a list is whole, by which the cost of the next one is known."""
         self._budgets.list_ended()
@@ -150,8 +156,9 @@ class HttpClient:
             path = self._endpoint.redirected(answer.url, location, self._attempt(request))
             answer = await self._signed(replace(request, path=path, params=(), follow=False))
         self._progress()
-        if answer.ok or answer.status in request.wanted:
-            if not self._provider.is_limit(answer):  # GraphQL tells of limits with 200, too
+        is_limit = self._provider.is_limit(answer)  # GraphQL tells of limits with 200, too
+        if answer.ok or (answer.status in request.wanted and not is_limit):
+            if not is_limit:
                 self._budgets.answered()
             self._check_json(request, answer)
             return answer
@@ -264,16 +271,18 @@ class HttpClient:
             body = answer.json()
         except NoJson as exc:
             kind = LostAnswer if request.is_change else TrackerError
-            what = self._clean(f"{self._attempt(request)}: it answered {exc}")
+            told = start_of(answer.text(), _SHOWN_BODY, self._clean)
+            what = f"{self._attempt(request)}: it answered {exc}: {told!r}"
             raise kind(TrackerErrorKind.UNAVAILABLE, what) from None
         if request.list_at is not None and not has_list_at(body, request.list_at):
-            told = f"it answered something that is no list of objects: {answer.text(80)!r}"
-            raise self.error(TrackerErrorKind.UNAVAILABLE, request, told)
+            told = start_of(answer.text(), _SHOWN_BODY, self._clean)
+            what = f"it answered something that is no list of objects: {told!r}"
+            raise self.error(TrackerErrorKind.UNAVAILABLE, request, what)
 
     def _refusal(self, request: Request, answer: Answer) -> TrackerError:
         """Return an answer that is no success as an error."""
         provider = self._provider
-        told = self._clean(provider.told(answer))[:_SHOWN]
+        told = start_of(provider.told(answer), _SHOWN, self._clean)
         what = f"{self._attempt(request)}: it answered {answer.status}"
         text = f"{what}: {told}" if told else what
         if provider.is_limit(answer):
@@ -284,7 +293,7 @@ class HttpClient:
             or KINDS.get(answer.status, TrackerErrorKind.UNAVAILABLE)
         )
         if answer.status in REDIRECTS:
-            place = self._clean(answer.headers.get("location", ""))[:_SHOWN]
+            place = start_of(answer.headers.get("location", ""), _SHOWN, self._clean)
             text, kind = f"{what}, a redirect to {place}", TrackerErrorKind.CLOSED
         if request.is_change and answer.status in MAYBE_DONE:
             return LostAnswer(kind, text, retry_after=_said(answer))
@@ -297,11 +306,13 @@ class HttpClient:
     def limit_error(self, request: Request, answer: Answer, told: str = "") -> TrackerError:
         """Return an answer that looks like a success as a refusal for too many requests."""
         text = f"{self._attempt(request)}: it takes no more requests now"
+        told = start_of(told, _SHOWN, self._clean)
         return self._limit(answer, self._clean(f"{text}: {told}" if told else text))
 
     def error(self, kind: TrackerErrorKind, request: Request, told: str) -> TrackerError:
         """Return what an answer that looks like a success says, as an error."""
-        return TrackerError(kind, self._clean(f"{self._attempt(request)}: {told[:_SHOWN]}"))
+        told = start_of(told, _SHOWN, self._clean)
+        return TrackerError(kind, self._clean(f"{self._attempt(request)}: {told}"))
 
     def _attempt(self, request: Request) -> str:
         return f"{request.what} ({self._provider.name} at {self._endpoint.host})"

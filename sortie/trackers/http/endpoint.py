@@ -40,7 +40,10 @@ class Endpoint:
 
     def url(self, request: Request) -> httpx2.URL:
         """Return the address of a request. Raises TrackerError for one of another server."""
-        url = httpx2.URL(f"{self._base}{request.path}")
+        if request.from_root:
+            url = self._base.copy_with(raw_path=request.path.encode())
+        else:
+            url = httpx2.URL(f"{self._base}{request.path}")
         if request.params:
             url = url.copy_merge_params([(k, str(v)) for k, v in request.params])
         if not self._is_ours(url):

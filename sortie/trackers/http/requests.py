@@ -17,9 +17,10 @@ Params = Sequence[tuple[str, str | int]]
 class Request:
     """One question or change.
 
-    ``path`` begins with ``/`` and is added to the endpoint as it is: encode what stands in it
-    (``segment``). ``what`` begins an error's text: ``cannot read issue 7``. ``body`` is sent as
-    JSON. ``wanted`` are statuses besides success that the caller wants to see instead of an error.
+    ``path`` begins with ``/`` and is added to the endpoint as it is, or to its server where it is
+    ``from_root``: encode what stands in it (``segment``). ``what`` begins an error's text:
+    ``cannot read issue 7``. ``body`` is sent as JSON. ``wanted`` are statuses besides success that
+    the caller wants to see instead of an error.
     ``remember``: send the ETag of the last answer. ``follow``: one redirect of a GET on the same
     server is followed. ``signed``: with the credential. ``budget`` names the one it is counted in.
     ``list_at``: where in the answer a list of objects has to be, by the keys that lead there; what
@@ -34,6 +35,7 @@ class Request:
     use: Use = Use.READ
     wanted: frozenset[int] = frozenset()
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    from_root: bool = False
     remember: bool = False
     follow: bool = False
     signed: bool = True

@@ -14,6 +14,7 @@ from sortie.model import (
     TransportError,
 )
 from sortie.model.secrets import spellings
+from sortie.model.texts import end_of, start_of
 from sortie.transports import Command
 from sortie.transports.identity import started_at
 from sortie.transports.ssh.channel import Channel
@@ -115,7 +116,8 @@ def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> Hos
     """Return the error for a login that ended with this status and ``noise`` instead."""
     # A login that repeats what it is given would have us show the script, secrets and all.
     own, _, _ = noise.partition(launch.nonce.encode())
-    said = struck(own, launch.command)[-_SHOWN:].decode("utf-8", "replace").strip() or "nothing"
+    text = struck(own, launch.command).decode("utf-8", "replace").strip()
+    said = end_of(text, _SHOWN) or "nothing"
     return HostError(
         HostTrouble.UNREACHABLE,
         f"could not start {launch.command.argv[0][:80]}: the login on host {host} ended without"
@@ -146,7 +148,7 @@ def nonsense(host: str) -> HostError:
 
 def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
     """Return the error for a program that a host did not start, before anything of it ran."""
-    word, reason = word[:_REASON], reason[:_REASON]
+    word, reason = word[:_REASON], start_of(reason, _REASON)
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
     attempt = f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}"

@@ -9,6 +9,8 @@ import socket
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 
+from sortie.model.texts import end_of
+
 _TAIL = 500
 
 
@@ -45,7 +47,7 @@ class Proxy:
     @property
     def said(self) -> str:
         """The end of what it wrote to stderr."""
-        return self._said.decode(errors="replace").strip()
+        return end_of(self._said.decode(errors="replace"), _TAIL).strip()
 
     async def end(self) -> None:
         """Kill it with its group; it holds nothing that could be lost."""
@@ -58,4 +60,4 @@ class Proxy:
         assert self._process.stderr is not None
         while chunk := await self._process.stderr.read(4096):
             self._said += chunk
-            del self._said[:-_TAIL]
+            del self._said[: -2 * _TAIL]

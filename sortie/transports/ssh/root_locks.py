@@ -14,6 +14,7 @@ from functools import partial
 import trio
 
 from sortie.model import HostError, HostTrouble
+from sortie.model.texts import start_of
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
@@ -97,7 +98,7 @@ class RootLocks:
         """
         whose, _, real = rest.partition(" ")
         if verdict == "no":
-            raise self._occupied(root, rest[:_SHOWN])
+            raise self._occupied(root, start_of(rest, _SHOWN))
         if verdict != "yes" or whose not in ("held", "ours"):
             raise channel.lost or nonsense(self._host)
         if whose == "ours" and (former := self._held.get(real)) is not None and former.ended:

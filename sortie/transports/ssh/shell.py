@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import trio
 
 from sortie.model import HostError, HostTrouble, TransportError
+from sortie.model.texts import start_of
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.conversation import ANSWER_LIMIT, Conversation
@@ -213,7 +214,7 @@ class Shell:
             conversation.rest()
         if verdict == "no":
             raise TransportError(
-                f"could not {conversation.attempt} on host {self.host}: {rest[:_REASON]}"
+                f"could not {conversation.attempt} on host {self.host}: {start_of(rest, _REASON)}"
             )
         if verdict == "yes" and end is not None and end[1] == "end 0":
             return Answer(said=rest, content=before + end[0])

@@ -19,7 +19,8 @@ def test_a_line_is_told_whole() -> None:
         for note in texts.add("", "m", piece)
     ]
 
-    assert told == [Notification(message=" ".join(line.split())[:500], text=line)]
+    shown = " ".join(["indented", *["word"] * 98])  # no half of a word at the cut
+    assert told == [Notification(message=shown, text=line)]
 
 
 def test_lines_of_a_piece_are_told_together() -> None:

@@ -312,3 +312,32 @@ async def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
     assert refused.value.kind is TrackerErrorKind.INVALID
     assert str(refused.value).startswith("tracker.endpoint: ")
     assert "pw-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("blank", ["word ", "x", " "])
+async def test_no_part_of_a_secret_is_left_where_a_text_is_cut(
+    opened: Opened, things: Things, blank: str
+) -> None:
+    """Whatever the place of the cut in it: in what a refusal says, in a body that is no JSON, in a
+    redirect, and in what an answer that looks like a success says."""
+    texts: list[str] = []
+    async with opened() as client:
+        for limit in (80, 300, 500, 1200):
+            for offset in range(len(TOKEN) + 1):
+                body = (blank * limit)[: limit - offset] + f"{TOKEN} and more {'y' * 600}"
+                where = {"Location": f"https://x.example/?{body.replace(' ', '+')}"}
+                for reply in (
+                    Reply(status=500, body={"message": body}),
+                    Reply(status=500, body=body.encode()),
+                    Reply(status=200, body=body.encode()),
+                    Reply(status=302, body=b"", headers=where),
+                ):
+                    things.replies["/api/thing"] = reply
+                    with pytest.raises(TrackerError) as refused:
+                        await client.ask(READ)
+                    texts.append(str(refused.value))
+                texts.append(str(client.error(TrackerErrorKind.INVALID, READ, body)))
+
+    parts = [TOKEN[at : at + 6] for at in range(len(TOKEN) - 5)]
+    assert not [text for text in texts if any(part in text for part in parts)]
+    assert all(len(text) < 700 for text in texts)
