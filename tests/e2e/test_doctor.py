@@ -33,11 +33,11 @@ async def diagnosed(place: Place) -> dict[str, tuple[str, str, str | None]]:
 
 
 def outcomes(found: dict[str, tuple[str, str, str | None]], host: str) -> dict[str, str]:
-    """Return the outcomes of one host's checks."""
+    """Return the outcomes of one host's checks, but for what this machine may not give."""
     return {
         name.rpartition(".")[2]: outcome
         for name, (outcome, _, _) in found.items()
-        if name.startswith(f"{host}.")
+        if name.startswith(f"{host}.") and not name.endswith(".isolation")
     }
 
 
@@ -82,6 +82,8 @@ async def test_what_is_wrong_with_hosts_is_told_step_by_step(place: Place, fleet
     assert outcomes(found, "gone") == dict.fromkeys(well, "skipped") | {"reach": "failed"}
     assert outcomes(found, "full") == well | {"directory": "failed"}
     assert outcomes(found, "bare") == well | {"program": "failed"}
+    assert "PID namespace" in found["good.isolation"][1]
+    assert found["closed.isolation"][0] == "skipped"
     assert found["gone.reach"][2] == "check that sshd runs, and the port"
     assert "ssh-keygen -R" in str(found["changed.host_key"][2])
     assert "authorized_keys" in str(found["closed.login"][2])

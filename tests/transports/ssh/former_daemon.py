@@ -5,6 +5,7 @@ import sys
 
 import trio
 
+from sortie.config import Isolation
 from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
 from sortie.transports.ssh.connection_pool import ConnectionPool
@@ -14,13 +15,15 @@ from sortie.transports.ssh.transport import SshTransport
 
 async def main(*words: str) -> None:
     """Run a command of a run on a host, reached with a client's files; pass its output on."""
-    host, config, known, key, run_id, *argv = words
+    host, config, known, key, isolation, cwd, run_id, *argv = words
     settings = SshSettings(
         config=config, known_hosts=known, identity_files=(key,), search_path=os.environ["PATH"]
     )
     async with open_asyncio_thread() as thread:
-        transport = SshTransport(host, ConnectionPool(host, settings, thread))
-        command = Command(argv=tuple(argv), cwd="/", env={"SORTIE_RUN_ID": run_id}, grace=0.1)
+        transport = SshTransport(
+            host, ConnectionPool(host, settings, thread), isolation=Isolation(isolation)
+        )
+        command = Command(argv=tuple(argv), cwd=cwd, env={"SORTIE_RUN_ID": run_id}, grace=0.1)
         async with transport.process(command) as process:
             async for number, chunk in process.output():
                 os.write(number, chunk)
