@@ -51,11 +51,15 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A session in a process; ``lost`` says why it does not go on with the one it should."""
+    """A session in a process; ``lost`` says why it does not go on with the one it should.
+
+    ``mode`` is the one that was set so that the agent asks about what the rules deny.
+    """
 
     session_id: str
     agent: str
     lost: str | None = None
+    mode: str | None = None
 
 
 class NotResumed(Exception):
@@ -92,8 +96,8 @@ async def open_session(process: AgentProcess, opening: Opening, resume: str | No
     cost = opening.conversations.opened(id_, resumed=id_ == resume)
     if process.reader.usage.cost is None:  # else it was told as the session was loaded
         process.reader.usage.cost = cost
-    await _choose(process, process.reader.asking, opening, opened.result)
-    return Opened(session_id=id_, agent=agent, lost=lost)
+    mode = await _choose(process, process.reader.asking, opening, opened.result)
+    return Opened(session_id=id_, agent=agent, lost=lost, mode=mode)
 
 
 async def _greet(process: AgentProcess, opening: Opening) -> Initialized:
@@ -149,14 +153,14 @@ async def _resume(
 
 async def _choose(
     process: AgentProcess, asking: Asking, opening: Opening, session: Mapping[str, Any]
-) -> None:
+) -> str | None:
     """Set what the settings name, and have the agent ask about what they deny.
 
-    Raises AgentError where it does not.
+    Return the mode that was set for that. Raises AgentError where the agent does not ask.
     """
     asking.take(session)
-    settings = opening.settings
-    chosen = list(_settings(settings, settings.mode or asking.mode_to_set(), session))
+    settings, mode = opening.settings, asking.mode_to_set()
+    chosen = list(_settings(settings, settings.mode or mode, session))
     if asking.must_not_allow_all() and ALLOW_ALL not in settings.options:
         chosen.append(_option(ALLOW_ALL, "off"))
     for method, params in chosen:
@@ -170,6 +174,7 @@ async def _choose(
         asking.take(reply.result)
     if (failure := asking.refusal()) is not None:
         raise AgentError(failure.kind, opening.redacted(failure.message))
+    return mode
 
 
 async def _within(process: AgentProcess, opening: Opening, method: str) -> Reply:

@@ -121,6 +121,9 @@ class AcpSession:
         self._agent = opened.agent
         if opened.lost is not None:
             self._tell_of_loss(opened.lost)
+        if opened.mode is not None:
+            message = f"[mode] {opened.mode} was set: acp.permissions denies what it asks about"
+            self._news.append(Notification(message=message[:500]))
         if opened.session_id != self.id:
             self.id = opened.session_id
             self._news.append(SessionKnown(session_id=self.id))

@@ -201,8 +201,12 @@ def test_a_tool_that_ran_unasked_shows_a_configuration(
 async def test_a_mode_that_asks_is_set(stage: Stage, form: tuple[str, ...]) -> None:
     """Before the first turn, by whichever way the agent has."""
     words = ("--like", CLAUDE, "--modes", "auto,plan,default", *form)
+    settings = AcpSettings(permissions=DENYING)
 
-    assert await modes_set(stage, AcpSettings(permissions=DENYING), *words) == ["default"]
+    assert await modes_set(stage, settings, *words) == ["default"]
+    _, heard = await stage.turn("one", *words, settings=settings)
+    told = [event.message for event in heard.events if isinstance(event, Notification)]
+    assert told[0].startswith("[mode] default was set")
 
 
 async def test_an_agent_that_stays_in_its_mode_has_no_session(stage: Stage) -> None:
