@@ -1,6 +1,8 @@
 """Find the daemon of a workflow file, also while the file is broken: that is when it is looked for.
 
-Rule 1: a daemon is believed in only while the very process that wrote of itself lives here.
+Rule 1: a daemon is believed in only while the very process that wrote of itself lives here, or
+holds the lock of the database: in a container the boot's id, by which processes are known again,
+may be another one for the daemon's unit than for a shell.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class DaemonPlace:
         Raises NoDaemon where there is none, and SortieError where it cannot be reached from here.
         """
         from sortie.daemon.endpoint_file import NoEndpointFile, read_endpoint
+        from sortie.daemon.locks import database_lock_path, holding_pid
 
         try:
             endpoint = read_endpoint(self.db_path)
@@ -58,16 +61,19 @@ class DaemonPlace:
                 f"the daemon of {self.source.workflow} ({who}) is on the machine {endpoint.host},"
                 " and can be asked only there"
             )
-        if not endpoint.is_alive():
-            raise self._none(f" the last one ({who}) ended without taking its leave;")
+        lock = database_lock_path(self.db_path)
+        if not endpoint.is_alive() and holding_pid(lock) != endpoint.process.pid:
+            raise self._none(
+                f" the last one ({who}) ended without taking its leave: nobody holds {lock};"
+            )
         return endpoint
 
     def _none(self, why: str = "") -> NoDaemon:
         from sortie.daemon.endpoint_file import endpoint_path
-        from sortie.daemon.locks import database_lock_path, living_holder
+        from sortie.daemon.locks import database_lock_path, holder_of
 
         workflow = self.source.workflow
-        holder = living_holder(database_lock_path(self.db_path))
+        holder = holder_of(database_lock_path(self.db_path))
         if holder is not None:
             return NoDaemon(
                 f"the daemon of {workflow} ({holder}) cannot be reached yet: it first ends what an"

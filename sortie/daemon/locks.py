@@ -17,6 +17,7 @@ import os
 import socket
 import stat
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, err
 _UNLOCKABLE = frozenset(
     {errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}
 )
+_TRIES, _PAUSE = 4, 0.01  # seconds
 _UNKNOWN_HOLDER = "it has not said who it is"
 
 
@@ -87,10 +89,14 @@ class Lock:
     def _lock_file(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = self._held[self._path] = os.open(self._path, flags, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise self._held_by(_read_note(fd)) from exc
+        for left in reversed(range(_TRIES)):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as exc:
+                if not left:
+                    raise self._held_by(_read_note(fd)) from exc
+            time.sleep(_PAUSE)  # somebody may only look whether it is held
         if self._remark is None:
             self._remark = _remark_in(fd)
 
@@ -210,10 +216,26 @@ def living_holder(path: str) -> str | None:
 
 
 def holder_of(path: str) -> str | None:
-    """Return who holds the lock file at ``path``, None where nobody does.
+    """Return who holds the lock file at ``path``, None where nobody does."""
+    note = _note_of_holder(path)
+    return None if note is None else _told(note)
 
-    The lock is tried for a moment: /proc/locks shows none of another PID namespace.
+
+def holding_pid(path: str) -> int | None:
+    """Return the pid that the holder of the lock file at ``path`` has for itself, None where nobody
+    holds it.
+
+    A lock is the same in every namespace of the machine; pids and the boot's id need not be.
     """
+    note = _note_of_holder(path)
+    try:
+        return None if note is None else int(json.loads(note)["pid"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _note_of_holder(path: str) -> bytes | None:
+    """Return what the holder of a lock file wrote, None where it is free; tries it for a moment."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -221,9 +243,9 @@ def holder_of(path: str) -> str | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _read_note(fd)
+        return os.pread(fd, _NOTE_LIMIT, 0)
     except OSError:
-        return living_holder(path)
+        return None
     finally:
         os.close(fd)
     return None
@@ -252,8 +274,15 @@ def _remark_in(fd: int) -> object:
 
 def _read_note(fd: int) -> str:
     try:
-        return _shown(json.loads(os.pread(fd, _NOTE_LIMIT, 0)))
-    except (OSError, ValueError, KeyError, TypeError):
+        return _told(os.pread(fd, _NOTE_LIMIT, 0))
+    except OSError:
+        return _UNKNOWN_HOLDER
+
+
+def _told(note: bytes) -> str:
+    try:
+        return _shown(json.loads(note))
+    except (ValueError, KeyError, TypeError):
         return _UNKNOWN_HOLDER
 
 

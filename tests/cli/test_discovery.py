@@ -91,10 +91,24 @@ def test_a_stale_file_is_told_and_its_token_kept(
         code=1,
         out="",
         err=f"sortie: no daemon runs for WORKFLOW.md (database {here}/.sortie.db); the last one"
-        f" (pid {os.getpid()}, since 2026-01-01 12:00:00Z) ended without taking its leave; start"
-        " one with 'sortie run'\n",
+        f" (pid {os.getpid()}, since 2026-01-01 12:00:00Z) ended without taking its leave:"
+        f" nobody holds {here}/.sortie.db.lock; start one with 'sortie run'\n",
     )
     assert daemon.asked == []
+
+
+def test_a_daemon_that_holds_its_lock_is_there(cli: Cli, here: Path, daemon: FakeDaemon) -> None:
+    """In a container of systemd its unit may have another boot id than the shell, so that its
+    process is not known again; the lock is the same for both."""
+    endpoint = daemon.endpoint()
+    other_boot = replace(endpoint.process, started_at=endpoint.process.started_at + 2**35)
+    announce(here, replace(endpoint, process=other_boot))
+
+    with database_lock(str(here / ".sortie.db")) as lock:
+        lock.ensure()
+        ran = cli("status")
+
+    assert daemon.asked, ran.err
 
 
 def test_a_pid_that_nobody_has_is_stale(cli: Cli, here: Path, daemon: FakeDaemon) -> None:

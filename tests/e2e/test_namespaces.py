@@ -1,4 +1,4 @@
-"""Two daemons for which one path means two places, as in containers that share processes."""
+"""Daemons in mount namespaces of their own, as in containers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from tests.e2e.conftest import Start
-from tests.e2e.daemon import run_command
+from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import Place
 from tests.ports import free_port
 from tests.transports.mounts import requires_mounts
@@ -48,3 +48,22 @@ async def test_a_daemon_ends_none_that_has_its_path_in_another_mount_namespace(
     assert b"orphans.reaped" not in second.stderr
     assert alive
     assert [run["issue_identifier"] for run in state["running"]] == ["A"], json.dumps(state)
+
+
+@requires_mounts
+async def test_a_daemon_for_which_the_boot_has_another_id_is_found(
+    place: Place, nursery: trio.Nursery
+) -> None:
+    """As it is for a hardened unit in a container of systemd, and for the shell beside it."""
+    boot = place.root / "boot"
+    boot.write_text("00000000-1111-2222-3333-444444444444\n")
+    hidden = f'mount --bind {boot} /proc/sys/kernel/random/boot_id && exec "$@"'
+    port = free_port()
+    command = ("unshare", "-m", "sh", "-c", hidden, "sh", *run_command(port=port))
+
+    async with Daemon(place, nursery, command, port) as daemon:
+        await daemon.ready()
+        ran = await place.sortie("status")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "running, ready" in ran.out
