@@ -45,6 +45,7 @@ from sortie.worker.outcome import (
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
 from sortie.worker.session import SessionLifetime, hidden, verified
+from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
@@ -85,17 +86,7 @@ class Run:
     @property
     def summary(self) -> RunSummary:
         """What the run has left, as far as it is known."""
-        git = self.git
-        return RunSummary(
-            answer=None if self.activity is None else self.activity.answer,
-            branch=git.branch,
-            head_commit=git.head,
-            commits=git.commits,
-            files_changed=git.files,
-            uncommitted=git.uncommitted,
-            subjects=git.subjects,
-            git_error=git.error,
-        )
+        return summary_of(self.activity, self.git)
 
     @property
     def _is_plain(self) -> bool:
@@ -123,22 +114,8 @@ class Run:
                 environment.for_agent(),
                 lambda session: self._take_turns(session, workspace),
             )
-        await self._look_at_work(workspace, environment, before)
+        self.git = await work_done(workspace, environment, before, self.context, self.scopes)
         return end
-
-    async def _look_at_work(
-        self, workspace: Workspace, environment: RunEnvironment, before: GitWork
-    ) -> None:
-        """Note what was done in the workspace's git tree; a stop must not undo the run's end."""
-        self.git = before
-        if before.error is not None:
-            return  # it is not known which commits are the run's
-        with self.scopes.shield():
-            try:
-                await self.context.workspaces.verify(workspace.path)
-                self.git = await environment.work_since(workspace.path, before.head)
-            except WorkspaceError as exc:
-                self.git = GitWork(error=str(exc))
 
     @asynccontextmanager
     async def _workspace(self) -> AsyncIterator[tuple[Workspace, RunEnvironment]]:
