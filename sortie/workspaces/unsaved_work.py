@@ -14,6 +14,9 @@ from sortie.workspaces.safe_git import git_script
 LOOK_LIMIT = 60.0
 """Seconds in which git has to answer."""
 
+LOOK_FOR_WORK = "look for work that is nowhere else"
+"""The purpose of the script."""
+
 _OUTPUT_LIMIT = 65536
 _REASON_LIMIT = 400
 
@@ -28,7 +31,7 @@ async def unsaved_work(transport: Transport, path: str, env: Mapping[str, str]) 
     """
     script = git_script(
         "unsaved_work",
-        purpose="look for work that is nowhere else",
+        purpose=LOOK_FOR_WORK,
         cwd=path,
         env=env,
         limit=_OUTPUT_LIMIT,

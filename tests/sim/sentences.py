@@ -55,7 +55,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     "AnswerCommand.verdict": ("done", "conflict", "unknown"),
     "AnswerCommand.message": (
         UNKNOWN,
-        r"a poll was asked for(; the tracker wants to be left alone for \d+ s more)?",
+        r"a poll was asked for(; the tracker wants to be left alone for [\dhms. ]+ more)?",
         f"{ISSUE} is due now",
         f"{ISSUE} is due now, but .+",
         f"the handoff of {ISSUE} is tried now",

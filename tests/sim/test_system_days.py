@@ -86,6 +86,7 @@ FACTS = {
     facts.StatusFileRead,
     facts.StoreFailed,
     facts.StoreRecovered,
+    facts.WorkspaceKept,
     facts.WorkspaceRemoved,
 }
 

@@ -120,12 +120,14 @@ class Machine:
     """Processes in a nursery of the world's own, and a file system.
 
     ``shell`` says what commands do. ``started`` is told of each process before it does anything;
-    ``looked`` says when the daemon last looked who lives in a directory.
+    ``looked`` says when the daemon last looked who lives in a directory, ``asked_for_work`` in
+    which ones it has looked for work that is not pushed.
     """
 
     def __init__(self, nursery: trio.Nursery, shell: Shell, trace: Trace) -> None:
         self.files = SimFiles()
         self.looked: dict[str, float] = {}
+        self.asked_for_work: set[str] = set()
         self.alive: list[Process] = []
         self.started: Callable[[Process], object] = lambda _process: None
         self._nursery = nursery

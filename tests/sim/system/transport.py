@@ -20,6 +20,7 @@ import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
 from sortie.transports import Command, Exit, Script
+from sortie.workspaces.unsaved_work import LOOK_FOR_WORK
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.plug import Plug
 from tests.transports.fake_files import FakeFiles
@@ -163,9 +164,14 @@ class SimTransport:
             self._hurry.set()
 
     async def run_script(self, script: Script) -> bytes:
-        """Answer that nothing was found: no agent of this world keeps a record, or uses git."""
+        """Answer that nothing was found, but at the first look into every third directory that
+        some work in it is not pushed yet."""
         await self.plug.through(trio.lowlevel.checkpoint)
-        return b"end\n"
+        seen = self.machine.asked_for_work
+        if script.purpose != LOOK_FOR_WORK or script.cwd in seen:
+            return b"end\n"
+        seen.add(script.cwd)
+        return b"tree 0 1 work\nend\n" if len(seen) % 3 == 0 else b"end\n"
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
         """Find no program: what runs here is named by its whole path."""
