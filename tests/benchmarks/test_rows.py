@@ -23,11 +23,22 @@ MEASURES = {row.measure: row.name.partition(".")[0] for row in reversed(ROWS)}
 
 REMOTE = (remote_turn.remote_turns, transports.transports)
 
+QUICK = {"idle", "scheduler", "store", "turn"}
+"""One of a daemon at rest, one of a daemon at work, and two without one: what most are made of.
+The others take ten times as long, and find no fault of the program."""
+
 
 @pytest.mark.parametrize(
     "one",
     [
-        pytest.param(one, id=name, marks=requires_sshd if one in REMOTE else ())
+        pytest.param(
+            one,
+            id=name,
+            marks=[
+                *([requires_sshd] if one in REMOTE else []),
+                *([] if name in QUICK else [pytest.mark.full]),
+            ],
+        )
         for one, name in MEASURES.items()
     ],
 )

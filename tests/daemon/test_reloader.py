@@ -12,11 +12,13 @@ import pytest
 import trio
 
 from sortie.config import Settings
+from sortie.daemon import reloader
 from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader, use_settings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import AgentError, ErrorKind
+from sortie.resources import Resource, Shortage
 from sortie.scheduler import Policy
 from sortie.telemetry.facts import Fact, WorkflowReloaded
 from sortie.trackers import TrackerStates
@@ -260,6 +262,31 @@ async def test_a_change_that_is_refused_changes_nothing(watched_file: WatchedFil
     assert watched_file.reloader.view().valid
     assert [contexts.settings.agent.max_turns, orchestrator.settings.agent.max_turns] == [7, 7]
     assert tracker.states.active == ("Todo", "Doing")
+
+
+async def test_a_reload_that_was_asked_for_is_made_after_a_shortage(
+    watched_file: WatchedFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no thread can be had, it is only later, although the file is as it was."""
+    refused = 0
+
+    async def run(work: Any, *args: Any) -> Any:
+        nonlocal refused
+        await trio.lowlevel.checkpoint()
+        if watched_file.applied and refused < 2:
+            refused += 1
+            raise Shortage(Resource.PROCESSES, "no thread")
+        return work(*args)
+
+    monkeypatch.setattr(reloader, "run_in_thread", run)
+    monkeypatch.setattr(reloader, "LONGEST_PAUSE", 0.01)
+    async with watched(watched_file):
+        watched_file.reloader.force()
+        await watched_file.reloaded(1)
+        watched_file.reloader.force()
+        await watched_file.reloaded(2)
+
+    assert refused == 2
 
 
 def make_directory(path: Path) -> None:

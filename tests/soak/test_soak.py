@@ -1,4 +1,4 @@
-"""That the load is full, that growth is told from noise, and with --full that nothing grows."""
+"""That growth is told from noise, and with --full that the load is full and nothing grows."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def test_a_broken_promise_is_told_before_anything_else(capsys: pytest.CaptureFix
 
 
 @linux
+@pytest.mark.full
 def test_the_simulated_load_is_full() -> None:
     """Nearly every slot is taken at each look, runs go on, and no promise is broken."""
     soak = simulated.Soak(1, 0.03, lambda _look: None, LOOKS)
@@ -59,9 +60,10 @@ def test_the_simulated_load_is_full() -> None:
 
 
 @linux
+@pytest.mark.full
 def test_the_real_load_goes_on() -> None:
     """A daemon runs issues that come and go, and all runs end well."""
-    soak = real.Soak(0.1, lambda _look: None, LOOKS)
+    soak = real.Soak(0.5, lambda _look: None, LOOKS)
 
     soak.live()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sortie.agents.acp.texts import Texts
 from sortie.model.secrets import redactor
 from sortie.model.turns import Notification
@@ -43,3 +45,18 @@ def test_no_half_of_a_secret_stays_where_a_line_is_cut() -> None:
         assert told.text is not None
         assert "sk-5" not in told.text
         assert told.text.endswith("[cut]")
+
+
+@pytest.mark.parametrize("gap", ["x ", " ", "\n"])
+@pytest.mark.parametrize("cut_at", [40, 8 * 40])
+def test_no_half_of_a_secret_stays_where_a_text_is_shortened(cut_at: int, gap: str) -> None:
+    """Neither where what is shown ends nor where what is looked at does, however much of that is
+    blank."""
+    texts = Texts(redactor([SECRET]))
+    for before in range(cut_at - len(SECRET) - 2, cut_at + 2):
+        text = ("a " + gap * cut_at)[:before] + " " + SECRET + " more" * 100
+
+        shown = texts.clean(text, limit=40)
+
+        assert len(shown) <= 40
+        assert not any(SECRET[:length] in shown for length in range(4, len(SECRET)))

@@ -15,6 +15,7 @@ from sortie.kiro.conversations.history_v1 import read_document
 from sortie.kiro.conversations.latest import conversation_from
 from sortie.kiro.conversations.records import ConversationError, ConversationSummary
 from sortie.kiro.conversations.turn import Addition, Position, added_since
+from sortie.model import TEXT_LIMIT
 from sortie.model.secrets import redactor
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted, TurnTraced, TurnUntraced
 from sortie.model.turns import Usage as Used
@@ -106,6 +107,20 @@ def test_of_too_many_tools_the_first_are_told() -> None:
 
     assert len(events) == 2 * TOOL_COUNT + 2
     assert events[-2] == TurnUntraced(reason="only 1000 of 1001 tools are told")
+
+
+def test_no_half_of_a_secret_stays_where_an_answer_is_cut() -> None:
+    """Of a long answer the middle is left out; both edges may fall into a secret."""
+    secret = "sk-5f1c0de-5f1c0de"
+    half, hidden = TEXT_LIMIT // 2, redactor([secret])
+    for before in (*range(half - 60, half + 20), *range(TEXT_LIMIT - 20, TEXT_LIMIT + 20)):
+        answer = Answer(text="x" * before + secret + "y" * (3 * half - before % 7))
+
+        events = events_of(Addition(records=(answer,), usages=()), hidden, with_credits=True)
+
+        (traced,) = [event for event in events if isinstance(event, TurnTraced)]
+        assert traced.answer is not None
+        assert not any(secret[i : i + 4] in traced.answer for i in range(len(secret) - 4))
 
 
 def test_no_secret_and_no_flood_leaves() -> None:
