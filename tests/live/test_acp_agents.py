@@ -243,6 +243,7 @@ async def test_it_is_stopped_in_a_tool_and_goes_on_later(stage: Stage, start: St
     assert [line["session"] for line in lines["session.started"]][:1] == [begun]
     assert lines["turn.completed"][0]["outcome"] == "completed"
     assert "remember ALPHA" in json.dumps(again.requests[0].body)
+    assert not lines["tool.ended"]  # the tool that was stopped is the earlier run's
     assert stage.place.state_of("LIVE-1") == "Human Review"
 
 
