@@ -42,6 +42,10 @@ ABOUT_LIMIT = 500
 
 LOCATION_COUNT = 20
 _TOOLS_AT_ONCE = 1000
+_SHOWN_BESIDE_TEXTS = (ErrorsWritten, ToolStarted, ToolEnded, PermissionAsked)
+"""Events before which a transcript has what the agent said before them, also where all came
+together."""
+
 _LINES_LIMIT = 2**53
 
 _Value = TypeVar("_Value")
@@ -94,10 +98,11 @@ class TurnEvents:
                 if text:
                     texts.append(text)
             else:
+                if texts and isinstance(event, _SHOWN_BESIDE_TEXTS):
+                    self._spoke(lines, message, texts)
+                    lines, message, texts = 0, None, []
                 launched = launched or isinstance(event, Launched)
                 self._pass_on(event)
-        if message is not None:
-            self._wrote(message)
         if (news := self._turn.activity.news(now)) is not None:
             self._tell_of(news)
         if launched:
@@ -106,6 +111,11 @@ class TurnEvents:
             self._answered(self._launched_at)
         if batch and not lines:
             return  # what it is was told
+        self._spoke(lines, message, texts)
+
+    def _spoke(self, lines: int, message: str | None, texts: Sequence[str]) -> None:
+        if message is not None:
+            self._wrote(message)
         self._turn.reporter.publish(
             facts.AgentSpoke(
                 run_id=self._turn.job.run_id,

@@ -441,6 +441,34 @@ async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
     assert len(repr(report)) < 10_000
 
 
+async def test_what_came_together_is_told_in_its_order(clock: MockClock) -> None:
+    """What an agent says before it uses a tool is told before the tool, also of one chunk."""
+    rig = Rig()
+    batch: list[AgentEvent] = [
+        Notification(message="I look.", text="I look."),
+        ToolStarted(id="t", name="Bash"),
+        ToolEnded(id="t"),
+        Notification(message="Bash: ls", text=""),
+        Notification(message="I saw.", text="I saw."),
+    ]
+
+    async def play(_: object, prompt: str, on_events: OnEvents) -> TurnResult:
+        on_events(batch)
+        return TurnResult(outcome=TurnOutcome.COMPLETED)
+
+    setattr(rig.agent, "play", play)  # noqa: B010
+    await rig.work()
+
+    kinds = (facts.AgentSpoke, facts.ToolCallStarted, facts.ToolCallEnded)
+    told = [fact for fact in rig.facts if isinstance(fact, kinds)]
+    assert [getattr(fact, "text", "a tool") for fact in told] == [
+        "I look.",
+        "a tool",
+        "a tool",
+        "I saw.",
+    ]
+
+
 async def test_a_run_leaves_what_the_agent_said_last(clock: MockClock) -> None:
     """The last turn that said anything counts; secrets are taken out, and then it is cut."""
     rig = Rig(agent={"max_turns": 3})
