@@ -12,6 +12,7 @@ import errno
 import math
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
@@ -50,6 +51,7 @@ _TRANSIENT = {
     errno.ETXTBSY: "the file is being written",
 }
 _MAX_SHEBANG = 256
+_LOOKS, _LOOK_PAUSE = 2000, 0.001  # for a child that is not visible yet; 37 ms was the longest seen
 _LOOK_AGAIN = 0.1  # seconds between looks at a child while there is no descriptor to wait on
 
 
@@ -104,7 +106,7 @@ def _start(
                 process.kill()
                 process.wait()
     give_back_limit(process.pid)
-    return process, pipes, _try_identity(process.pid)
+    return process, pipes, _identity_once_seen(process.pid)
 
 
 def _fork(command: Command, program: str, given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
@@ -269,6 +271,20 @@ async def _identified(pid: int, shortage: Shortage) -> ProcessIdentity:
         with trio.CancelScope(shield=True):
             await trio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _identity_once_seen(pid: int) -> ProcessIdentity | Shortage:
+    """Return the identity of a child that nobody has waited for, so that it cannot be gone.
+
+    A /proc that hides what one may not trace (``ProtectProc=invisible`` of a unit) hides a child,
+    too, for some milliseconds: until it is wholly another program it may not be traced, since the
+    daemon may not. Blocks.
+    """
+    for _ in range(_LOOKS):
+        with suppress(FileNotFoundError):
+            return _try_identity(pid)
+        time.sleep(_LOOK_PAUSE)
+    return _try_identity(pid)
 
 
 def _try_identity(pid: int) -> ProcessIdentity | Shortage:

@@ -18,7 +18,9 @@ import pytest
 import trio
 import trio.testing
 
+from sortie.model import ProcessIdentity
 from sortie.transports import Command
+from sortie.transports.identity import identity_of
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.spawn import spawn
 from tests.descriptors import no_descriptor_stays_open
@@ -70,6 +72,27 @@ async def test_a_program_that_cannot_be_taken_in_is_ended() -> None:
 
     with pytest.raises(ChildProcessError):
         os.waitpid(pids[0], os.WNOHANG)
+
+
+async def test_a_program_that_proc_hides_at_first_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As one does until it may be traced, under a unit with ProtectProc=invisible."""
+    looks: list[int] = []
+
+    def hidden_at_first(pid: int) -> ProcessIdentity:
+        looks.append(pid)
+        if len(looks) < 4:
+            raise FileNotFoundError(f"/proc/{pid}/stat")
+        return identity_of(pid)
+
+    monkeypatch.setattr("sortie.transports.local.spawn.identity_of", hidden_at_first)
+    root, pipes = await spawn(command("true"), PipePoller())
+    await root.exited()
+    root.reap()
+    pipes.close()
+
+    assert looks == [root.pid] * 4
 
 
 async def test_several_tasks_wait_for_one_exit() -> None:
