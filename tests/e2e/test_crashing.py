@@ -29,7 +29,7 @@ EVERY_WAY = pytest.mark.parametrize("before", [HERE, *OTHER_WAYS])
 
 
 @EVERY_WAY
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_few_kills_lose_nothing_and_run_nothing_twice(
     place: Place, nursery: trio.Nursery, before: tuple[str, ...]
 ) -> None:

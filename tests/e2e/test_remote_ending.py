@@ -251,7 +251,6 @@ async def test_who_leaves_while_a_host_is_silent_does_not_wait_for_it(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(240)
 async def test_issues_of_hosts_that_died_run_again_after_the_lease(
     place: Place, start: Start, fleet: Fleet
 ) -> None:

@@ -178,7 +178,7 @@ class Sockets:
         """Return all that is answered to some bytes."""
         stream = await self.connect()
         received = b""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await stream.send_all(sent)
             await stream.send_eof()
             try:
@@ -302,7 +302,7 @@ async def test_nothing_is_kept_for_a_client_of_http_2(sockets: Sockets, world: W
     stream = await sockets.connect()
     await stream.send_all(client.data_to_send())
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while len(world.facts) < 1 + len(asked):
             await trio.sleep(0.01)
     await stream.aclose()

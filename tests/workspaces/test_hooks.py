@@ -87,7 +87,7 @@ async def test_a_timeout_ends_the_whole_tree(
         status="ended after its limit of 0.5 s",
         output="begun\n",
     )
-    assert 0.5 <= done.seconds < 10
+    assert 0.5 <= done.seconds < 60
 
 
 async def test_what_a_hook_leaves_behind_is_ended(

@@ -50,7 +50,7 @@ async def test_a_stubborn_program_is_killed_after_the_grace_time(
         seconds = trio.current_time() - began
 
     assert exit_ == Exit(signal=9, by_us=True)
-    assert 0.5 <= seconds < 5
+    assert 0.5 <= seconds < 60
 
 
 async def test_a_stopped_program_is_ended_politely_too(
@@ -249,7 +249,7 @@ async def test_hurry_ends_the_grace_time(transport: Transport, launch: Launch) -
     """A long grace time is cut short, for what is being ended and for what comes later."""
     command = launch.sh("trap '' TERM; echo ready; while :; do sleep 0.05; done", grace=1000)
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with transport.process(command) as process, trio.open_nursery() as nursery:
             await anext(process.output())
             nursery.start_soon(process.end)

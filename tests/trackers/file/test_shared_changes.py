@@ -82,21 +82,25 @@ async def test_one_that_is_cancelled_before_it_is_begun_is_not_made(
     names = NAMES[:3]
     for name in names:
         write(folder, f"{name}.md")
-    tracker = make(folder, memory)
+    files = CountedFiles(folder)
+    tracker = FileTracker(files, memory, now)
     issues = [await one(tracker, name) for name in names]
     scopes = [trio.CancelScope() for _ in names]
+    ended = [trio.Event() for _ in names]
 
     async def move(index: int) -> None:
         with scopes[index]:
             await tracker.transition(issues[index], "Done")
+        ended[index].set()
 
     async with trio.open_nursery() as nursery:
         with locked(folder):
             for index in range(len(names)):
                 nursery.start_soon(move, index)
-            await trio.sleep(0.12)
+            while len(names) not in files.together:
+                await trio.sleep(0.01)
             scopes[cancelled].cancel()
-            await trio.sleep(0.12)
+            await ended[cancelled].wait()
 
     assert [await state(tracker, name) for name in names] == [
         "Todo" if index == cancelled else "Done" for index in range(len(names))

@@ -81,7 +81,7 @@ async def test_what_is_not_a_regular_file_is_a_complaint_and_stops_nothing(
     write(folder, "huge.md", body="x" * 5 * 2**20)
     tracker = make(folder, memory)
 
-    with trio.fail_after(10), structlog.testing.capture_logs() as entries:
+    with trio.fail_after(60), structlog.testing.capture_logs() as entries:
         found = await names(tracker)
         read = await tracker.fetch_by_ids([IssueId("fifo"), IssueId("huge")])
 
@@ -250,7 +250,7 @@ async def test_a_path_that_is_neither_directory_nor_file_is_an_outage(
     """A FIFO is refused without waiting for somebody to write into it."""
     os.mkfifo(tmp_path / "fifo")
 
-    with trio.fail_after(10), pytest.raises(TrackerError) as refused:
+    with trio.fail_after(60), pytest.raises(TrackerError) as refused:
         await names(make(tmp_path / "fifo", memory))
 
     assert refused.value.kind is TrackerErrorKind.UNAVAILABLE
@@ -293,7 +293,7 @@ async def test_those_who_ask_meanwhile_share_the_next_look(folder: Path, memory:
     async def ask() -> None:
         answers.append(await names(tracker))
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
             await trio.to_thread.run_sync(files.hangs.wait)
@@ -312,7 +312,7 @@ async def test_a_cancelled_look_leaves_the_tracker_usable(folder: Path, memory: 
     files = HangingFiles(folder)
     tracker = FileTracker(files, memory, now)
 
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(names, tracker)
             await trio.to_thread.run_sync(files.hangs.wait)

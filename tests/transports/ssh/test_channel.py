@@ -19,7 +19,7 @@ from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.receive_buffer import HIGH
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
-pytestmark = [requires_sshd, pytest.mark.timeout(60)]
+pytestmark = requires_sshd
 PATIENCE = 20.0
 
 

@@ -23,7 +23,7 @@ from sortie.transports.ssh.receive_buffer import ReceiveBuffer
 from sortie.transports.ssh.session import Session
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
-pytestmark = [requires_sshd, pytest.mark.timeout(60)]
+pytestmark = requires_sshd
 # Ends when its lease does, as everything that is started on a host has to.
 HELD = "echo up; exec cat >/dev/null"
 

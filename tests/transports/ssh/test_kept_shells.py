@@ -70,7 +70,7 @@ async def test_questions_in_a_row_need_one_login(
 
     assert said == ["", "/", "/"]
     assert (pool.opened, pool.sessions) == (1, 1)
-    with trio.fail_after(10):  # what has answered last may not have exited yet
+    with trio.fail_after(60):  # what has answered last may not have exited yet
         while len(pids(sshd)) != 1:
             await trio.sleep(0.01)
 

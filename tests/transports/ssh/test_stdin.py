@@ -32,7 +32,6 @@ MiB = 1 << 20
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at"),
-    pytest.mark.timeout(60),
 ]
 
 
