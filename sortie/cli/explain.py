@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sortie.web.controls import ExplanationView
     from sortie.web.runs import RunView
 
-_STANDINGS = {"handing_off": "being handed off", "cleaning": "its workspace is being removed"}
+_STANDINGS = {"handing_off": "being handed off", "cleaning": "finished"}
 _ANSWER_LIMIT = 600
 _RUNS = 5
 """Runs that are shown of an issue that no daemon has in hand."""

@@ -187,7 +187,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     match claim:
         case Cleaning():
-            state.claims[issue.id] = replace(claim, due_at=now)
+            state.claims[issue.id] = replace(claim, due_at=now, asof=state.token)
             return Reply("done", f"the workspace of {issue.identifier} is looked at now")
         case HandingOff():
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)

@@ -273,6 +273,8 @@ def _claimed(claim: Claim | None) -> str | None:
             return None  # it competes for a slot
         case HandingOff():
             return "it is being handed off"
+        case Cleaning(kept=kept) if kept:
+            return "its workspace is kept for the work in it"
         case Cleaning():
             return "its workspace is being removed"
         case Rechecking():

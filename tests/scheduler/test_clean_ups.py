@@ -11,6 +11,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning
+from sortie.scheduler.explanation import Explanation
 from tests.scheduler import standings as at
 from tests.scheduler.driver import only
 from tests.scheduler.lives import A, Lives
@@ -153,3 +154,16 @@ def test_an_idle_daemon_does_not_wait_for_it(error: str | None) -> None:
 
     assert [claim.issue.id for claim in snapshot.kept] == [A]
     assert (claim_of(driver).busy, claim_of(driver).error) == (False, error)
+
+
+def test_an_explanation_says_what_is_kept() -> None:
+    """Where it is, what is in it, and when it is looked at again."""
+    driver = at.cleaning()
+    driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
+
+    told = driver.scheduler.explain_issue("A", driver.now)
+
+    assert isinstance(told, Explanation)
+    assert told.detail == "its workspace /a on local is kept: 1 unpushed commit"
+    assert told.next_at == driver.now + 60
+    assert "its workspace is kept for the work in it" in [gate.reason for gate in told.gates]

@@ -43,6 +43,11 @@ ROOM = (
     ITS_HOSTS,
     TROUBLED_HOST,
 )
+SPENT = (
+    r"it has used [\d,]+ tokens, and agent\.max_tokens allows 300 tokens",
+    r"it has used [\d.]+ credits, and agent\.max_credits allows 2 credits",
+    r"it has used \$[\d.]+, and agent\.max_cost_usd allows \$1\.50",
+)
 INACTIVE_GRACE = r"; its turn has 30 s to end"
 NEITHER = "it neither waits nor is held"
 UNKNOWN = (
@@ -107,9 +112,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "an operator stopped it",
         "it broke",
         f"it could not be moved to {STATE}: no",
-        r"it has used [\d,]+ tokens, and agent\.max_tokens allows 300 tokens",
-        r"it has used [\d.]+ credits, and agent\.max_credits allows 2 credits",
-        r"it has used \$[\d.]+, and agent\.max_cost_usd allows \$1\.50",
+        *SPENT,
         r"it had \d sessions, as many as agent.max_sessions allows",
         "the agent says it is done, and no handoff state is configured",
         "the agent asks for a review, and no handoff state is configured",
@@ -123,6 +126,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "no preflight has been made yet",
         "the tracker did not say how the issues stand that were chosen last",
         *ROOM,
+        *SPENT,
     ),
 }
 """Patterns of what is said, by who says it."""
