@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sortie.model import TrackerErrorKind
+from sortie.trackers.github.batches import is_graphql_limit
 from sortie.trackers.http.answers import Answer
 from sortie.trackers.http.budget import BudgetHeaders, Reset
 from sortie.trackers.http.requests import Provider, told_in_json
@@ -13,7 +14,7 @@ VERSION = "2022-11-28"
 
 def is_limit(answer: Answer) -> bool:
     """Tell a refusal for too many requests from one for a lack of permission."""
-    if answer.status == 429:
+    if answer.status == 429 or is_graphql_limit(answer):
         return True
     if answer.status != 403:
         return False

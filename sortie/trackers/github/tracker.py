@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import trio
 
@@ -13,6 +14,7 @@ from sortie.model.checks import Check
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
 from sortie.trackers.github.api import GitHubApi
+from sortie.trackers.github.batches import Found, IssueBatches, is_whole
 from sortie.trackers.github.candidates import Candidates, not_there
 from sortie.trackers.github.checks import GitHubChecks
 from sortie.trackers.github.items import Item, Repository, comment_of, issue_of
@@ -26,6 +28,11 @@ COMMENT_LIMIT = 65_000
 """Characters of a comment; GitHub takes 65,536, and our mark needs some."""
 
 _READS_AT_ONCE = 8
+
+BATCH_FROM = 4
+"""Issues from which on they are read together; fewer cost nothing by REST while unchanged."""
+
+_LONGEST_NUMBER = 9  # digits; GraphQL takes no larger integer
 
 _CLOCK_MARGIN = timedelta(minutes=2)
 
@@ -62,6 +69,7 @@ class GitHubTracker(Tracker):
         self._client = client
         self._repository = repository
         self._api = GitHubApi(client, repository)
+        self._batches = IssueBatches(client, repository)
         self._options = options
         self._states = LabelStates(states=states, unlabeled=options.unlabeled)
         self._candidates = Candidates(self._api, repository, query_filter, options.sweep)
@@ -99,13 +107,17 @@ class GitHubTracker(Tracker):
             log.warning("tracker.states_missing", missing=missing, known=known)
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
-        """Read each of these issues, several at a time."""
+        """Read these issues: many together, a few by REST, which costs nothing while unchanged."""
         wanted = list(dict.fromkeys(ids))
         issues: dict[IssueId, Issue] = {}
         failed: dict[IssueId, TrackerError] = {}
+        batch = await self._batch(wanted)
 
         async def read(issue_id: IssueId) -> None:
-            found = await self._found(issue_id)
+            if issue_id in batch:
+                found = await self._told(issue_id, batch[issue_id])
+            else:
+                found = await self._found(issue_id)
             if isinstance(found, TrackerError):
                 failed[issue_id] = found
             elif found is not None:
@@ -115,6 +127,15 @@ class GitHubTracker(Tracker):
         if wanted and not issues and not failed:
             await self._api.repository()  # are they gone, or is all of it hidden from us?
         return IssuesRead(issues=tuple(issues[i] for i in wanted if i in issues), failed=failed)
+
+    async def _batch(self, ids: Sequence[IssueId]) -> Mapping[str, Found | None]:
+        """Return what can be read of many issues together; nothing where there are few."""
+        numbers = [issue_id for issue_id in ids if self._repository.number_in(issue_id) == issue_id]
+        numbers = [number for number in numbers if len(number) <= _LONGEST_NUMBER]
+        if len(numbers) < BATCH_FROM:
+            return {}
+        found = await self._batches.read(numbers) or {}
+        return {n: one for n, one in found.items() if one is None or is_whole(one)}
 
     async def find(self, name: str) -> Issue | None:
         """Return the issue with that number, or that identifier, which is ``REPOSITORY-NUMBER``."""
@@ -162,7 +183,7 @@ class GitHubTracker(Tracker):
         return self._candidates.overview(self._states)
 
     def budgets(self) -> Sequence[RateBudget]:
-        """Return what GitHub said of the limits ``core`` and ``search``."""
+        """Return what GitHub said of the limits ``core``, ``graphql`` and ``search``."""
         return self._client.budgets()
 
     def list_pause(self) -> float:
@@ -179,25 +200,29 @@ class GitHubTracker(Tracker):
             await trio.lowlevel.checkpoint()
             return None
         data = await self._api.issue(issue_id)
+        return await self._told(issue_id, None if data is None else Found(data=data, comments=None))
+
+    async def _told(self, issue_id: IssueId, found: Found | None) -> Issue | TrackerError | None:
+        """Take over what was read of an issue, and return it with all that belongs to it."""
         try:
-            item = None if data is None else self._repository.item(data)
-            if item is None:
+            item = None if found is None else self._repository.item(found.data)
+            if found is None or item is None:
                 self._candidates.drop(issue_id)
                 return None
             self._candidates.put(item)
-            return await self._whole(item)
+            return await self._whole(item, found.comments)
         except TrackerError as exc:
             if exc.kind is TrackerErrorKind.INVALID:
                 return exc
             raise
 
-    async def _whole(self, item: Item) -> Issue:
-        """Return an issue with its blockers and comments."""
+    async def _whole(self, item: Item, told: Sequence[Mapping[str, Any]] | None = None) -> Issue:
+        """Return an issue with its blockers and comments; these are asked for if not ``told``."""
         states = self._states
         blockers = await self._candidates.blockers(item, states, Use.READ)
         comments: tuple[Comment, ...] = ()
         if item.comments:
-            listed = await self._api.comments(item.number)
+            listed = await self._api.comments(item.number) if told is None else told
             comments = tuple(map(comment_of, listed))
         return replace(issue_of(item, states, blockers), comments=comments)
 

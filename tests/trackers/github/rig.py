@@ -11,6 +11,7 @@ from sortie.model import Issue, state_key
 from sortie.trackers.github import ADAPTER
 from sortie.trackers.github.tracker import GitHubTracker
 from tests.contract.tracker_rig import STATES, OpenRig, Rig, context_of
+from tests.trackers.github.graphql_service import GitHubContract
 from tests.trackers.github.service import NAME, OWNER, PREFIX, TOKEN, GitHubService
 from tests.trackers.github.shapes import a_label, a_user
 from tests.trackers.server.aliases import AliasedTracker, Aliases
@@ -26,7 +27,8 @@ TERMINAL = frozenset(map(state_key, ("Done", "Dropped", "Shipped")))
 def github(certificate: Path | None = None) -> Iterator[tuple[GitHubService, TestServer]]:
     """Run a GitHub whose exchanges are held to GitHub's own description."""
     service = GitHubService()
-    with serving(service, OpenApiContract(DESCRIPTION, prefix=PREFIX), certificate) as server:
+    contract = GitHubContract(OpenApiContract(DESCRIPTION, prefix=PREFIX))
+    with serving(service, contract, certificate) as server:
         service.base = f"{server.url}{PREFIX}"
         service.clock = server.now
         for name in STATES.named:

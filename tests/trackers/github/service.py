@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from tests.trackers.github.graphql_service import MOST, PATH, answered
 from tests.trackers.github.shapes import (
     Json,
     a_label,
@@ -58,6 +59,9 @@ class GitHubService:
     read of an issue answers with what it was so many writes before. ``index_lag``: the search
     finds issues as they were when ``reindex`` was called. ``has_dependencies``: as from
     Enterprise Server 3.19 on. ``touches``: a change of dependencies changes ``updated_at``.
+    ``graphql``: ``new`` has all fields, ``old`` not those of late years, ``none`` is a 404.
+    ``graphql_remaining`` requests are left of GraphQL; None: none are counted. ``graphql_most``
+    issues may be asked for at once.
     """
 
     base: str = ""  # of its addresses, set once it is served
@@ -87,6 +91,9 @@ class GitHubService:
     visible: bool = True
     has_issues: bool = True
     archived: bool = False
+    graphql: str = "new"
+    graphql_remaining: int | None = None
+    graphql_most: int = MOST
     counted: int = 0
     minted: int = 0
     _stale: dict[int, Json] = field(default_factory=dict)
@@ -202,12 +209,19 @@ class GitHubService:
                 "You have exceeded a secondary rate limit. Please wait.",
                 **{"retry-after": str(self.retry_after)},
             )
+        if request.path == PATH:
+            return
         if self.remaining == 0 and request.segments[-1] != "rate_limit":
             raise Refusal(403, "API rate limit exceeded for user ID 1.")
         if request.path.endswith("/") and request.path != "/":
             raise Refusal(404, "Not Found")
 
     def _routed(self, request: Received) -> Reply:
+        if request.path == PATH and self.graphql != "none":
+            if self.graphql_remaining == 0:
+                told = {"type": "RATE_LIMITED", "message": "API rate limit exceeded"}
+                return Reply(body={"errors": [told]})
+            return answered(self, request)
         path = request.path.removeprefix(PREFIX)
         match request.method, [*request.segments[2:]]:
             case "GET", ["rate_limit"]:
@@ -448,6 +462,8 @@ class GitHubService:
         return replace(reply, headers=headers)
 
     def _limit_headers(self, request: Received, reply: Reply) -> dict[str, str]:
+        if request.path == PATH:
+            return self._graphql_headers()
         if self.remaining is None:
             return {}
         if reply.status != 304 and request.segments[-1] != "rate_limit":
@@ -459,6 +475,17 @@ class GitHubService:
             "x-ratelimit-used": str(self.limit - self.remaining),
             "x-ratelimit-reset": str(int((self.clock() + self.reset_in).timestamp())),
             "x-ratelimit-resource": "search" if "search" in request.segments else "core",
+        }
+
+    def _graphql_headers(self) -> dict[str, str]:
+        if self.graphql_remaining is None:
+            return {}
+        self.graphql_remaining = max(0, self.graphql_remaining - 1)
+        return {
+            "x-ratelimit-limit": "5000",
+            "x-ratelimit-remaining": str(self.graphql_remaining),
+            "x-ratelimit-reset": str(int((self.clock() + self.reset_in).timestamp())),
+            "x-ratelimit-resource": "graphql",
         }
 
 

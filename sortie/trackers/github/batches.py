@@ -1,0 +1,263 @@
+"""Up to a hundred issues in one request, by GitHub's GraphQL API; pure REST where that is not had.
+
+REST takes two requests for each issue, which limits what can be re-read with each poll. What comes
+is brought into the shape of REST, so that one piece of code reads both.
+
+Rule: what GraphQL cannot tell of an issue is asked by REST, and never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sortie.model import TrackerErrorKind
+from sortie.trackers.github.items import Repository
+from sortie.trackers.http.answers import Answer, NoJson
+from sortie.trackers.http.budget import Use
+from sortie.trackers.http.client import HttpClient
+from sortie.trackers.http.requests import Request
+
+GRAPHQL = "graphql"
+"""The budget that these requests are counted in, which is not that of REST."""
+
+BATCH = 100
+"""Issues of one request; GitHub takes no more."""
+
+COMMENTS = 30
+"""Comments of an issue that come with it; one that has more is asked for them by REST."""
+
+_FRAGMENT = f"""
+fragment Fields on Issue {{
+  number title body url state createdAt updatedAt
+  repository {{ nameWithOwner }}
+  labels(first: 100) {{ nodes {{ name }} pageInfo {{ hasNextPage }} }}
+  assignees(first: 1) {{ nodes {{ login }} }}
+  issueType {{ name }}
+  parent {{ number repository {{ nameWithOwner }} }}
+  issueDependenciesSummary {{ blockedBy totalBlockedBy }}
+  comments(first: {COMMENTS}) {{
+    totalCount
+    nodes {{ author {{ __typename login }} body createdAt }}
+    pageInfo {{ hasNextPage }}
+  }}
+}}
+"""
+
+_NOT_HAD = frozenset({403, 404, 405, 410, 501})
+"""Statuses of a server, or a credential, that has no GraphQL."""
+
+_UNKNOWN_FIELDS = frozenset({"undefinedField", "missingField", "undefinedType"})
+_TOO_MUCH = frozenset({"RESOURCE_LIMITS_EXCEEDED", "MAX_NODE_LIMIT_EXCEEDED"})
+_FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
+_LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An issue as REST would tell it; ``comments`` is None where not all of them came."""
+
+    data: Mapping[str, Any]
+    comments: Sequence[Mapping[str, Any]] | None
+
+
+class _TooMuch(Exception):
+    """GitHub does not answer for so many issues at once."""
+
+
+class IssueBatches:
+    """Reads issues of one repository together, as long as the server can do that."""
+
+    def __init__(self, client: HttpClient, repository: Repository) -> None:
+        self._client = client
+        self._repository = repository
+        self._path = _path_of(client.base)
+        self._is_had = True
+
+    async def read(self, numbers: Sequence[str]) -> Mapping[str, Found | None] | None:
+        """Return issues by number, None for one that is not there.
+
+        One of which not all may be seen is left out. The whole is None where REST has to be asked:
+        the server has no such GraphQL, or its budget is used up. Raises TrackerError.
+        """
+        found: dict[str, Found | None] = {}
+        for start in range(0, len(numbers), BATCH):
+            some = await self._some(numbers[start : start + BATCH])
+            if some is None:
+                return None
+            found |= some
+        return found
+
+    async def _some(self, numbers: Sequence[str]) -> dict[str, Found | None] | None:
+        if not self._is_had or self._client.budget_wait(Use.READ, GRAPHQL):
+            return None
+        request = self._request(numbers)
+        answer = await self._client.ask(request)
+        if answer.status in _NOT_HAD:
+            self._is_had = False
+            return None
+        try:
+            return self._read(request, answer, numbers)
+        except _TooMuch:
+            half = len(numbers) // 2
+            if half == 0:
+                return None
+            first = await self._some(numbers[:half])
+            second = None if first is None else await self._some(numbers[half:])
+            return None if first is None or second is None else first | second
+
+    def _request(self, numbers: Sequence[str]) -> Request:
+        aliases = "\n".join(f"    i{n}: issue(number: {n}) {{ ...Fields }}" for n in numbers)
+        query = (
+            "query Issues($owner: String!, $name: String!) {\n"
+            f"  repository(owner: $owner, name: $name) {{\n{aliases}\n  }}\n}}\n{_FRAGMENT}"
+        )
+        variables = {"owner": self._repository.owner, "name": self._repository.name}
+        return Request(
+            method="POST",
+            path=self._path,
+            from_root=True,
+            what=f"cannot read {len(numbers)} issues of {self._repository.full_name}",
+            body={"query": query, "variables": variables},
+            wanted=_NOT_HAD,
+            budget=GRAPHQL,
+        )
+
+    def _read(
+        self, request: Request, answer: Answer, numbers: Sequence[str]
+    ) -> dict[str, Found | None] | None:
+        """Return what an answer says; None where it says that REST has to be asked."""
+        body: Any = answer.json() if answer.has_body else None
+        errors = _errors_in(body)
+        kinds = {kind for error in errors for kind in _kinds_of(error)}
+        if kinds & _UNKNOWN_FIELDS:
+            self._is_had = False
+            return None
+        if kinds & _TOO_MUCH:
+            raise _TooMuch
+        if kinds & _LIMITS:
+            if self._client.budget_wait(Use.READ, GRAPHQL):
+                return None  # REST has a budget of its own
+            raise self._client.limit_error(request, answer, _told(errors))
+        unclear = {alias for error in errors if (alias := _alias_in(error)) is not None}
+        if kinds & _FORBIDDEN and not unclear:
+            self._is_had = False
+            return None
+        if others := [error for error in errors if _is_about_all(error)]:
+            raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, _told(others))
+        try:
+            nodes = body["data"]["repository"] or {}
+            clear = [number for number in numbers if f"i{number}" not in unclear]
+            return {number: self._found(nodes.get(f"i{number}"), number) for number in clear}
+        except (KeyError, TypeError, AttributeError) as exc:
+            why = f"the answer has another shape: {exc!r}"
+            raise self._client.error(TrackerErrorKind.UNAVAILABLE, request, why) from exc
+
+    def _found(self, node: Any, number: str) -> Found | None:
+        if node is None:
+            return None
+        place = str(node["repository"]["nameWithOwner"])
+        if (
+            str(node["number"]) != number
+            or place.casefold() != self._repository.full_name.casefold()
+        ):
+            return None  # it was transferred
+        comments = node["comments"]
+        all_came = not comments["pageInfo"]["hasNextPage"]
+        return Found(
+            data=_as_rest(node),
+            comments=[_comment_as_rest(comment) for comment in comments["nodes"]]
+            if all_came
+            else None,
+        )
+
+
+def is_whole(found: Found) -> bool:
+    """Tell whether all labels of an issue came."""
+    return found.data["labels"] is not None
+
+
+def _path_of(base: str) -> str:
+    """Return the path of GraphQL from the root of a server whose REST is at this address."""
+    path = "/" + base.partition("://")[2].partition("/")[2]
+    if path.endswith("/api/v3"):
+        return f"{path.removesuffix('/v3')}/{GRAPHQL}"
+    return f"{path.rstrip('/')}/{GRAPHQL}"
+
+
+def _as_rest(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an issue as REST tells it."""
+    parent, summary = node["parent"], node["issueDependenciesSummary"]
+    parent_url = None
+    if parent is not None:
+        parent_url = f"/repos/{parent['repository']['nameWithOwner']}/issues/{parent['number']}"
+    labels = node["labels"] or {"nodes": [], "pageInfo": {"hasNextPage": False}}
+    return {
+        "number": node["number"],
+        "title": node["title"],
+        "body": node["body"],
+        "html_url": node["url"],
+        "state": str(node["state"]).lower(),
+        "labels": None if labels["pageInfo"]["hasNextPage"] else labels["nodes"],
+        "assignees": node["assignees"]["nodes"],
+        "type": node["issueType"],
+        "parent_issue_url": parent_url,
+        "issue_dependencies_summary": {
+            "blocked_by": summary["blockedBy"],
+            "total_blocked_by": summary["totalBlockedBy"],
+        },
+        "comments": node["comments"]["totalCount"],
+        "created_at": node["createdAt"],
+        "updated_at": node["updatedAt"],
+    }
+
+
+def _comment_as_rest(comment: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a comment as REST tells it, which names an App with a word behind its name."""
+    author = comment["author"]
+    user = None
+    if author is not None:
+        suffix = "[bot]" if author["__typename"] == "Bot" else ""
+        user = {"login": f"{author['login']}{suffix}"}
+    return {"user": user, "body": comment["body"], "created_at": comment["createdAt"]}
+
+
+def _errors_in(body: Any) -> list[Mapping[str, Any]]:
+    errors = body.get("errors") if isinstance(body, dict) else None
+    return [error for error in errors if isinstance(error, dict)] if errors else []
+
+
+def _kinds_of(error: Mapping[str, Any]) -> set[str]:
+    extensions = error.get("extensions")
+    code = extensions.get("code") if isinstance(extensions, dict) else None
+    return {str(kind) for kind in (error.get("type"), code) if kind}
+
+
+def _alias_in(error: Mapping[str, Any]) -> str | None:
+    """Return the alias of the issue of which an error is about a part, or which is forbidden; None
+    for an issue that is not there, and for errors about all."""
+    path = error.get("path")
+    if not isinstance(path, list) or len(path) < 2 or path[0] != "repository":
+        return None
+    is_missing = len(path) == 2 and "NOT_FOUND" in _kinds_of(error)
+    return None if is_missing else str(path[1])
+
+
+def _is_about_all(error: Mapping[str, Any]) -> bool:
+    return _alias_in(error) is None and "NOT_FOUND" not in _kinds_of(error)
+
+
+def _told(errors: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(dict.fromkeys(str(error.get("message") or "") for error in errors))
+
+
+def is_graphql_limit(answer: Answer) -> bool:
+    """Tell whether an answer that looks like a success refuses for too many requests."""
+    if answer.status != 200 or not answer.url.endswith(f"/{GRAPHQL}"):
+        return False
+    try:
+        errors = _errors_in(answer.json())
+    except NoJson:
+        return False
+    return any(_kinds_of(error) & _LIMITS for error in errors)
