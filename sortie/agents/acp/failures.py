@@ -56,7 +56,8 @@ def worded(
 
     ``clean`` takes the secrets out of a text and then cuts it. ``now`` tells the time, with a zone.
     """
-    said, kind = clean(failure.message, MESSAGE_LIMIT), failure.kind
+    # A carriage return would have what stands before it taken for a line that was redrawn.
+    said, kind = clean(failure.message.replace("\r", " "), MESSAGE_LIMIT), failure.kind
     if kind is ErrorKind.TURN_FAILED and names_a_limit(failure.message):
         kind = ErrorKind.USAGE_LIMIT
     if kind is ErrorKind.USAGE_LIMIT:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sortie.acp.events import RequestFailed
@@ -107,6 +107,7 @@ def test_a_cause_is_redacted_and_bounded() -> None:
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists) | st.text())
+@example("\r")
 def test_no_data_break_it(data: Any) -> None:
     """Any value of JSON."""
     for each in (data, {"message": data}, {"cause": {"details": data}}, {"errorKind": data}):
