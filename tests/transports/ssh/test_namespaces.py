@@ -167,7 +167,8 @@ async def test_what_writes_to_its_stdin_is_ended_with_it(
     host: SshTransport, logins: Logins, tmp_path: Path
 ) -> None:
     """The pipe has no name when the program runs, and its writer goes with the namespace."""
-    command = sh("read line; echo $line; ls -d ${TMPDIR:-/tmp}/sortie.*; exec sleep 1000", tmp_path)
+    names = "$(ls $TMPDIR | grep -c ^sortie)"
+    command = sh(f'read line; echo "$line {names}"; exec sleep 1000', tmp_path)
     given = Command(
         argv=command.argv,
         cwd=command.cwd,
@@ -179,7 +180,7 @@ async def test_what_writes_to_its_stdin_is_ended_with_it(
     async with host.process(given) as process:
         assert process.stdin is not None
         await process.stdin.send_all(b"said\n")
-        assert await anext(process.output()) == (1, b"said\n")
+        assert await anext(process.output()) == (1, b"said 0\n")
         await process.end()
 
     await logins.quiet()
