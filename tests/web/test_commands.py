@@ -202,6 +202,7 @@ async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: Worl
         "issue_url": None,
         "labels": [],
         "description": "",
+        "workspace": None,
     }
 
 
