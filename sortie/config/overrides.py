@@ -44,7 +44,8 @@ _INHERITED = frozenset(
 
 def _targets() -> dict[str, tuple[tuple[str, ...], FieldInfo]]:
     found: dict[str, tuple[tuple[str, ...], FieldInfo]] = {
-        "SORTIE_DB_PATH": (("db_path",), Settings.model_fields["db_path"])
+        "SORTIE_DB_PATH": (("db_path",), Settings.model_fields["db_path"]),
+        "SORTIE_ISOLATION": (("isolation",), Settings.model_fields["isolation"]),
     }
     for section, model in _SECTIONS.items():
         for path, info in leaves_of(model, (section,)):
@@ -139,7 +140,9 @@ def _hint(name: str, section: str, sections: Collection[str]) -> str | None:
     if section.lower() in _SECTIONS:
         return f"sets no setting; {nearest(name, TARGETS.keys())}"
     if section in sections:
-        return f"sets nothing: only {', '.join(_SECTIONS)} and db_path can be set like this"
+        return (
+            f"sets nothing: only {', '.join(_SECTIONS)}, db_path and isolation can be set like this"
+        )
     meant = misspelt(name, TARGETS)
     return f'sets no setting; did you mean "{meant}"?' if meant else None
 

@@ -56,7 +56,7 @@ from sortie.trackers import Capability
 from sortie.transports.local import (
     UNMARKED,
     AgentLimits,
-    RunGroups,
+    IsolationInForce,
 )
 from sortie.workflow import Workflow
 
@@ -101,17 +101,17 @@ class Daemon:
         for sink in self._output_sinks if isinstance(fact, facts.AgentSpoke) else self._sinks:
             sink(fact)
 
-    async def run(self, mark: int | None, groups: RunGroups | None, guards: Guards) -> int:
+    async def run(self, isolation: IsolationInForce, guards: Guards) -> int:
         """Recover, work until asked to stop, and return the exit code."""
         environ = self._options.environ
         self._on_crash = guards.watchdog.leave_within
-        if mark is None and sys.platform == "linux":
+        if not isolation.namespaces and isolation.mark is None and sys.platform == "linux":
             self._publish(facts.HostNoticed(host=LOCAL, message=UNMARKED))
-        if groups is not None and groups.limits != AgentLimits():
-            limits = groups.limits
+        if isolation.groups is not None and isolation.groups.limits != AgentLimits():
+            limits = isolation.groups.limits
             self._publish(facts.AgentsLimited(memory_bytes=limits.memory, tasks=limits.tasks))
         async with (
-            open_transports(self._publish, environ, mark, groups) as transports,
+            open_transports(self._publish, environ, isolation) as transports,
             open_tracker(
                 self._workflow, StoredSightings(self._store), self._publish, environ
             ) as self._tracker,
@@ -128,6 +128,11 @@ class Daemon:
                 services.start_soon(self._transcripts.writer.run)
                 await services.start(shutdown.handle_signals, self._reload)
                 await self._lock_root(contexts)
+                self._publish(
+                    facts.HostIsolation(
+                        host=LOCAL, detail=isolation.detail, refused=isolation.refused
+                    )
+                )
                 memory: Memory | None = None
                 with shutdown.recovery:
                     memory = await self._recover(contexts)

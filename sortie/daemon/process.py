@@ -22,6 +22,7 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import known_secrets
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError
+from sortie.resources import run_in_thread
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
 from sortie.resources.heap import share_heap
@@ -29,7 +30,12 @@ from sortie.resources.inspection import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.store.sqlite import open_store
 from sortie.telemetry.log import configure
-from sortie.transports.local import RunGroups, become_subreaper, carry, mark_of_database
+from sortie.transports.local import (
+    RunGroups,
+    become_subreaper,
+    establish_isolation,
+    mark_of_database,
+)
 from sortie.workflow import Workflow
 
 
@@ -83,8 +89,6 @@ async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guard
                 await store.forget_path_name()
             mark = mark_of_database(life.id)
             # Not before: whoever has the lock ends what carries its mark and is not its own.
-            carried = mark if carry(mark) else None
             groups = RunGroups.open(f"sortie-{mark:x}")
-            return await Daemon(options, workflow, store, root_lock, token).run(
-                carried, groups, guards
-            )
+            isolation = await run_in_thread(establish_isolation, settings.isolation, mark, groups)
+            return await Daemon(options, workflow, store, root_lock, token).run(isolation, guards)

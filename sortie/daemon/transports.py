@@ -15,7 +15,7 @@ from sortie.scheduler import events as ev
 from sortie.telemetry import Publish, facts
 from sortie.transports import Transport
 from sortie.transports.host_health import HostHealth
-from sortie.transports.local import LocalTransport, RunGroups
+from sortie.transports.local import IsolationInForce, LocalTransport
 
 if TYPE_CHECKING:
     from sortie.daemon.remote_transports import RemoteTransports
@@ -31,10 +31,12 @@ class TransportPool:
         self,
         publish: Publish,
         environ: Mapping[str, str],
-        mark: int | None = None,
-        groups: RunGroups | None = None,
+        isolation: IsolationInForce | None = None,
     ) -> None:
-        self.local = LocalTransport(environ.get("PATH", ""), mark=mark, groups=groups)
+        self._isolation = here = isolation or IsolationInForce()
+        self.local = LocalTransport(
+            environ.get("PATH", ""), mark=here.mark, groups=here.groups, server=here.server
+        )
         self._publish = publish
         self._environ = environ
         self._remote: RemoteTransports | None = None
@@ -64,8 +66,9 @@ class TransportPool:
         return self.local if host == LOCAL else self._remote.transport(host, settings)
 
     def host_isolation(self) -> tuple[str, ...]:
-        """Return a sentence for each remote host that was used: what ends the processes there."""
-        return () if self._remote is None else self._remote.isolation_sentences()
+        """Return a sentence for each host that was used: what ends the processes of runs there."""
+        remote = () if self._remote is None else self._remote.isolation_sentences()
+        return (f"host {LOCAL}: {self._isolation.detail}", *remote)
 
     def use(self, settings: Settings) -> None:
         """Let connections be those of other settings; those of hosts that are dropped are closed
@@ -114,14 +117,13 @@ class TransportPool:
 async def open_transports(
     publish: Publish,
     environ: Mapping[str, str],
-    mark: int | None = None,
-    groups: RunGroups | None = None,
+    isolation: IsolationInForce | None = None,
 ) -> AsyncIterator[TransportPool]:
     """Open the pool; its connections are closed in the end.
 
-    ``mark`` is the mark that this process carries, ``groups`` the cgroups of local commands.
+    ``isolation`` is what ends processes on this machine.
     """
-    pool = TransportPool(publish, environ, mark, groups)
+    pool = TransportPool(publish, environ, isolation)
     try:
         yield pool
     finally:

@@ -27,6 +27,7 @@ ALL = [
     "machine.disk",
     "machine.files",
     "machine.processes",
+    "machine.isolation",
     "machine.cgroups",
     "machine.port",
     "agent.program",

@@ -24,6 +24,7 @@ def test_every_scalar_and_list_of_five_sections_can_be_overridden() -> None:
 
     assert set(TARGETS) == {
         "SORTIE_DB_PATH",
+        "SORTIE_ISOLATION",
         "SORTIE_POLLING_INTERVAL_MS",
         "SORTIE_WORKSPACE_KEEP_UNPUSHED_DAYS",
         "SORTIE_WORKSPACE_ROOT",
@@ -217,7 +218,7 @@ def test_unknown_overrides_are_warned_about() -> None:
 
     problems = findings(GOOD, around(env, env_file={"SORTIE_LOGGING_LEVEL": "debug"}))
 
-    only = "sets nothing: only tracker, polling, workspace, agent, server and db_path"
+    only = "sets nothing: only tracker, polling, workspace, agent, server, db_path and isolation"
     assert problems == [
         "environment: warning: SORTIE_AGENT_MAX_TURN: sets no setting; did you mean "
         '"SORTIE_AGENT_MAX_TURNS"?',

@@ -154,7 +154,8 @@ async def test_what_ends_the_runs_of_a_host_is_told_when_it_changes(
         last = pool.host_isolation()
 
     assert [options["isolation"] for options in made] == [Isolation.AUTO] * 2
-    assert (nothing, last) == ((), (f"host {NOWHERE}: by search",))
+    assert last == (*nothing, f"host {NOWHERE}: by search")
+    assert [sentence.partition(":")[0] for sentence in nothing] == ["host local"]
     assert told == [
         facts.HostIsolation(host=NOWHERE, detail=detail)
         for detail in ("by the kernel", "by search")

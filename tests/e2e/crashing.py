@@ -25,7 +25,7 @@ from tests.e2e.crash_plans import SLOTS, Kill, Plan, draw
 from tests.e2e.crash_verdicts import Life, Played, found, verdicts
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
-from tests.e2e.ways_of_ending import BY_EVERYBODY, WITHOUT_CGROUPS
+from tests.e2e.ways_of_ending import BY_EVERYBODY, SEARCHING, WITHOUT_CGROUPS
 from tests.e2e.witnessing import let_witness
 from tests.ports import free_port
 
@@ -183,7 +183,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed (default: from the clock)")
     parser.add_argument("--issues", type=int, default=30)
     parser.add_argument("--kills", type=int, default=50)
-    ways = {"here": (), "without-cgroups": WITHOUT_CGROUPS, "everybody": BY_EVERYBODY}
+    ways = {
+        "here": (),
+        "cgroups": SEARCHING,
+        "without-cgroups": WITHOUT_CGROUPS,
+        "everybody": BY_EVERYBODY,
+    }
     parser.add_argument("--way", choices=ways, default="here", help="how it tells who is left")
     asked = parser.parse_args()
     before: tuple[str, ...] = ways[asked.way]

@@ -16,6 +16,8 @@ from typing import IO, Any
 import psutil
 import trio
 
+from tests.transports.leftovers import seen_from_here
+
 SORTIE = str(Path(sys.executable).parent / "sortie")
 """The console script of the environment that the tests run in."""
 
@@ -120,6 +122,11 @@ class Place:
             return []
         lines = map(json.loads, self.agents_log.read_text().splitlines())
         return [line for line in lines if (line["event"], line["command"]) == (event, command)]
+
+    def first_agent(self) -> int:
+        """Return the pid, as seen from here, of the agent that was started first."""
+        line = self.agents()[0]
+        return seen_from_here(line["run_id"], line["pid"])
 
     def environ(self, more: Mapping[str, str | None]) -> dict[str, str]:
         """Return a clean environment with a key for the simulator, changed by ``more``."""

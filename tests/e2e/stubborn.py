@@ -12,12 +12,16 @@ import psutil
 import trio
 
 from tests.e2e.place import PATIENCE, PROMPT, Json, Place
+from tests.transports.leftovers import seen_from_here
 
 ALIVE = Path(__file__).parent / "programs" / "alive.py"
 
 
 STUBBORN = "hang=1 child=setsid ignore_sigterm=1"
 """What makes an agent, and a child of it in a session of its own, stay."""
+
+SEARCHING = {"SORTIE_ISOLATION": "none"}
+"""Has the daemon search for what is left: in a PID namespace nothing outlives it."""
 
 STOP_STUBBORN = {"KIRO_SIM_HANG": "0", "KIRO_SIM_CHILD": "none"}
 
@@ -43,12 +47,13 @@ def stubborn_second_attempt(place: Place, **agent: object) -> None:
 
 
 async def pids_of_a_stubborn_agent(place: Place) -> tuple[int, int]:
-    """Return the pids of an agent and its child, once both are there."""
+    """Return the pids, as seen from here, of an agent and its child, once both are there."""
     with trio.fail_after(PATIENCE):
         while not (children := place.agents("child")):
             await trio.sleep(0.02)
     child = children[-1]
-    return child["pid"], child["child_pid"]
+    agent, its_child = (seen_from_here(child["run_id"], child[k]) for k in ("pid", "child_pid"))
+    return agent, its_child
 
 
 def gone(pids: Sequence[int]) -> bool:

@@ -17,7 +17,14 @@ from tests.e2e.conftest import Start
 from tests.e2e.crash_plans import draw
 from tests.e2e.crashing import crash
 from tests.e2e.place import Place
-from tests.e2e.stubborn import STOP_STUBBORN, STUBBORN, gone, in_short, pids_of_a_stubborn_agent
+from tests.e2e.stubborn import (
+    SEARCHING,
+    STOP_STUBBORN,
+    STUBBORN,
+    gone,
+    in_short,
+    pids_of_a_stubborn_agent,
+)
 from tests.e2e.ways_of_ending import HERE, OTHER_WAYS
 from tests.e2e.witnessing import let_witness, witnessed
 
@@ -64,12 +71,12 @@ async def test_the_next_run_finds_nothing_of_a_killed_daemons_agent(
     let_witness(place, {"stop_grace_ms": 300}, slots=1, seconds=0.0)
     place.add_issue("A", STUBBORN)
 
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         pids = await pids_of_a_stubborn_agent(place)
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
     orphaned = not gone(pids)
-    async with start(**STOP_STUBBORN) as daemon:
+    async with start(**SEARCHING, **STOP_STUBBORN) as daemon:
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
     rows = await place.history()
 
@@ -98,14 +105,14 @@ async def test_a_living_daemon_is_named_and_a_killed_one_is_in_nobodys_way(
     place.add_issue("A", STUBBORN)
     named, alive, spans = [], [], []
 
-    for environ in ({}, STOP_STUBBORN):
+    for environ in (SEARCHING, SEARCHING | STOP_STUBBORN):
         before = datetime.now(UTC).replace(microsecond=0)
         async with start(**environ) as daemon:
             await daemon.line("daemon.started")
             spans.append((before, datetime.now(UTC)))
             alive.append((socket.gethostname(), daemon.process.pid))
             named.append(await holder(place))
-            if not environ:
+            if environ == SEARCHING:
                 pids = await pids_of_a_stubborn_agent(place)
                 daemon.signal(signal.SIGKILL)
                 await daemon.exit_code()

@@ -19,7 +19,7 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
-from tests.e2e.stubborn import gone, in_short
+from tests.e2e.stubborn import SEARCHING, gone, in_short
 from tests.ports import free_port
 from tests.transports.mounts import full_disk as disk_without_room
 from tests.transports.mounts import requires_mounts
@@ -97,7 +97,7 @@ async def test_a_full_disk_stops_dispatch_and_mends_itself(place: Place, start: 
         with trio.fail_after(PATIENCE):
             while not place.agents():
                 await trio.sleep(0.02)
-        agent = place.agents()[0]["pid"]
+        agent = place.first_agent()
         with full_disk(daemon):
             place.add_issue("B")  # its start is the first thing that has to be written
             await daemon.ready(503, saying="database")
@@ -134,12 +134,12 @@ async def test_a_kill_on_a_full_disk_loses_nothing(place: Place, start: Start) -
     whose start could not be recorded was not started."""
     place.add_issue("A", "hang=1")
 
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         with trio.fail_after(PATIENCE):
             while not place.agents():
                 await trio.sleep(0.02)
         await daemon.line("turn.started", issue="A")
-        agent = place.agents()[0]["pid"]
+        agent = place.first_agent()
         with full_disk(daemon):
             place.add_issue("B")
             await daemon.ready(503, saying="database")
@@ -147,7 +147,7 @@ async def test_a_kill_on_a_full_disk_loses_nothing(place: Place, start: Start) -
             daemon.signal(signal.SIGKILL)
             await daemon.exit_code()
     orphaned = not gone([agent])
-    async with start(KIRO_SIM_HANG="0") as daemon:
+    async with start(**SEARCHING, KIRO_SIM_HANG="0") as daemon:
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
         await daemon.line("issue.moved", issue="B", lifecycle="handoff")
         reaped = daemon.lines("orphans.reaped", where="local")

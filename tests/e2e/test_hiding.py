@@ -16,9 +16,9 @@ from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
 from tests.e2e.ways_of_ending import OTHER_WAYS
 from tests.ports import free_port
-from tests.transports.endings import requires_cgroups
+from tests.transports.endings import requires_cgroups, requires_namespaces
 from tests.transports.former import PROGRAMS, killed_at_last
-from tests.transports.leftovers import is_alive
+from tests.transports.leftovers import bearers, is_alive
 
 HIDE = shlex.join([sys.executable, str(PROGRAMS / "hidden.py")])
 SIMULATOR = Path(sys.executable).with_name("sortie-kiro-sim")
@@ -46,7 +46,7 @@ async def test_agents_that_hid_all_they_could_are_found_by_their_cgroups(
     for name in ("A", "B", "C"):
         place.add_issue(name, "hang=1")
 
-    async with start() as daemon:
+    async with start(SORTIE_ISOLATION="none") as daemon:
         with trio.fail_after(PATIENCE):
             while len(place.agents()) < 3 or len(before := living(place.root / "hidden")) < 3:
                 await trio.sleep(0.02)
@@ -55,7 +55,7 @@ async def test_agents_that_hid_all_they_could_are_found_by_their_cgroups(
     orphaned = living(place.root / "hidden")
     hiding.unlink()
     with killed_at_last(orphaned):
-        async with start(KIRO_SIM_HANG="0") as daemon:
+        async with start(KIRO_SIM_HANG="0", SORTIE_ISOLATION="none") as daemon:
             await daemon.line("daemon.started")
             left = living(place.root / "hidden")
             for name in ("A", "B", "C"):
@@ -67,7 +67,37 @@ async def test_agents_that_hid_all_they_could_are_found_by_their_cgroups(
     assert left == []
 
 
-@pytest.mark.parametrize("before", OTHER_WAYS)
+@requires_namespaces
+async def test_agents_that_hid_all_they_could_die_with_their_daemon(
+    place: Place, start: Start
+) -> None:
+    """After ``kill -9`` nobody is left, though nobody looks for them, and their issues go on."""
+    word = f"1000.{os.getpid()}"
+    script = (
+        f"(trap '' TERM; cd /; ulimit -S -m unlimited; env -i $(command -v setsid) -f sleep {word})"
+        f' </dev/null >/dev/null 2>&1; exec {SIMULATOR} "$@"'
+    )
+    place.write_workflow(agent={"command": ["sh", "-c", script, "sh"], "max_turns": 1})
+    for name in ("A", "B", "C"):
+        place.add_issue(name, "hang=1")
+
+    async with start() as daemon:
+        with trio.fail_after(PATIENCE):
+            while len(place.agents()) < 3 or len(bearers(word)) < 3:
+                await trio.sleep(0.02)
+        daemon.signal(signal.SIGKILL)
+        await daemon.exit_code()
+    with trio.fail_after(PATIENCE):
+        while bearers(word):
+            await trio.sleep(0.02)
+    async with start(KIRO_SIM_HANG="0") as daemon:
+        for name in ("A", "B", "C"):
+            await daemon.line("issue.moved", issue=name, lifecycle="handoff")
+
+    assert bearers(word) == []
+
+
+@pytest.mark.parametrize("before", OTHER_WAYS[1:])
 async def test_without_cgroups_who_hides_is_found_by_mark_or_where_it_lives(
     place: Place, nursery: trio.Nursery, before: tuple[str, ...]
 ) -> None:

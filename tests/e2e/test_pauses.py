@@ -45,7 +45,7 @@ async def test_a_stopped_daemon_finds_no_fault_with_its_agents(place: Place, sta
         with trio.fail_after(PATIENCE):
             while not place.agents():
                 await trio.sleep(0.02)
-        agent = psutil.Process(place.agents()[0]["pid"])
+        agent = psutil.Process(place.first_agent())
         daemon.signal(signal.SIGSTOP)
         await trio.sleep(PAUSE)  # longer than both limits
         with trio.fail_after(PATIENCE):

@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.conftest import Start
 from tests.e2e.place import STUBBORN_HOOK, Place, Ran
 from tests.e2e.stubborn import (
+    SEARCHING,
     STOP_STUBBORN,
     found_alive_before_each_run,
     gone,
@@ -22,12 +23,12 @@ async def test_a_killed_daemon_leaves_nothing_to_the_next_run(place: Place, star
     """After ``kill -9`` the next start ends the agent and its child before the issue runs again."""
     stubborn_second_attempt(place)
 
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         pids = await pids_of_a_stubborn_agent(place)
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
     orphaned = not gone(pids)
-    async with start(**STOP_STUBBORN) as daemon:
+    async with start(**SEARCHING, **STOP_STUBBORN) as daemon:
         again = await daemon.line("run.started", issue="A")
         await daemon.line("issue.moved", issue="A", lifecycle="handoff")
         reaped = daemon.lines("orphans.reaped", where="local")
@@ -66,11 +67,11 @@ async def test_sigterm_while_it_clears_up_after_the_last_life(place: Place, star
     )
     place.add_issue("A")
 
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         await place.until_there("ready")
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         await place.until_there("asked")
         daemon.signal(signal.SIGTERM)
         code = await daemon.exit_code()

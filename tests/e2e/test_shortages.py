@@ -15,6 +15,7 @@ import trio
 from tests.e2e.conftest import Start
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import PATIENCE, Place
+from tests.e2e.stubborn import SEARCHING
 from tests.ports import free_port
 
 PIDS = Path("/sys/fs/cgroup/pids")
@@ -77,11 +78,11 @@ async def until_state(place: Place, state: str, *issues: str) -> None:
 async def test_a_run_that_nobody_can_look_at_is_not_over(place: Place, start: Start) -> None:
     """Its agent ends and leaves a process; no second run starts before that is seen."""
     place.add_issue("a", "delay=2 child=setsid")
-    async with start() as daemon:
+    async with start(**SEARCHING) as daemon:
         with trio.fail_after(PATIENCE):
             while not place.agents("child"):
                 await trio.sleep(0.02)
-        agent = psutil.Process(place.agents()[0]["pid"])
+        agent = psutil.Process(place.first_agent())
         with no_descriptors(daemon):
             began = await daemon.line("shortage.began", resource="files")
             with trio.fail_after(PATIENCE):
@@ -160,7 +161,15 @@ async def test_a_limit_that_forbids_the_mark_is_told_once(
     place.write_workflow()
     place.add_issue("A")
     port = free_port()
-    limited = ("sh", "-c", 'ulimit -m 1000000; exec "$@"', "sh", *run_command(port=port))
+    limited = (
+        "env",
+        "SORTIE_ISOLATION=none",
+        "sh",
+        "-c",
+        'ulimit -m 1000000; exec "$@"',
+        "sh",
+        *run_command(port=port),
+    )
 
     async with Daemon(place, nursery, limited, port) as daemon:
         told = await daemon.line("host.noticed")

@@ -1,4 +1,4 @@
-"""The ways in which a daemon tells who is left of a run, by what stands before its command."""
+"""The ways in which a daemon ends who is left of a run, by what stands before its command."""
 
 from __future__ import annotations
 
@@ -15,11 +15,25 @@ _SCRIPT = 'mount -o remount,bind,ro "$0" && exec "$@"'
 _PROGRAM = str(Path(__file__).parent / "programs" / "looking_at_everybody.py")
 
 
+SEARCHING = ("env", "SORTIE_ISOLATION=none")
+"""Has a daemon make no PID namespaces, and search for what is left."""
+
+
 def _words() -> tuple[str, ...]:
     hierarchy = Hierarchy.of("self")
     if hierarchy is None or shutil.which("unshare") is None:
         return ()
-    return ("unshare", "-m", "--propagation", "private", "sh", "-c", _SCRIPT, hierarchy.mount)
+    return (
+        *SEARCHING,
+        "unshare",
+        "-m",
+        "--propagation",
+        "private",
+        "sh",
+        "-c",
+        _SCRIPT,
+        hierarchy.mount,
+    )
 
 
 WITHOUT_CGROUPS = _words()
@@ -41,10 +55,11 @@ requires_a_mount = pytest.mark.skipif(
 )
 
 HERE = pytest.param((), id="here")
-"""With cgroups, where they can be had."""
+"""With PID namespaces, where they can be had, else with cgroups."""
 
 OTHER_WAYS = (
+    pytest.param(SEARCHING, marks=pytest.mark.full, id="cgroups"),
     pytest.param(WITHOUT_CGROUPS, marks=requires_a_mount, id="without-cgroups"),
     pytest.param(BY_EVERYBODY, marks=(requires_a_mount, pytest.mark.full), id="everybody"),
 )
-"""Without cgroups: by the daemon's own children, and by everybody."""
+"""By cgroups, where they can be had; without, by the daemon's own children, and by everybody."""

@@ -12,6 +12,8 @@ import pytest
 
 from sortie.transports.local import LocalTransport, RunGroups, become_subreaper
 from sortie.transports.local import observer as observer_module
+from sortie.transports.local.fork_client import ForkServer
+from sortie.transports.local.isolation import try_namespace
 
 
 @cache
@@ -26,8 +28,31 @@ requires_cgroups = pytest.mark.skipif(
     not _groups_can_be_had(), reason="no cgroup v2 hierarchy can be written here"
 )
 
-WAYS = [pytest.param("cgroups", marks=requires_cgroups), "children", "everybody"]
-"""By cgroups; by the children of this process; by looking at everybody, as on other systems."""
+
+@cache
+def _why_no_namespace() -> str:
+    become_subreaper()
+    server = ForkServer(namespaces=True)
+    try:
+        return "" if try_namespace(server) is None else "/proc cannot be mounted"
+    except OSError as exc:
+        return str(exc)
+    finally:
+        server.close()
+
+
+requires_namespaces = pytest.mark.skipif(
+    bool(_why_no_namespace()), reason=f"PID namespaces cannot be had: {_why_no_namespace()}"
+)
+
+WAYS = [
+    pytest.param("namespaces", marks=requires_namespaces),
+    pytest.param("cgroups", marks=requires_cgroups),
+    "children",
+    "everybody",
+]
+"""By the kernel, with a PID namespace; by cgroups; by the children of this process; by looking at
+everybody, as on other systems."""
 
 
 @asynccontextmanager
@@ -38,7 +63,10 @@ async def local_transport(way: str, *, mark: int | None = None) -> AsyncIterator
     with pytest.MonkeyPatch.context() as patch:
         if way == "everybody":
             patch.setattr(observer_module, "own_children", lambda: None)
-        transport = LocalTransport(os.environ["PATH"], mark=mark, groups=groups)
+        server = None if way == "everybody" else ForkServer(namespaces=way == "namespaces")
+        if server is not None:
+            server.open()
+        transport = LocalTransport(os.environ["PATH"], mark=mark, groups=groups, server=server)
         try:
             yield transport
         finally:

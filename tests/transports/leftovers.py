@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -16,6 +17,20 @@ def holders(cookie: str) -> list[int]:
             if process.environ().get("SORTIE_RUN_ID") == cookie and process.pid != os.getpid():
                 found.append(process.pid)
     return found
+
+
+def seen_from_here(run_id: str, pid: int) -> int:
+    """Return the pid, as this process sees it, of a process of a run that told its own.
+
+    In a PID namespace it has another one there. Raises LookupError where there is none.
+    """
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            pids = status.partition("NSpid:")[2].partition("\n")[0].split()
+            if pids[-1:] == [str(pid)] and process.environ().get("SORTIE_RUN_ID") == run_id:
+                return process.pid
+    raise LookupError(f"no process of run {run_id} has the pid {pid}")
 
 
 def bearers(word: str) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sortie.config import Settings
 from sortie.daemon.disk_space import places_of, room_at
+from sortie.daemon.doctor.isolation import isolation_result
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.programs import Answered, answer_of
 from sortie.daemon.endpoint_file import read_endpoint
@@ -48,6 +49,9 @@ def machine_checks(
     async def port() -> CheckResult:
         return await port_result(settings)
 
+    async def isolation() -> CheckResult:
+        return await run_in_thread(isolation_result, settings.isolation)
+
     limits = DaemonLimits(settings)
     return (
         Check(name="daemon", ask=daemon),
@@ -55,6 +59,7 @@ def machine_checks(
         Check(name="disk", ask=disk),
         Check(name="files", ask=limits.files),
         Check(name="processes", ask=limits.processes),
+        *((Check(name="isolation", ask=isolation),) if local else ()),
         *((Check(name="cgroups", ask=limits.cgroups),) if local else ()),
         Check(name="port", ask=port, needs=("daemon",)),
     )

@@ -25,10 +25,18 @@ class HostNoticed(Fact):
 
 @fact("host.isolation", "info")
 class HostIsolation(Fact):
-    """What ends the processes of runs on a host: told with its first use, and when it changes."""
+    """What ends the processes of runs on a host: told with its first use, and when it changes.
+
+    ``refused``: PID namespaces are wanted and cannot be had.
+    """
 
     host: str
     detail: str
+    refused: bool = False
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.refused else "info"
 
 
 @fact("host.given_up", "warning")

@@ -12,7 +12,7 @@ import trio
 
 from sortie.model import LOCAL, TransportError
 from sortie.transports import Command, Transport
-from sortie.transports.local import LocalTransport, become_subreaper
+from sortie.transports.local import LocalTransport, become_subreaper, plain_fork_server
 from sortie.transports.ssh.settings import SshSettings
 
 _REMOVAL = 30.0
@@ -30,7 +30,8 @@ class Place:
 def this_machine() -> Place:
     """Return this machine; from now on this process adopts orphans, as the daemon does."""
     become_subreaper()
-    return Place(LOCAL, lambda: LocalTransport(os.environ.get("PATH", os.defpath)))
+    path, server = os.environ.get("PATH", os.defpath), plain_fork_server()
+    return Place(LOCAL, lambda: LocalTransport(path, server=server))
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ All functions here raise OSError, and may wait some 10 ms for the kernel, but fo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -100,11 +99,13 @@ def kill(directory: str) -> None:
     _write(f"{directory}/cgroup.kill", b"1")
 
 
-def members(directory: str) -> Iterator[int]:
-    """Yield the pids of who is in a cgroup and in those below it."""
+def members(directory: str) -> set[int]:
+    """Return the pids of the processes in a cgroup and in those below it."""
+    found: set[int] = set()
     for place, _, _ in os.walk(directory):
         with suppress(FileNotFoundError), open(f"{place}/cgroup.procs", "rb") as file:
-            yield from map(int, file)
+            found.update(map(int, file))
+    return found
 
 
 def remove(directory: str) -> bool:

@@ -6,13 +6,11 @@ in it at once, whoever they run as. ``<own cgroup>/<daemon>/<run id>.<pid>-<numb
 directory of a command, with the daemon's pid. The daemon's is named after its database, so that its
 next life knows it and another daemon's is never touched.
 
-To move a process costs little, but takes some 10 ms until the kernel has let all others pass, so
-it is done in a thread while the program runs already; what the program has started before is taken
-in behind it. Nobody waits for that but who gives the pid back.
+The fork server's middleman enters the cgroup before it starts the program, so that the program is
+in it from its first instruction on.
 
-Rule 1: a root that is being moved keeps its pid: it is reaped when that is over.
-Rule 2: what goes wrong here takes nothing away from the other means; the command has no cgroup.
-Rule 3: a cgroup is killed only when everybody in it is to be ended.
+Rule 1: what goes wrong here takes nothing away from the other means; the command has no cgroup.
+Rule 2: a cgroup is killed only when everybody in it is to be ended.
 """
 
 from __future__ import annotations
@@ -20,38 +18,31 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from itertools import count
 from queue import Empty, SimpleQueue
 
-import trio
-
 from sortie.model import RunId
 from sortie.transports.local.agent_limits import AgentLimits, limit_agents
-from sortie.transports.local.cgroup_files import Hierarchy, kill, members, move, remove
-from sortie.transports.local.own_children import children_of
+from sortie.transports.local.cgroup_files import Hierarchy, kill, members, remove
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _NO_RUN = "no-run"
-_ROUNDS = 10  # in which what a program started before it was moved is taken in
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 5.0  # seconds between tries to remove a cgroup
+_KILL_PAUSES = tuple(0.002 * 2**n for n in range(11))  # seconds; some 4 in all
 _CLOSING = 2.0  # seconds for what is left to do in the end
 
 
 class RunGroup:
-    """The cgroup of one command, by its directory; ``entered`` when all of the command is in it."""
+    """The cgroup of one command, by its directory; ``entered`` when the command is in it."""
 
     def __init__(self, groups: RunGroups, directory: str) -> None:
         self.directory = directory
         self.entered = False
         self._groups = groups
         self._suffix = "/" + "/".join(directory.rsplit("/", 2)[1:]) + "/"
-        self._lock = threading.Lock()
-        self._moving = False
-        self._over = False
-        self._settled: Callable[[], object] | None = None
 
     @property
     def run_id(self) -> RunId:
@@ -62,49 +53,16 @@ class RunGroup:
         """Tell whether a process is in it, by its cgroup in the hierarchy."""
         return cgroup is not None and self._suffix in f"{cgroup}/"
 
-    def enter(self, root: int) -> None:
-        """Have a child of ours moved into it soon, with what descends from it; see ``settle``."""
-        self._groups.do(lambda: self._enter(root))
-
-    def _enter(self, root: int) -> None:
-        with self._lock:
-            if self._over:
-                return
-            self._moving = True
+    def make(self) -> str:
+        """Make it; return the file that a process writes 0 to so that it enters, empty where none
+        can be made."""
         try:
             with suppress(FileExistsError):
                 os.mkdir(os.path.dirname(self.directory))
             os.mkdir(self.directory)
-            move(root, self.directory)
-            self.entered = self._take_in(root)
-        finally:
-            with self._lock:
-                self._moving = False
-                if self._settled is not None:
-                    self._settled()
-
-    def _take_in(self, root: int) -> bool:
-        """Move what descends from a root and was started before it was moved."""
-        for _ in range(_ROUNDS):
-            inside = frozenset(members(self.directory))
-            outside = [pid for pid in _descendants(root) if pid not in inside]
-            if not outside:
-                return True
-            for pid in outside:
-                with suppress(ProcessLookupError):
-                    move(pid, self.directory)
-        return False
-
-    async def settle(self) -> None:
-        """Wait until the root may be reaped; it is not moved any more, if it was not yet."""
-        settled = trio.Event()
-        with self._lock:
-            self._over = True
-            if not self._moving:
-                return
-            token = trio.lowlevel.current_trio_token()
-            self._settled = partial(token.run_sync_soon, settled.set)
-        await settled.wait()
+        except OSError:
+            return ""
+        return f"{self.directory}/cgroup.procs"
 
     def kill(self) -> None:
         """Have everybody in it killed soon."""
@@ -113,19 +71,6 @@ class RunGroup:
     def leave(self) -> None:
         """Have it removed soon, and killed who is still in it."""
         self._groups.remove(self.directory)
-
-
-def _descendants(root: int) -> list[int]:
-    """Return the pids of those that descend from a process, as far as they can be seen."""
-    found: list[int] = []
-    waiting = [root]
-    while waiting:
-        pid = waiting.pop()
-        with suppress(OSError):
-            children = [int(child) for child in children_of(f"/proc/{pid}/task")]
-            found += children
-            waiting += children
-    return found
 
 
 class RunGroups:
@@ -180,12 +125,36 @@ class RunGroups:
         self._live.discard(directory)
         self.do(lambda: self._leaving.append(directory))
 
+    def kill_former(self) -> int:
+        """Kill all that earlier lives of this daemon left in their cgroups; return how many.
+
+        Blocks until they are gone, for some seconds at most.
+        """
+        killed: set[int] = set()
+        for pause in _KILL_PAUSES:
+            left = {directory: members(directory) for directory in self._former()}
+            if not any(left.values()):
+                break
+            killed.update(*left.values())
+            for directory in left:
+                with suppress(OSError):
+                    kill(directory)
+            time.sleep(pause)
+        return len(killed)
+
+    def _former(self) -> list[str]:
+        with suppress(OSError):
+            return [
+                entry.path
+                for entry in os.scandir(self.directory)
+                if entry.is_dir() and entry.path not in self._live
+            ]
+        return []
+
     def remove_former(self) -> None:
         """Have all cgroups removed soon that no command under way has."""
-        with suppress(OSError):
-            for entry in os.scandir(self.directory):
-                if entry.is_dir() and entry.path not in self._live:
-                    self.remove(entry.path)
+        for directory in self._former():
+            self.remove(directory)
 
     def do(self, job: Callable[[], object]) -> bool:
         """Have something done soon; return False where there is no thread for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
 
@@ -10,7 +10,6 @@ import trio
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
-from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipes import Chunk, Input, Pipes
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree
@@ -21,6 +20,8 @@ from sortie.transports.reaper import Reaper
 class LocalProcess:
     """A root process and its tree; made and left by ``LocalTransport.process``.
 
+    ``exited`` waits until the root has exited.
+
     Rule: ``end`` may be called by several tasks, be cancelled, and be called again.
     """
 
@@ -28,13 +29,13 @@ class LocalProcess:
         self,
         root: ChildProcess,
         tree: ProcessTree,
-        observer: Observer,
+        exited: Callable[[], Awaitable[object]],
         make_reaper: Callable[[], Reaper[ProcessInfo]],
         pipes: Pipes,
     ) -> None:
         self._root = root
         self._tree = tree
-        self._observer = observer
+        self._exited = exited
         self._make_reaper = make_reaper
         self._pipes = pipes
         self._lock: trio.Lock | None = None  # as with the reaper, until its end it needs none
@@ -78,7 +79,7 @@ class LocalProcess:
 
     async def watch(self) -> None:
         """End what the root leaves behind, as soon as it has exited."""
-        await self._observer.until_exit(self._root)
+        await self._exited()
         self._pipes.end_stdin()
         await self._end_once()
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity
 from sortie.transports.local.cgroups import RunGroup
+from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
 from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
@@ -48,20 +49,20 @@ class ProcessTree:
         return self.pid if self.root is None else self.root.pid
 
     def start(self, pid: int) -> None:
-        """Take note of the root's pid, in whatever thread, and have it enter the cgroup."""
+        """Take note of the root's pid, in whatever thread."""
         self.pid = pid
-        if self.group is not None:
-            self.group.enter(pid)
 
 
 class ProcessTrees:
     """The register of commands under way.
 
-    ``given_up`` holds who may not be signalled or does not die, until it is reaped.
+    ``given_up`` holds who may not be signalled or does not die, until it is reaped. ``server`` is
+    the fork server, where there is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: ForkServer | None = None) -> None:
         self.given_up: set[ProcessIdentity] = set()
+        self._server = server
         self._trees: list[ProcessTree] = []
 
     @contextmanager
@@ -88,8 +89,10 @@ class ProcessTrees:
         return any(tree.number is None for tree in self._trees)
 
     def roots(self) -> frozenset[int]:
-        """Return the pids of all roots."""
-        return frozenset(tree.number for tree in self._trees if tree.number is not None)
+        """Return the pids of all roots, and of the fork server, which is nobody's."""
+        server = None if self._server is None else self._server.pid
+        numbers = (*(tree.number for tree in self._trees), server)
+        return frozenset(number for number in numbers if number is not None)
 
     def members(self, tree: ProcessTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return who of a tree is alive, and remember them.

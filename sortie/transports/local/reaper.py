@@ -144,7 +144,11 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
 
     def group_of(self, seen: ProcessInfo) -> RunGroup | None:
         """Return the cgroup of a process that a command which is over left."""
-        return None if self._groups is None else self._groups.former(cgroup_of(seen.pid))
+        return (
+            None
+            if self._groups is None
+            else self._groups.former(seen.cgroup or cgroup_of(seen.pid))
+        )
 
     def _runs_by_evidence(self, seen: ProcessInfo) -> AbstractSet[RunId]:
         runs = super()._runs_by_evidence(seen)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import errno
 import math
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import trio
@@ -33,7 +34,8 @@ from sortie.resources.descriptors import give_back_limit, inherited_limit, relea
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command, Exit
 from sortie.transports.identity import identity_of
-from sortie.transports.local.own_children import note_starter
+from sortie.transports.local.cgroups import RunGroup
+from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started, no_namespace
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
@@ -59,18 +61,22 @@ async def spawn(
     command: Command,
     poller: PipePoller,
     *,
+    server: ForkServer | None = None,
+    group: RunGroup | None = None,
     located: Callable[[str], object] = lambda _: None,
     started: Callable[[int], object] = lambda _: None,
 ) -> tuple[ChildProcess, Pipes]:
     """Start a program, its output in pipes; nothing runs where this raises.
 
-    ``located`` is told the real path of the directory before there is a process, and ``started``
-    its pid right after the fork, both in the thread that makes it. Where ``started`` raises, the
-    process is ended.
+    The fork server starts it, where there is one, and in a cgroup of its own where there is a
+    ``group``. ``located`` is told the real path of the directory before there is a process, and
+    ``started`` its pid right after the start, both in the thread that starts it. Where ``started``
+    raises, the process is ended.
     Raises ProgramNotFound where trying again cannot help, and TransportError; where a shortage
     stands in the way, only after it has lasted for some time.
     """
-    start = partial(run_in_thread, _start, command, poller, located, started)
+    fork = _fork if server is None else partial(_fork_by_server, server, group)
+    start = partial(run_in_thread, _start, command, poller, fork, located, started)
     try:
         process, pipes, identity = await patiently(start)
     except Shortage as exc:
@@ -80,18 +86,23 @@ async def spawn(
     return ChildProcess(process, identity), pipes
 
 
+Fork = Callable[[Command, str, tuple[int, int, int]], "subprocess.Popen[bytes] | Started"]
+"""Starts a program by its command, its path and the descriptors of stdin, stdout and stderr."""
+
+
 def _start(
     command: Command,
     poller: PipePoller,
+    fork: Fork,
     located: Callable[[str], object],
     started: Callable[[int], object],
-) -> tuple[subprocess.Popen[bytes], Pipes, ProcessIdentity | Shortage]:
+) -> tuple[subprocess.Popen[bytes] | Started, Pipes, ProcessIdentity | Shortage]:
     """Start a program; a shortage may keep its identity from being read."""
     located(os.path.realpath(command.cwd))
     program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
     with Pipes.opened(command, poller) as (pipes, given):
         try:
-            process = _fork(command, program, given)
+            process = fork(command, program, given)
         except OSError as exc:
             shortage = of_fork(exc)
             if shortage is not None:
@@ -103,15 +114,14 @@ def _start(
             told = True
         finally:
             if not told:
-                process.kill()
-                process.wait()
+                os.kill(process.pid, signal.SIGKILL)
+                os.waitpid(process.pid, 0)
     give_back_limit(process.pid)
     return process, pipes, _identity_once_seen(process.pid)
 
 
 def _fork(command: Command, program: str, given: tuple[int, int, int]) -> subprocess.Popen[bytes]:
     stdin, stdout, stderr = given
-    note_starter()
     with inherited_limit():
         return subprocess.Popen(
             command.argv,
@@ -125,6 +135,31 @@ def _fork(command: Command, program: str, given: tuple[int, int, int]) -> subpro
         )
 
 
+def _fork_by_server(
+    server: ForkServer,
+    group: RunGroup | None,
+    command: Command,
+    program: str,
+    given: tuple[int, int, int],
+) -> Started:
+    stdin, stdout, stderr = given
+    with ExitStack() as opened:
+        if stdin == subprocess.DEVNULL:
+            stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            opened.callback(os.close, stdin)
+        started = server.start(
+            command.argv,
+            program=program,
+            cwd=command.cwd,
+            env=command.env,
+            stdio=(stdin, stdout, stderr),
+            cgroup="" if group is None else group.make(),
+        )
+    if group is not None:
+        group.entered = started.in_cgroup
+    return started
+
+
 def _translated(exc: OSError, command: Command, program: str) -> TransportError:
     if exc.filename == command.cwd:
         return TransportError(
@@ -132,6 +167,8 @@ def _translated(exc: OSError, command: Command, program: str) -> TransportError:
             " the directory has to exist and to be accessible"
         )
     number = exc.errno or 0
+    if isinstance(exc, NoNamespace):
+        return TransportError(f"could not start {program}: {no_namespace(exc)}")
     if number == errno.ENOENT:
         return ProgramNotFound(f"could not start {program}: {_missing_part(program)}")
     if number in _NOT_EXECUTABLE:
@@ -178,12 +215,14 @@ def _speakable(texts: Iterable[str]) -> bool:
 
 
 class ChildProcess:
-    """A child of this process; it has its own session and process group.
+    """A child of this process: a program in a session of its own, or the init of its namespace.
 
     ``pinned`` tells whether its number is still its own.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], identity: ProcessIdentity) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes] | Started, identity: ProcessIdentity
+    ) -> None:
         self._process = process
         self._exit: Exit | None = None
         self._pidfd: int | None = None
@@ -201,10 +240,7 @@ class ChildProcess:
                 self._exit, self.pinned = Exit(), False
             else:
                 if state is not None:
-                    by_signal = state.si_code != os.CLD_EXITED
-                    self._exit = (
-                        Exit(signal=state.si_status) if by_signal else Exit(status=state.si_status)
-                    )
+                    self._exit = self._program_exit() or _exit_of(state)
         return self._exit
 
     async def exited(self) -> Exit:
@@ -230,11 +266,21 @@ class ChildProcess:
             return
         if self.pinned:
             self.pinned = False
-            self._process.wait()
+            os.waitpid(self.pid, 0)
+            if isinstance(self._process, subprocess.Popen):
+                self._process.returncode = 0  # or it would look for it in the end
         if self._pidfd is not None:
             trio.lowlevel.notify_closing(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
+
+    def _program_exit(self) -> Exit | None:
+        """Return what the init of a namespace has told of its program."""
+        status = self._process.status() if isinstance(self._process, Started) else None
+        if status is None:
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        return Exit(signal=-code) if code < 0 else Exit(status=code)
 
     async def _wait(self) -> None:
         try:
@@ -255,6 +301,12 @@ class ChildProcess:
             return
         with suppress(trio.ClosedResourceError):  # by ``reap``
             await trio.lowlevel.wait_readable(self._pidfd)
+
+
+def _exit_of(state: os.waitid_result) -> Exit:
+    if state.si_code == os.CLD_EXITED:
+        return Exit(status=state.si_status)
+    return Exit(signal=state.si_status)
 
 
 async def _identified(pid: int, shortage: Shortage) -> ProcessIdentity:

@@ -21,6 +21,8 @@ from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.files import LocalFiles, in_thread
+from sortie.transports.local.fork_client import ForkServer
+from sortie.transports.local.namespace_init import NamespaceInit
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.process import LocalProcess
@@ -43,7 +45,9 @@ class LocalTransport:
     """Files and processes of this machine.
 
     ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
-    where it carries none; ``groups`` the cgroups of its commands, where they can be had.
+    where it carries none; ``groups`` the cgroups of its commands, where they can be had. ``server``
+    starts them, where this process can adopt what that one starts; where it makes namespaces, the
+    kernel ends what a command has started, and nobody searches for it.
     """
 
     def __init__(
@@ -52,12 +56,14 @@ class LocalTransport:
         *,
         mark: int | None = None,
         groups: RunGroups | None = None,
+        server: ForkServer | None = None,
     ) -> None:
         self.files = LocalFiles()
         self._search_path = search_path
         self._mark = mark
         self._groups = groups
-        self._trees = ProcessTrees()
+        self._server = server
+        self._trees = ProcessTrees(server)
         self._poller = PipePoller()
         self._observer = Observer(self._trees)
         self._hurry = trio.Event()
@@ -89,19 +95,28 @@ class LocalTransport:
     async def _process(self, command: Command) -> AsyncIterator[LocalProcess]:
         check_speakable(command)
         run_id = command.env.get(COOKIE)
-        group = None if self._groups is None else self._groups.new(run_id)
+        namespaced = self._server is not None and self._server.namespaces
+        groups = None if namespaced else self._groups
+        group = None if groups is None else groups.new(run_id)
         tree = ProcessTree(run_id=run_id, cwd=command.cwd, group=group)
         with self._trees.registered(tree), _left(group):
-            located = partial(setattr, tree, "cwd")
-            root, pipes = await spawn(command, self._poller, located=located, started=tree.start)
+            root, pipes = await spawn(
+                command,
+                self._poller,
+                server=self._server,
+                group=group,
+                located=partial(setattr, tree, "cwd"),
+                started=tree.start,
+            )
             tree.root = root
             # The nursery is handled by hand so that what the block raises leaves it as it is,
             # not wrapped in a group.
             manager = trio.open_nursery()
             nursery = await manager.__aenter__()
             pipes.feed(nursery)
-            make_reaper = partial(self._reaper_of, tree, root, command.grace)
-            process = LocalProcess(root, tree, self._observer, make_reaper, pipes)
+            make_reaper = partial(self._reaper_of, tree, root, command.grace, namespaced)
+            exited = root.exited if namespaced else partial(self._observer.until_exit, root)
+            process = LocalProcess(root, tree, exited, make_reaper, pipes)
             try:
                 nursery.start_soon(process.watch)
                 yield process
@@ -112,13 +127,14 @@ class LocalTransport:
                     nursery.cancel_scope.cancel()
                     nursery.cancel_scope.shield = True
                     await manager.__aexit__(None, None, None)
-                    await _settled(group)
                     root.reap()
                     pipes.close()
 
     def _reaper_of(
-        self, tree: ProcessTree, root: ChildProcess, grace: float
+        self, tree: ProcessTree, root: ChildProcess, grace: float, namespaced: bool
     ) -> Reaper[ProcessInfo]:
+        if namespaced:
+            return Reaper(NamespaceInit(root), grace, self._hurry, leader=root.pid)
         find = partial(self._trees.members, tree)
         processes = LocalProcesses(
             self._observer, find, self._trees.given_up, root, partial(_own_group, tree)
@@ -161,9 +177,10 @@ class LocalTransport:
             return 0
         processes = LocalProcesses(self._observer, runs.find, set(), group_of=runs.group_of)
         reaper = Reaper(processes, grace, self._hurry)
+        killed = 0 if self._groups is None else await in_thread(self._groups.kill_former)
         try:
             with self._unknown_is_not_alive("look for processes of earlier runs"):
-                return await sweep(reaper, runs, grace)
+                return killed + await sweep(reaper, runs, grace)
         finally:
             if self._groups is not None:
                 self._groups.remove_former()
@@ -223,6 +240,8 @@ class LocalTransport:
 
     async def close(self) -> None:
         """Remove the directory of the cgroups; no process is started any more."""
+        if self._server is not None:
+            await in_thread(self._server.close)
         if self._groups is not None:
             await in_thread(self._groups.close)
 
@@ -237,13 +256,8 @@ def _left(group: RunGroup | None) -> Iterator[None]:
             group.leave()
 
 
-async def _settled(group: RunGroup | None) -> None:
-    with trio.CancelScope(shield=True):
-        if group is not None:
-            await group.settle()
-
-
 def _own_group(tree: ProcessTree, seen: ProcessInfo) -> RunGroup | None:
     """Return a tree's cgroup where the process is in it."""
     group = tree.group
-    return group if group is not None and group.holds(cgroup_of(seen.pid)) else None
+    holds = group is not None and group.holds(seen.cgroup or cgroup_of(seen.pid))
+    return group if holds else None

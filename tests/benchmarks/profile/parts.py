@@ -148,7 +148,7 @@ _KINDS = (
     ("MainThread", "the loop's thread"),
     ("sortie-store", "the database's thread"),
     ("sortie-ssh", "the thread that speaks SSH"),
-    ("cgroups", "the thread that moves cgroups"),
+    ("cgroups", "the thread that removes cgroups"),
 )
 
 

@@ -7,6 +7,8 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import trio
+
 from sortie.model import RunId
 from sortie.transports import Command, Process, Stdin
 
@@ -50,3 +52,12 @@ async def pids_from(output: AsyncIterator[tuple[int, bytes]]) -> tuple[list[int]
         said += (await anext(output))[1]
     line, _, rest = said.partition(b"\n")
     return [int(pid) for pid in line.split()], rest
+
+
+async def program_of(process: Process) -> int:
+    """Return the pid of a local process's program: its own, or the first child of its init."""
+    pid = process.identity.pid
+    place = trio.Path(f"/proc/{pid}")
+    if (await (place / "comm").read_text()).strip() != "sortie-init":
+        return pid
+    return int((await (place / "task" / str(pid) / "children").read_text()).split()[0])

@@ -11,7 +11,7 @@ import pytest
 
 from sortie.model import LOCAL, ProcessesLeft, RunId
 from sortie.transports import Transport
-from tests.contract.transport.launching import Launch
+from tests.contract.transport.launching import Launch, program_of
 from tests.transports.former import ESCAPE, killed_at_last, left_by
 from tests.transports.leftovers import is_alive
 
@@ -60,7 +60,7 @@ async def test_a_run_that_is_under_way_is_left_alone(
 ) -> None:
     """Also where it visits the directory of another."""
     async with transport.process(launch("sleep", "1000", cwd=str(home))) as process:
-        pid = process.identity.pid
+        pid = await program_of(process)
         with pytest.raises(ProcessesLeft, match=rf"\b{pid}\b"):
             await transport.clear(str(home), grace=1.0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from sortie.model import TransportError
 from sortie.transports import Transport
-from tests.contract.transport.launching import Launch
+from tests.contract.transport.launching import Launch, program_of
 
 
 async def test_who_lives_in_a_directory_is_told(
@@ -24,7 +24,7 @@ async def test_who_lives_in_a_directory_is_told(
         transport.process(launch("sleep", "1000", cwd=f"{place}/home/room")) as two,
         transport.process(launch("sleep", "1000", cwd=f"{place}/homestead")),
     ):
-        pids = {one.identity.pid, two.identity.pid}
+        pids = {await program_of(one), await program_of(two)}
         occupied = await transport.occupied(f"{place}/home")
         empty = await transport.occupied(f"{place}/hom")
         where = {pid: os.readlink(f"/proc/{pid}/cwd") for pid in occupied}

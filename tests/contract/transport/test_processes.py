@@ -11,7 +11,7 @@ import pytest
 
 from sortie.model import LOCAL, ProgramNotFound, TransportError
 from sortie.transports import HOST_VARIABLES, Exit, Transport
-from tests.contract.transport.launching import Launch, everything
+from tests.contract.transport.launching import Launch, everything, program_of
 
 
 async def test_output_of_both_pipes_and_the_status_are_told(
@@ -71,7 +71,7 @@ async def test_what_an_enlarged_pipe_still_holds_is_read(
     async with transport.process(launch(sys.executable, "-c", script)) as process:
         output = process.output()
         assert await anext(output) == (1, b"ready\n")
-        stdout = os.open(f"/proc/{process.identity.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+        stdout = os.open(f"/proc/{await program_of(process)}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
         try:
             Path(place, "go").touch()
             await process.wait()

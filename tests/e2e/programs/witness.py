@@ -81,8 +81,14 @@ class Witness:
         return found
 
     def earlier(self) -> list[int]:
-        """Return the pids of what was started in earlier runs of this issue and is alive."""
+        """Return the pids of what was started in earlier runs of this issue and is alive.
+
+        In a PID namespace of its own the program sees nobody else; its locks tell of them.
+        """
         import psutil
+
+        if Path("/proc/1/comm").read_text().strip() == "sortie-init":
+            return []
 
         born: dict[int, float] = {}
         runs = set()

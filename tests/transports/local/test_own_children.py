@@ -6,16 +6,15 @@ import os
 import platform
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 import trio
 
 from sortie.transports import Command
-from sortie.transports.local import become_subreaper
+from sortie.transports.local import become_subreaper, plain_fork_server
 from sortie.transports.local import own_children as own_children_module
-from sortie.transports.local.own_children import note_starter, own_children
+from sortie.transports.local.own_children import own_children
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.spawn import spawn
 from sortie.transports.local.subreaper import is_subreaper
@@ -66,42 +65,9 @@ def test_who_outlives_its_parent_is_there_when_the_parent_has_been_waited_for(wo
     assert children() == before
 
 
-def test_children_of_every_thread_that_starts_commands_are_there() -> None:
-    """Also when the thread that started them is over, and while it is not."""
-    started: list[subprocess.Popen[bytes]] = []
-    go = threading.Event()
-
-    def start(stay: bool) -> None:
-        note_starter()
-        started.append(subprocess.Popen(["sleep", "1000"]))
-        if stay:
-            go.wait()
-
-    over, waiting = (threading.Thread(target=start, args=(stay,)) for stay in (False, True))
-    over.start()
-    over.join()
-    waiting.start()
-    while len(started) < 2:
-        threading.Event().wait(0.01)
-
-    found = children()
-    go.set()
-    waiting.join()
-    afterwards = children()
-    for child in started:
-        child.kill()
-        child.wait()
-
-    pids = {child.pid for child in started}
-    assert pids <= found
-    assert pids <= afterwards
-    assert not pids & children()
-    assert own_children_module._starters <= {int(task) for task in os.listdir("/proc/self/task")}
-
-
 @pytest.mark.skipif(platform.machine() not in _CLONE, reason="no number known of clone(2)")
 async def test_a_child_that_a_command_made_ours_is_there(tmp_path: Path) -> None:
-    """It has the parent that the command has: the thread that started it. Nobody adopts it."""
+    """Nobody adopts it: it has the parent that the command has, this process."""
     told = tmp_path / "pid"
     program = f"""
 import ctypes, os, pathlib
@@ -112,7 +78,8 @@ if ctypes.CDLL(None).syscall({_CLONE[platform.machine()]}, {_CLONE_PARENT} | 17,
     before = children()
     argv = (sys.executable, "-I", "-c", program)
 
-    root, pipes = await spawn(Command(argv=argv, cwd="/", env={}), PipePoller())
+    server = plain_fork_server()
+    root, pipes = await spawn(Command(argv=argv, cwd="/", env={}), PipePoller(), server=server)
     await root.exited()
     while not told.exists() or not told.read_text():
         await trio.sleep(0.01)
@@ -120,8 +87,11 @@ if ctypes.CDLL(None).syscall({_CLONE[platform.machine()]}, {_CLONE_PARENT} | 17,
     kill([int(told.read_text())])
     root.reap()
     pipes.close()
+    assert server is not None
+    assert server.pid is not None
 
-    assert found - before == {root.pid, int(told.read_text())}
+    assert found - before == {root.pid, int(told.read_text()), server.pid}
+    server.close()
 
 
 def test_a_zombie_is_a_child_until_it_is_waited_for() -> None:

@@ -6,7 +6,13 @@ import sys
 import trio
 
 from sortie.transports import Command
-from sortie.transports.local import LocalTransport, RunGroups, become_subreaper, carry
+from sortie.transports.local import (
+    LocalTransport,
+    RunGroups,
+    become_subreaper,
+    carry,
+    plain_fork_server,
+)
 
 
 async def main(argv: tuple[str, ...]) -> None:
@@ -19,7 +25,8 @@ async def main(argv: tuple[str, ...]) -> None:
         assert carry(int(mark))
     name = os.environ.pop("FORMER_GROUPS", "")
     groups = RunGroups.open(name) if name else None
-    async with LocalTransport(groups=groups).process(
+    server = plain_fork_server()
+    async with LocalTransport(groups=groups, server=server).process(
         Command(argv=argv, cwd=os.getcwd(), env=dict(os.environ), grace=0.1)
     ) as process:
         async for number, chunk in process.output():

@@ -1,0 +1,303 @@
+"""The program of the fork server: a small process of one thread that starts the programs of runs.
+
+The daemon cannot do this well itself. It has many threads and much memory, so it must not run code
+between fork and exec; and who makes a PID namespace has to fork twice.
+
+For each request the server forks a middleman. That one makes the namespaces, forks their init, and
+exits when the program has been executed; init is then adopted by the daemon, which is a child
+subreaper. Init is process 1 of its namespace. It starts the program, reaps orphans, passes SIGTERM
+on to the program alone, writes the program's wait status to the pipe of statuses, and exits. When
+it exits, or is killed, or the daemon ends, the kernel kills all processes of the namespace
+(pid_namespaces(7)). Without a namespace the middleman forks the program itself, which the daemon
+adopts.
+
+It is run as a script by ``fork_client``, imports nothing of Sortie, and gets on its command line:
+the pid of the daemon, the descriptors of the socket of requests and of the pipe of statuses, and a
+file that its own pid is written to so that it enters a cgroup, or nothing. A request is one byte
+with five descriptors: a file with the request, the pipe of the report, and the program's stdin,
+stdout and stderr. The report has a line for each thing that happened and ends when the program
+runs and the middleman is gone.
+
+Rule 1: the server lives until its socket ends; the daemon alone holds the other end.
+Rule 2: init lives no longer than the daemon, which it knows by a pidfd.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+STATUS = struct.Struct("=qi")
+"""What init writes to the pipe of statuses: the number of the request, and a wait status."""
+
+NAMESPACE, PLAIN = b"namespace", b"plain"
+FIELDS = 7  # before the arguments and the environment
+
+_CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
+_PR_SET_DUMPABLE, _PR_SET_NAME = 4, 15
+_RESTORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+_DESCRIPTORS = 5
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def encoded(
+    number: int,
+    mode: bytes,
+    cgroup: str,
+    program: str,
+    cwd: str,
+    argv: tuple[str, ...],
+    env: Mapping[str, str],
+) -> bytes:
+    """Return a request as the server reads it. ``cgroup`` is a file that the program's pid is
+    written to before it is executed, or empty."""
+    words = [str(number).encode(), mode, *map(os.fsencode, (cgroup, program, cwd))]
+    words += [str(len(argv)).encode(), str(len(env)).encode()]
+    words += map(os.fsencode, argv)
+    words += (os.fsencode(f"{name}={value}") for name, value in env.items())
+    return b"\0".join(words)
+
+
+class _Request:
+    """A program to start; texts are bytes."""
+
+    def __init__(self, fds: list[int]) -> None:
+        self.file, self.report, *self.stdio = fds
+        with open(self.file, "rb") as file:
+            words = file.read().split(b"\0")
+        number, self.mode, self.cgroup, self.program, self.cwd, arguments, _ = words[:FIELDS]
+        self.number = int(number)
+        split = FIELDS + int(arguments)
+        self.argv = words[FIELDS:split]
+        self.env = dict(word.split(b"=", 1) for word in words[split:])
+
+    def tell(self, *words: object) -> None:
+        """Add a line to the report."""
+        os.write(self.report, " ".join(map(str, words)).encode() + b"\n")
+
+
+def _write(path: str | bytes, content: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, content)
+    finally:
+        os.close(fd)
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), "")
+
+
+def _unshare() -> None:
+    """Enter a mount namespace, and have children in a new PID namespace.
+
+    Who may not do that needs a user namespace, in which its own user and group alone exist.
+    """
+    flags = _CLONE_NEWNS | _CLONE_NEWPID
+    user, group = os.geteuid(), os.getegid()
+    if _libc.unshare(flags) == 0:
+        return
+    _checked(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0))  # else the files below are root's
+    _checked(_libc.unshare(flags | _CLONE_NEWUSER))
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{user} {user} 1"),
+        ("gid_map", f"{group} {group} 1"),
+    ):
+        _write(f"/proc/self/{name}", text.encode())
+
+
+def _mount_proc(request: _Request) -> None:
+    """Have /proc show the namespace; where this is forbidden, the old one stays."""
+    flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+    try:
+        _checked(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+        _checked(_libc.mount(b"proc", b"/proc", b"proc", flags, None))
+    except OSError as exc:
+        request.tell("old-proc", exc.errno)
+
+
+def _spawn(request: _Request) -> int | None:
+    """Start the program in a session of its own; return its pid, or report why there is none."""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(request.stdio)]
+    step = "chdir"
+    try:
+        os.chdir(request.cwd)
+        step = "exec"
+        return os.posix_spawn(
+            request.program,
+            request.argv,
+            request.env,
+            file_actions=actions,
+            setsid=True,
+            setsigdef=_RESTORED,
+        )
+    except OSError as exc:
+        request.tell("failed", step, exc.errno)
+        return None
+    finally:
+        os.chdir("/")
+
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def _be_init(request: _Request, daemon: int, statuses: int) -> None:
+    """Be process 1 of a namespace until the program or the daemon has ended."""
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # the program must not look into this process
+    _libc.prctl(_PR_SET_NAME, b"sortie-init", 0, 0, 0)
+    program: int | None = None
+    terminated = False
+
+    def pass_on(_number: int, _frame: object) -> None:
+        nonlocal terminated
+        terminated = True
+        if program is not None:
+            os.kill(program, signal.SIGTERM)
+            os.kill(program, signal.SIGCONT)  # a stopped program takes SIGTERM once it goes on
+
+    woken = _wake_on_signals()
+    signal.signal(signal.SIGTERM, pass_on)
+    _mount_proc(request)
+    program = _spawn(request)
+    if program is None:
+        return
+    if terminated:
+        pass_on(signal.SIGTERM, None)
+    _close(request.report, *request.stdio)
+    poll = select.poll()
+    poll.register(daemon, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    while daemon not in [fd for fd, _ in poll.poll()]:
+        os.read(woken, 4096)
+        for pid, status in _dead_children():
+            if pid == program:
+                os.write(statuses, STATUS.pack(request.number, status))
+                return
+
+
+def _wake_on_signals() -> int:
+    """Return a descriptor that can be read when a signal has come."""
+    woken, waker = os.pipe()
+    os.set_blocking(waker, False)
+    signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return woken
+
+
+def _dead_children() -> Iterator[tuple[int, int]]:
+    """Reap the children that have ended; yield the pid and the wait status of each."""
+    with suppress(ChildProcessError):
+        while (dead := os.waitpid(-1, os.WNOHANG))[0] != 0:
+            yield dead
+
+
+def _mediate(request: _Request, daemon: int, statuses: int) -> None:
+    """Start a program in namespaces of its own or without."""
+    pid: int | None
+    step = "unshare"
+    if request.cgroup:
+        try:
+            _write(request.cgroup, b"0")
+        except OSError as exc:
+            request.tell("no-cgroup", exc.errno)
+    try:
+        if request.mode == PLAIN:
+            pid = _spawn(request)
+        else:
+            _unshare()
+            step = "fork"
+            pid = os.fork()
+            if pid == 0:
+                _be_init(request, daemon, statuses)
+                return
+    except OSError as exc:
+        request.tell("failed", step, exc.errno)
+    else:
+        if pid is not None:
+            request.tell("pid", pid)
+
+
+def _serve(requests: socket.socket, statuses: int, daemon: int) -> None:
+    woken = _wake_on_signals()
+    reports: dict[int, int] = {}  # of the programs that are being started, by their middlemen
+    poll = select.poll()
+    poll.register(requests, select.POLLIN)
+    poll.register(woken, select.POLLIN)
+    while True:
+        ready = [fd for fd, _ in poll.poll()]
+        if woken in ready:
+            os.read(woken, 4096)
+            for pid, _ in _dead_children():
+                os.close(reports.pop(pid))
+        if requests.fileno() not in ready:
+            continue
+        size = socket.CMSG_LEN(_DESCRIPTORS * 4)
+        data, control, _, _ = requests.recvmsg(1, size, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return  # the daemon has ended
+        fds = [fd for _, _, part in control for fd in struct.unpack(f"{len(part) // 4}i", part)]
+        if len(fds) == _DESCRIPTORS:
+            _start(fds, reports, requests, statuses, daemon)
+        else:
+            _close(*fds)  # there were too few descriptors left; an empty report says so
+
+
+def _start(
+    fds: list[int], reports: dict[int, int], requests: socket.socket, statuses: int, daemon: int
+) -> None:
+    """Fork the middleman of a request; its report ends when that one has been reaped."""
+    report = fds[1]
+    try:
+        pid = os.fork()
+    except OSError as exc:
+        os.write(report, f"failed fork {exc.errno}\n".encode())
+        _close(*fds)
+        return
+    if pid == 0:
+        try:
+            requests.close()
+            _close(*reports.values())
+            _mediate(_Request(fds), daemon, statuses)
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            os._exit(1)
+    reports[pid] = report
+    _close(*(fd for fd in fds if fd != report))
+
+
+def _main() -> None:
+    daemon, requests, statuses = map(int, sys.argv[1:4])
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # agents must not look into this process
+    _libc.prctl(_PR_SET_NAME, b"sortie-fork", 0, 0, 0)
+    os.chdir("/")
+    pidfd = os.pidfd_open(daemon)
+    if os.getppid() != daemon:
+        return  # it has ended already
+    if sys.argv[4]:
+        with open(sys.argv[4], "wb") as procs:
+            procs.write(b"0")
+    gc.disable()
+    gc.freeze()  # forked processes share what the collector would touch
+    os.set_inheritable(requests, False)
+    os.set_inheritable(statuses, False)
+    _serve(socket.socket(fileno=requests), statuses, pidfd)
+
+
+if __name__ == "__main__":
+    _main()
