@@ -135,6 +135,7 @@ _RARE = (
     "AnswerCommand.message: [A-H] cannot be retried: its state",
     "HoldOver.reason: it was moved",
     "Waiting.reason: the tracker did not",
+    "Waiting.reason: it has used",
     "Dropped.reason: ",
 )
 
