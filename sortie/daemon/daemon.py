@@ -121,7 +121,7 @@ class Daemon:
             )
             self._hide_secrets(contexts)
             self._host_isolation = transports.host_isolation
-            shutdown = Shutdown(None, transports, self._publish)
+            shutdown = Shutdown(None, transports, self._publish, guards.deadline)
             async with trio.open_nursery() as services:
                 guards.start(services, self._shortages, self._publish, self._live_runs.is_empty)
                 services.start_soon(self._manager.pulse, self._standing)
@@ -146,6 +146,8 @@ class Daemon:
                     transports.send_events_to(orchestrator.tell)
                     await self._work(orchestrator, contexts, (totals, failures), shutdown, services)
                 guards.watchdog.leave_within()
+                guards.watchdog.leave_within(guards.deadline.left())
+                transports.close_until = guards.deadline.closed_until
                 services.cancel_scope.cancel()
         self._publish(facts.DaemonStopped(reason=shutdown.reason))
         return shutdown.exit_code

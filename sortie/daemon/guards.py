@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import trio
 
+from sortie.daemon.stop_deadline import StopDeadline
 from sortie.model import SortieError
 from sortie.resources import Shortage, Shortages, keep_account, shortage_behind
 from sortie.resources.clock import PauseClock
@@ -22,10 +23,12 @@ STARTED_AFTER = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """The clock that notices pauses of the daemon, and the watchdog that ends one that hangs."""
+    """The clock that notices pauses of the daemon, the watchdog that ends one that hangs, and the
+    deadline of its end."""
 
     clock: PauseClock
     watchdog: Watchdog
+    deadline: StopDeadline
 
     def start(
         self,

@@ -7,6 +7,7 @@ mark by which the next one finds what this one could not end.
 from __future__ import annotations
 
 import faulthandler
+import os
 import secrets
 import signal
 from contextlib import suppress
@@ -20,6 +21,8 @@ from sortie.daemon.guards import Guards, expected_failures
 from sortie.daemon.locks import RootLock, database_lock
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import known_secrets
+from sortie.daemon.shutdown import EXIT_FAILURE
+from sortie.daemon.stop_deadline import StopDeadline
 from sortie.daemon.workflow_file import load_workflow
 from sortie.model import SortieError
 from sortie.resources import run_in_thread
@@ -29,7 +32,9 @@ from sortie.resources.heap import share_heap
 from sortie.resources.inspection import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.store.sqlite import open_store
+from sortie.telemetry.facts import DaemonStopped
 from sortie.telemetry.log import configure
+from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import (
     RunGroups,
     become_subreaper,
@@ -62,13 +67,24 @@ def run_daemon(options: RunOptions) -> int:
     raise_limit()
     clock = PauseClock()
     with expected_failures(), Watchdog(lambda: clock.beats) as watchdog:
-        guards = Guards(clock, watchdog)
-        code = trio.run(_run_locked, options, workflow, token, guards, clock=clock)
+        guards = Guards(clock, watchdog, StopDeadline())
+        code = trio.run(_run_in_time, options, workflow, token, guards, clock=clock)
     # All is closed; the interpreter's end would bring back the defaults, and with them an exit
     # code that says otherwise.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     return code
+
+
+async def _run_in_time(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:
+    async with guards.deadline.enforced(_leave_unclosed):
+        return await _run_locked(options, workflow, token, guards)
+
+
+def _leave_unclosed() -> None:
+    """Leave where something does not close; what was committed is on disk."""
+    LogSink()(DaemonStopped(reason="out of time while connections and the database were closed"))
+    os._exit(EXIT_FAILURE)
 
 
 async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guards: Guards) -> int:

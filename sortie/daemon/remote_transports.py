@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -127,12 +128,12 @@ class RemoteTransports:
         for transport in self._remote.values():
             transport.hurry()
 
-    async def aclose(self) -> None:
-        """Close all connections, within a few seconds."""
+    async def aclose(self, until: float = math.inf) -> None:
+        """Close all connections, within a few seconds, and by a time."""
         try:
             async with trio.open_nursery() as nursery:
                 for connections in self._connections.values():
-                    nursery.start_soon(connections.aclose)
+                    nursery.start_soon(connections.aclose, until)
         finally:
             await self._asyncio_thread.aclose()
 

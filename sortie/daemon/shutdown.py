@@ -9,6 +9,7 @@ from typing import Protocol
 
 import trio
 
+from sortie.daemon.stop_deadline import SWEEP, StopDeadline
 from sortie.model import RunId, TransportError
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator import Orchestrator
@@ -22,14 +23,8 @@ EXIT_FAILURE = 1
 EXIT_IDLE_BUT_LEFT = 3
 EXIT_CUT_SHORT = 130
 
-POLITE_SECONDS = 22.0
-"""Seconds after which hooks are cut and processes get no more grace."""
-
-LAST_SECONDS = 6.0
-"""Seconds after that in which all must be over; a supervisor often kills at 30."""
-
 CUT_SECONDS = 1.0
-"""Seconds that a second signal leaves, and again for the last sweep."""
+"""Seconds that a second signal leaves, besides those of the last sweep."""
 
 RECOVERY_SECONDS = 5.0
 """Seconds in which a daemon that is asked to leave goes on ending what an earlier one left."""
@@ -59,8 +54,13 @@ class Shutdown:
     """
 
     def __init__(
-        self, orchestrator: Orchestrator | None, transport: RunEnder, publish: Publish
+        self,
+        orchestrator: Orchestrator | None,
+        transport: RunEnder,
+        publish: Publish,
+        deadline: StopDeadline | None = None,
     ) -> None:
+        self.deadline = deadline or StopDeadline()
         self.orchestrator = orchestrator
         self._transport = transport
         self._publish = publish
@@ -74,6 +74,7 @@ class Shutdown:
     def begin(self, nursery: trio.Nursery, reason: str) -> None:
         """Start no run any more and end those under way politely, within a deadline."""
         self.asked, self.reason = True, reason
+        self.deadline.begin()
         self._publish(facts.DaemonStopping(running=len(self._runs())))
         if self.orchestrator is None:
             self._transport.hurry()
@@ -93,9 +94,9 @@ class Shutdown:
         self.recovery.cancel()
 
     async def _keep_deadlines(self) -> None:
-        await trio.sleep(POLITE_SECONDS)
+        await trio.sleep_until(self.deadline.polite_until)
         self._end_grace()
-        await trio.sleep(LAST_SECONDS)
+        await trio.sleep_until(self.deadline.cut_until)
         await self._exit_now(EXIT_FAILURE)
 
     def _end_grace(self) -> None:
@@ -114,7 +115,7 @@ class Shutdown:
         runs = self._runs()
         reason = f"out of time with {len(runs)} runs under way"
         try:
-            with trio.move_on_after(CUT_SECONDS):
+            with trio.move_on_after(SWEEP):
                 await self._transport.sweep(runs, grace=0.0)
         except TransportError as exc:
             reason = f"{reason}; {exc}"

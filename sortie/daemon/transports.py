@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ class TransportPool:
     """Gives transports by the name of their host; what SSH needs is there from its first use on.
 
     ``helper_environ`` is for the programs that help to reach hosts; RunContexts set it.
+    ``close_until`` is when closing has to be over.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class TransportPool:
         self._environ = environ
         self._remote: RemoteTransports | None = None
         self._has_remote = trio.Event()
+        self.close_until = math.inf
         self.helper_environ: Mapping[str, str] = {}
         self._unsent: list[Event] = []
         self._send: Callable[[Event], object] = self._unsent.append
@@ -95,9 +98,10 @@ class TransportPool:
 
     async def close(self) -> None:
         """Close all connections, within a few seconds, and leave no cgroup behind."""
-        await self.local.close()
-        if self._remote is not None:
-            await self._remote.aclose()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.local.close)
+            if self._remote is not None:
+                nursery.start_soon(self._remote.aclose, self.close_until)
 
     def _health(self) -> HostHealth:
         return HostHealth(troubled=self._troubled, reached=self._reached, reaped=self._reaped)

@@ -79,9 +79,9 @@ class Watchdog:
         self._over = kind is None or self._left is None
 
     def leave_within(self, seconds: float = LAST_SECONDS) -> None:
-        """Have the process gone after so many seconds, whatever becomes of its loop."""
-        if self._left is None:
-            self._left = seconds
+        """Have the process gone after so many seconds, whatever becomes of its loop; where that was
+        asked for before, at the earlier of both times."""
+        self._left = seconds if self._left is None else min(self._left, seconds)
 
     def _watch(self) -> None:
         at = self._now()

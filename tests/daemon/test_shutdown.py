@@ -13,13 +13,22 @@ from trio.testing import MockClock
 
 from sortie.daemon import shutdown as module
 from sortie.daemon.shutdown import Shutdown
+from sortie.daemon.stop_deadline import (
+    CLOSING,
+    CUT,
+    INTERPRETER,
+    POLITE,
+    SWEEP,
+    TOTAL,
+    StopDeadline,
+)
 from sortie.model import Blocker, RunStatus, StoreError, TrackerErrorKind, TransportError
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Silent
-from tests.orchestrator.world import World
+from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import NEVER, Does
 from tests.worker.rig import issue
 
@@ -64,10 +73,12 @@ class Day:
 
 
 @asynccontextmanager
-async def day(world: World, *, when_idle: bool = False) -> AsyncIterator[Day]:
+async def day(
+    world: World, *, when_idle: bool = False, deadline: StopDeadline | None = None
+) -> AsyncIterator[Day]:
     """Live as the daemon does: signals are handled until the orchestrator is drained."""
     orchestrator = await world.born()
-    shutdown = Shutdown(orchestrator, world.transport, world.publish)
+    shutdown = Shutdown(orchestrator, world.transport, world.publish, deadline)
     today = Day(orchestrator, shutdown)
     world.sinks.append(shutdown)
     async with trio.open_nursery() as services:
@@ -130,7 +141,7 @@ async def test_hooks_are_cut_when_politeness_ends(clock: MockClock, exits: list[
         send(signal.SIGTERM)
 
     assert (today.shutdown.exit_code, exits, world.transport.hurried) == (0, [], True)
-    assert trio.current_time() == module.POLITE_SECONDS
+    assert trio.current_time() == POLITE
     assert [row.status for row in await world.history()] == [RunStatus.INTERRUPTED]
     world.assert_quiet()
 
@@ -149,7 +160,7 @@ async def test_what_does_not_end_is_left(clock: MockClock, exits: list[int]) -> 
             left_at.append(trio.current_time())
 
     assert exits == [1]
-    assert left_at == [module.POLITE_SECONDS + module.LAST_SECONDS]
+    assert left_at == [POLITE + CUT]
     assert world.transport.swept == [frozenset({world.of(facts.RunStarted)[0].run_id})]
     (stopped,) = world.of(facts.DaemonStopped)
     assert stopped.reason == "out of time with 1 runs under way"
@@ -320,3 +331,67 @@ async def test_a_signal_wins_over_idleness(clock: MockClock, exits: list[int]) -
         send(signal.SIGTERM)
 
     assert (today.shutdown.exit_code, today.shutdown.reason) == (0, "SIGTERM")
+
+
+@asynccontextmanager
+async def closing_hangs(left_at: list[float]) -> AsyncIterator[None]:
+    """Stand for a client, a connection or a database that does not close, until the process is
+    left."""
+    try:
+        yield
+    finally:
+        with trio.CancelScope(shield=True):
+            while not left_at:
+                await trio.sleep(0.1)
+
+
+def test_the_shares_of_the_end_are_thirty_seconds() -> None:
+    """A supervisor often kills at 30."""
+    assert POLITE + CUT + SWEEP + CLOSING + INTERPRETER == TOTAL == 30.0
+
+
+@pytest.mark.parametrize("clings", [3.0, 1000.0], ids=["agent ends", "agent stays"])
+async def test_all_that_hangs_at_once_takes_no_more_than_one_deadline(
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch, clings: float
+) -> None:
+    """Hook, agent, tracker, store and what is to be closed: each limit is a share of the 30 s."""
+    world = World(issue(), issue("b"), hooks={"after_run": NEVER}, tracker=HANDOFF)
+    world.agent.scripts["A"] = [Silent(clings=clings)]
+    world.agent.scripts["B"] = [Silent(clings=clings)]
+    world.transport.pauses["sweep"] = 1000.0
+    deadline, left_at, began = StopDeadline(), list[float](), 0.0
+
+    def leave(_code: int) -> None:
+        left_at.append(trio.current_time())
+        raise Left
+
+    monkeypatch.setattr(os, "_exit", leave)
+    with pytest.raises(ExceptionGroup):
+        async with (
+            deadline.enforced(lambda: os._exit(1)),
+            closing_hangs(left_at),
+            day(world, deadline=deadline),
+        ):
+            await world.until(facts.AgentLaunched, 2)
+            world.tracker.delay = 1000.0
+            world.store.failing = StoreError("disk full")
+            began = trio.current_time()
+            send(signal.SIGTERM)
+
+    assert POLITE < left_at[0] - began <= TOTAL - INTERPRETER
+
+
+async def test_what_ends_in_good_order_has_no_deadline_any_more(clock: MockClock) -> None:
+    """Nothing is left of it once all is closed."""
+    deadline = StopDeadline()
+    left: list[float] = []
+
+    async with deadline.enforced(lambda: left.append(trio.current_time())):
+        await trio.sleep(100)
+        deadline.begin()
+        await trio.sleep(1)
+        deadline.begin()
+        remaining = deadline.left()
+
+    await trio.sleep(1000)
+    assert (left, remaining) == ([], 29.0)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import sortie
-from sortie.daemon import shutdown
+from sortie.daemon import stop_deadline
 from tests.docs.pages import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -69,7 +69,7 @@ def test_nobody_but_this_machine_reaches_a_port() -> None:
 
 def test_the_daemon_may_end_in_good_order() -> None:
     """It gets more time than it takes."""
-    longest = shutdown.POLITE_SECONDS + shutdown.LAST_SECONDS + 2 * shutdown.CUT_SECONDS
+    longest = stop_deadline.TOTAL
 
     assert float(COMPOSE["services"]["sortie"]["stop_grace_period"].removesuffix("s")) > longest
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sortie.daemon import shutdown
+from sortie.daemon import stop_deadline
 from tests.docs.pages import ROOT, code_blocks, page
 
 FOLDER = ROOT / "deploy/kubernetes"
@@ -64,9 +64,7 @@ def test_one_daemon_at_a_time_that_may_end_in_good_order() -> None:
     pod = spec["template"]["spec"]
 
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
-    assert pod["terminationGracePeriodSeconds"] > (
-        shutdown.POLITE_SECONDS + shutdown.LAST_SECONDS + 2 * shutdown.CUT_SECONDS
-    )
+    assert pod["terminationGracePeriodSeconds"] > (stop_deadline.TOTAL)
 
 
 def test_the_objects_fit_each_other_and_the_image() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sortie.cli.service.unit import Scope, Unit
-from sortie.daemon import shutdown
+from sortie.daemon import stop_deadline
 from sortie.resources import watchdog
 from tests.docs.pages import ROOT, page
 
@@ -117,6 +117,6 @@ def test_the_times_of_the_unit_fit_the_daemon() -> None:
     stop = float(re.findall(r"^TimeoutStopSec=(\d+)$", text, re.MULTILINE)[0])
     sign = 60 * float(re.findall(r"^WatchdogSec=(\d+)min$", text, re.MULTILINE)[0])
 
-    longest = shutdown.POLITE_SECONDS + shutdown.LAST_SECONDS + 2 * shutdown.CUT_SECONDS
+    longest = stop_deadline.TOTAL
     assert stop > longest
     assert sign > watchdog.STANDSTILL + watchdog.LAST_SECONDS

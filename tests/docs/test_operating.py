@@ -14,7 +14,7 @@ from typing import Any, cast, get_args, get_type_hints
 import pytest
 
 from sortie.cli.history import as_json
-from sortie.daemon import shutdown
+from sortie.daemon import shutdown, stop_deadline
 from sortie.daemon.doctor.hosts import HostLook
 from sortie.daemon.doctor.machine import machine_checks
 from sortie.daemon.remote_transports import ssh_settings
@@ -178,7 +178,10 @@ def test_the_bounds_of_the_watchdog_are_stated() -> None:
 
 def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:
     """The seconds after which hooks are cut and the daemon leaves are stated."""
-    sentence = f"after {shutdown.POLITE_SECONDS:g} seconds hooks are cut and grace is over"
-    end = f"{shutdown.LAST_SECONDS:g} seconds later the daemon leaves with 1"
+    sentence = f"after {stop_deadline.POLITE:g} seconds hooks are cut and grace is over"
+    late = stop_deadline.CUT + stop_deadline.SWEEP + stop_deadline.CLOSING
+    end = f"{stop_deadline.CUT:g} seconds later no run is waited for any more"
 
     assert f"{sentence}, and {end}" in TEXT
+    assert f"within {stop_deadline.TOTAL:g} seconds" in TEXT
+    assert late < stop_deadline.TOTAL - stop_deadline.POLITE

@@ -155,14 +155,16 @@ class ConnectionPool:
             self._idle_shells.dismiss()
         self._close_idle()
 
-    async def aclose(self) -> None:
-        """Close all connections, within a few seconds; no more are opened."""
+    async def aclose(self, until: float = math.inf) -> None:
+        """Close all connections, within a few seconds and by a time; no more are opened."""
         self._closed = True
         self._idle_shells.dismiss()
         self._tell()
         links = [used.link for used in self._used]
         self._used.clear()
-        with trio.move_on_after(_CLOSE_BOUND, shield=True), suppress(AsyncioThreadGone):
+        until = min(until, trio.current_time() + _CLOSE_BOUND)
+        with trio.move_on_at(until) as limit, suppress(AsyncioThreadGone):
+            limit.shield = True
             await self._thread.call(_close, links)
 
     async def _reserve(self, until: float) -> SharedLink:
