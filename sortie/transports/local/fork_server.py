@@ -18,6 +18,9 @@ with five descriptors: a file with the request, the pipe of the report, and the 
 stdout and stderr. The report has a line for each thing that happened and ends when the program
 runs and the middleman is gone.
 
+The server reads no request: its middlemen do. So nothing that it hands on to a later one, or to an
+init, is a secret of another program.
+
 Rule 1: the server lives until its socket ends; the daemon alone holds the other end.
 Rule 2: init lives no longer than the daemon, which it knows by a pidfd.
 """
@@ -107,7 +110,6 @@ def _unshare() -> None:
     user, group = os.geteuid(), os.getegid()
     if _libc.unshare(flags) == 0:
         return
-    _checked(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0))  # else the files below are root's
     _checked(_libc.unshare(flags | _CLONE_NEWUSER))
     for name, text in (
         ("setgroups", "deny"),
@@ -156,7 +158,6 @@ def _close(*fds: int) -> None:
 
 def _be_init(request: _Request, daemon: int, statuses: int) -> None:
     """Be process 1 of a namespace until the program or the daemon has ended."""
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # the program must not look into this process
     _libc.prctl(_PR_SET_NAME, b"sortie-init", 0, 0, 0)
     program: int | None = None
     terminated = False
@@ -208,6 +209,9 @@ def _mediate(request: _Request, daemon: int, statuses: int) -> None:
     """Start a program in namespaces of its own or without."""
     pid: int | None
     step = "unshare"
+    # The server may not be traced, and nor may its forks: then files in /proc are root's, and a
+    # /proc with hidepid= hides init from the daemon.
+    _libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
     if request.cgroup:
         try:
             _write(request.cgroup, b"0")

@@ -22,6 +22,7 @@ from sortie.transports.local import isolation as isolation_module
 from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started
 from tests.transports.endings import requires_namespaces
 from tests.transports.leftovers import is_alive
+from tests.transports.mounts import requires_mounts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces are Linux's")
 WAIT = 60.0
@@ -232,7 +233,7 @@ def _descendants(pid: int) -> list[int]:
 
 @requires_namespaces
 def test_a_program_can_neither_look_into_its_init_nor_kill_it() -> None:
-    """Init holds what the server held; a program without rights sees nothing of it."""
+    """Init has rights in its user namespace that its program has not."""
     if os.geteuid() == 0:
         pytest.skip("root may look into every process")
     assert become_subreaper()
@@ -272,3 +273,39 @@ def test_isolation_is_decided_by_trying(monkeypatch: pytest.MonkeyPatch) -> None
     assert (without.namespaces, without.refused, without.mark) == (False, True, 1)
     assert "RestrictNamespaces=" in without.detail
     assert (unwanted.namespaces, unwanted.refused) == (False, False)
+
+
+@requires_namespaces
+@requires_mounts
+def test_init_is_seen_where_proc_hides_what_may_not_be_traced() -> None:
+    """As under ``ProtectProc=invisible`` of a unit, where the daemon has no rights over others."""
+    program = (
+        "import os, trio\n"
+        "from sortie.resources.inspection import forbid_inspection\n"
+        "from sortie.transports import Command\n"
+        "from sortie.transports.local import LocalTransport, become_subreaper\n"
+        "from sortie.transports.local.fork_client import ForkServer\n"
+        "async def main():\n"
+        "    server = ForkServer(namespaces=True)\n"
+        "    transport = LocalTransport(os.defpath, server=server)\n"
+        "    env = {'PATH': os.defpath}\n"
+        "    for _ in range(20):\n"
+        "        command = Command(argv=('sleep', '1000'), cwd='/', env=env)\n"
+        "        async with transport.process(command) as process:\n"
+        "            assert os.path.exists(f'/proc/{process.identity.pid}/stat')\n"
+        "            exit_ = await process.end()\n"
+        "            assert exit_.signal == 15, exit_\n"
+        "    await transport.close()\n"
+        "forbid_inspection()\n"
+        "become_subreaper()\n"
+        "trio.run(main)\n"
+    )
+    hidden = 'mount -t proc -o hidepid=invisible,gid=65533 proc /proc && exec setpriv "$@"'
+    argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", hidden, "sh"]
+    argv += ["--bounding-set", "-sys_ptrace,-sys_admin"]
+
+    done = subprocess.run(
+        [*argv, sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
