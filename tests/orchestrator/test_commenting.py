@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import TrackerErrorKind
+from sortie.model import TrackerError, TrackerErrorKind
 from sortie.orchestrator.comments import COMMENT_PATIENCE
 from sortie.orchestrator.loop import EFFECTS_GRACE
 from sortie.telemetry import facts
@@ -71,6 +71,27 @@ async def test_a_comment_outlasts_an_outage(clock: MockClock, kind: TrackerError
 
     assert early == []
     assert told.result == "success"
+    assert len(world.tracker.remarks("a")) == 1
+
+
+async def test_a_comment_whose_answer_was_lost_is_made_once(
+    clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tracker that made it and could not say so is asked again, and told that it may be there."""
+    world = World(issue(), tracker={**HANDOFF, "comments": {"on_dispatch": True}})
+    made, losses = world.tracker.comment, [1, 2]
+
+    async def lose(*args: Any, **options: Any) -> None:
+        await made(*args, **options)
+        if losses:
+            losses.pop()
+            raise TrackerError(TrackerErrorKind.UNAVAILABLE, "the answer was lost")
+
+    monkeypatch.setattr(world.tracker, "comment", lose)
+    async with world.life():
+        told = await world.until(facts.CommentCompleted)
+
+    assert (told.result, losses) == ("success", [])
     assert len(world.tracker.remarks("a")) == 1
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.model import Comment, Issue, IssueId
+from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
 from sortie.orchestrator.tracker_answers import SoundAnswers
 from sortie.trackers import IssuesRead
 
@@ -40,6 +40,19 @@ def test_a_list_that_can_be_changed_is_looked_at_each_time() -> None:
     listed.append(UNTITLED)
 
     assert (answers.listed(listed, told.append), len(told)) == ((A,), 1)
+
+
+def test_of_an_answer_that_is_not_understood_no_issue_is_missing() -> None:
+    """What could not be read may be any of those that were asked for and did not come."""
+    answers, told = SoundAnswers(), list[str]()
+    wanted = {A.id, B.id, C.id}
+
+    whole = answers.reread(IssuesRead(issues=(A,)), wanted, told.append)
+    broken = answers.reread(IssuesRead(issues=(A, UNTITLED)), wanted, told.append)
+
+    assert (whole.issues, whole.failed) == ((A,), {})
+    assert (broken.issues, set(broken.failed)) == ((A,), {B.id, C.id})
+    assert {error.kind for error in broken.failed.values()} == {TrackerErrorKind.UNAVAILABLE}
 
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(ITEMS, max_size=5)), max_size=6))

@@ -13,6 +13,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Waiting
 from sortie.scheduler.explanation import Explanation, Standing
+from sortie.scheduler.hosts import PATIENCE, Hosts
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
@@ -447,3 +448,24 @@ def test_a_reload_ends_no_rest() -> None:
 
     assert sorted(hosts_of(early)) == ["north", "west"]
     assert (snapshot.troubled["east"].until, snapshot.troubled["east"].times) == (30.0, 2)
+
+
+def test_a_trouble_that_goes_on_is_the_same_trouble() -> None:
+    """However often a host is rested meanwhile: its patience runs out once, and is not told again
+    until the host was well."""
+    hosts, now, given_up = Hosts(), 0.0, list[str]()
+    hosts.trouble("east", "refused", THREE, now)
+    while now < 3 * PATIENCE:
+        now = min(hosts.wakeup_at(), 3 * PATIENCE)
+        given_up += hosts.pass_time(now)[1]
+        hosts.trouble("east", "refused", THREE, now)
+    before = hosts.of("east")
+    hosts.reached("east", launched=True)
+    hosts.trouble("east", "refused", THREE, now)
+
+    assert given_up == ["east"]
+    assert before is not None
+    assert (before.since, before.missed) == (0.0, True)
+    after = hosts.of("east")
+    assert after is not None
+    assert (after.since, after.times, after.missed) == (now, 1, False)

@@ -15,6 +15,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
 from sortie.scheduler.rules import LIMIT_BASE, LIMIT_MOST, LONGEST_LIMIT, PROBE_TRUST
+from sortie.scheduler.usage_limits import UsageLimits
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import A, Lives
 
@@ -230,3 +231,19 @@ def test_it_is_explained() -> None:
     closed = [verdict.gate for verdict in told.gates if verdict.reason is not None]
     assert closed == ["usage limit"]
     assert driver.scheduler.wakeup_at() < math.inf
+
+
+def test_a_limit_that_is_met_again_is_the_same_limit() -> None:
+    """It counts since it was first met, until it is lifted."""
+    limits, now = UsageLimits(), 0.0
+    for _ in range(3):
+        again = limits.met("kiro", "enough", now)
+        now = limits.wakeup_at()
+        limits.pass_time(now)
+    limits.lift("kiro")
+    anew = limits.met("kiro", "enough", now)
+
+    assert again is not None
+    assert anew is not None
+    assert (again.since, again.times) == (0.0, 3)
+    assert (anew.since, anew.times) == (now, 1)
