@@ -306,6 +306,21 @@ def test_a_closed_tracker_is_told_once_for_all_issues() -> None:
     ]
 
 
+def test_an_outage_is_told_once_though_each_error_names_its_issue() -> None:
+    """A hundred handoffs that wait for one tracker are one warning, and then every 20th."""
+
+    def refused(number: int, state: str) -> TransitionCompleted:
+        issue = replace(ISSUE, identifier=f"web-{number}")
+        error = f"cannot label web-{number} as {state!r}: it answered 500"
+        return TransitionCompleted(
+            issue=issue, lifecycle="handoff", state=state, result="error", error=error, closed=True
+        )
+
+    written = lines(*(refused(n, "Review" if n % 2 else "Doing") for n in range(1, EVERY)))
+
+    assert [w["level"] for w in written] == ["warning"] + ["debug"] * (EVERY - 2)
+
+
 def test_another_error_is_a_warning_at_once() -> None:
     """A row of failures is one of equal ones; the recovery counts them all."""
     refused = PollCompleted(result="error", seconds=1.0, error="refused")

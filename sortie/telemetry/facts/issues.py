@@ -161,7 +161,9 @@ class TransitionCompleted(Fact):
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
         if self.closed:
             closed = line("warning", "tracker.closed", error=self.error)
-            return [failures.count("tracker", closed, self.error)]
+            # The same for every issue and state, so that an outage is told once for all of them.
+            told = (self.error or "").replace(self.issue.identifier, "").replace(self.state, "")
+            return [failures.count("tracker", closed, told)]
         if self.result != "success":
             return [line("warning", "issue.move_failed", **self.shown())]
         moved = line(self.level, self.event, **self.shown())
