@@ -11,6 +11,7 @@ import trio
 from sortie.agents import Session
 from sortie.model import ErrorKind, TurnOutcome, TurnResult, cut
 from sortie.model.numbers import seconds_text
+from sortie.model.texts import start_of
 from sortie.model.turns import NOTIFICATION_LIMIT
 from sortie.telemetry import facts
 from sortie.worker.outcome import checked_time, port_error_kind, reset_time, sole_error
@@ -126,7 +127,7 @@ def _with_last_words(end: TurnEnd, printed: str | None) -> TurnEnd:
 def _checked(answer: object) -> TurnResult:
     """Return a turn's result. Raises TypeError and ValueError for what nobody could record."""
     if not isinstance(answer, TurnResult) or not isinstance(answer.outcome, TurnOutcome):
-        raise TypeError(f"a turn's result was expected, not {answer!r:.200}")
+        raise TypeError(f"a turn's result was expected, not {start_of(repr(answer), 200)}")
     checked_time(answer.resets_at)
     return answer
 

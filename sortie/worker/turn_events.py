@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import trio
 
 from sortie.model import Activity, ProcessIdentity
-from sortie.model.texts import CONTROL, TEXT_LIMIT, cut
+from sortie.model.texts import CONTROL, TEXT_LIMIT, cut, start_of
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
@@ -238,7 +238,9 @@ class TurnEvents:
         model = None if event.model is None else self._text(event.model, WORD_LIMIT)
         seconds = float(event.seconds)
         if not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"{event.seconds!r:.100} is no time that an answer can take")
+            raise ValueError(
+                f"{start_of(repr(event.seconds), 100)} is no time that an answer can take"
+            )
         self._turn.activity.model_seen(model)
         self._publish(facts.ModelAnswered, agent=self._agent, model=model, seconds=seconds)
 
@@ -279,14 +281,14 @@ def checked_session_id(session_id: object) -> str:
     nobody could store and hand back: half an id would name another session, or none."""
     known = _checked(session_id, str)
     if not known or len(known) > WORD_LIMIT or not known.isprintable():
-        raise ValueError(f"an agent's session id was expected, not {known!r:.100}")
+        raise ValueError(f"an agent's session id was expected, not {start_of(repr(known), 100)}")
     return known
 
 
 def _lines(count: object) -> int:
     if isinstance(count, int) and 0 < count < _LINES_LIMIT:
         return count
-    raise ValueError(f"{count!r:.100} cannot be a number of lines")
+    raise ValueError(f"{start_of(repr(count), 100)} cannot be a number of lines")
 
 
 def _checked(value: object, kind: type[_Value]) -> _Value:

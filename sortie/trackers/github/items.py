@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model.texts import start_of
 from sortie.trackers.github.label_states import OPEN, LabelStates
 from sortie.trackers.http.comments import without_mark
 
@@ -71,7 +72,7 @@ class Repository:
         Raises TrackerError (INVALID) where it cannot be read.
         """
         if not isinstance(data, dict):
-            raise _unreadable(self.full_name, f"it is {data!r:.80}")
+            raise _unreadable(self.full_name, f"it is {start_of(repr(data), 80)}")
         if data.get("pull_request") is not None:
             return None
         place = f"{self.full_name}#{data.get('number')}"
@@ -83,7 +84,7 @@ class Repository:
     def _item(self, data: Mapping[str, Any]) -> Item:
         number, state = _whole(data["number"]), data["state"]
         if state not in ("open", "closed"):
-            raise ValueError(f"its state is {state!r:.80}")
+            raise ValueError(f"its state is {start_of(repr(state), 80)}")
         labels = labels_of(data["labels"])
         summary = data.get("issue_dependencies_summary")
         counts = summary if isinstance(summary, dict) else {}
@@ -135,7 +136,7 @@ class Repository:
         One that cannot be read has no state, and blocks.
         """
         if not isinstance(data, dict):
-            raise _unreadable("a blocker", f"it is {data!r:.80}")
+            raise _unreadable("a blocker", f"it is {start_of(repr(data), 80)}")
         place, number = data.get("repository_url", ""), data.get("number")
         owner, name = ["", "", *str(place).rstrip("/").split("/")][-2:]
         called = self._called(owner, name, number) if owner else self.identifier(number)
@@ -180,7 +181,7 @@ def number_of(data: Any) -> str:
 def labels_of(data: Any) -> tuple[str, ...]:
     """Return the names in a list of labels. Raises ValueError, TypeError or KeyError."""
     if not isinstance(data, list):
-        raise TypeError(f"a list of labels was expected, not {data!r:.80}")
+        raise TypeError(f"a list of labels was expected, not {start_of(repr(data), 80)}")
     return tuple(map(_label, data))
 
 
@@ -194,13 +195,13 @@ def _label(data: Any) -> str:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"a text was expected, not {value!r:.80}")
+        raise TypeError(f"a text was expected, not {start_of(repr(value), 80)}")
     return value
 
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"a number was expected, not {value!r:.80}")
+        raise TypeError(f"a number was expected, not {start_of(repr(value), 80)}")
     return value
 
 

@@ -21,6 +21,7 @@ from sortie.model import (
     TrackerErrorKind,
     state_key,
 )
+from sortie.model.texts import start_of
 from sortie.trackers.gitlab.labels import CLOSED, OPENED, StateLabels
 from sortie.trackers.gitlab.notes import original
 from sortie.trackers.http.comments import key_in, without_mark
@@ -121,7 +122,9 @@ class IssueReader:
     def state_of(self, item: Item) -> str:
         """Return the state that an issue is in. Raises NoIssue."""
         if item.get("state") not in (OPENED, CLOSED):
-            raise NoIssue(f"its state is {item.get('state')!r:.40}, neither opened nor closed")
+            raise NoIssue(
+                f"its state is {start_of(repr(item.get('state')), 40)}, neither opened nor closed"
+            )
         return self.labels.state_of(labels_of(item), is_open=item["state"] == OPENED)
 
     def issue(
@@ -227,9 +230,9 @@ def time_of(item: Item, name: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except (ValueError, TypeError) as exc:
-        raise NoIssue(f"its {name} is no time: {text!r:.40}") from exc
+        raise NoIssue(f"its {name} is no time: {start_of(repr(text), 40)}") from exc
     if found.utcoffset() is None:
-        raise NoIssue(f"its {name} has no offset: {text!r:.40}")
+        raise NoIssue(f"its {name} has no offset: {start_of(repr(text), 40)}")
     return found
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model.texts import start_of
 from sortie.trackers import TrackerStates
 
 FIELDS = (
@@ -178,7 +179,7 @@ def time_of(value: object, what: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise _invalid(f"{what} is no time: {str(value)[:40]!r}")
+        raise _invalid(f"{what} is no time: {start_of(str(value), 40)!r}")
     return found
 
 
