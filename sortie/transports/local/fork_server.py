@@ -35,7 +35,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 STATUS = struct.Struct("=qi")
@@ -84,8 +84,9 @@ class _Request:
         self.env = dict(word.split(b"=", 1) for word in words[split:])
 
     def tell(self, *words: object) -> None:
-        """Add a line to the report."""
-        os.write(self.report, " ".join(map(str, words)).encode() + b"\n")
+        """Add a line to the report, as long as there is a daemon to read it."""
+        with suppress(BrokenPipeError):
+            os.write(self.report, " ".join(map(str, words)).encode() + b"\n")
 
 
 def _write(path: str | bytes, content: bytes) -> None:
@@ -151,6 +152,16 @@ def _spawn(request: _Request) -> int | None:
         os.chdir("/")
 
 
+def _leave_after(task: Callable[[], object]) -> None:
+    """Do what this process was forked for, and end it, whatever happens; does not return."""
+    try:
+        task()
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(1)
+
+
 def _close(*fds: int) -> None:
     for fd in fds:
         os.close(fd)
@@ -185,7 +196,8 @@ def _be_init(request: _Request, daemon: int, statuses: int) -> None:
         os.read(woken, 4096)
         for pid, status in _dead_children():
             if pid == program:
-                os.write(statuses, STATUS.pack(request.number, status))
+                with suppress(BrokenPipeError):  # the daemon has just ended
+                    os.write(statuses, STATUS.pack(request.number, status))
                 return
 
 
@@ -225,8 +237,7 @@ def _mediate(request: _Request, daemon: int, statuses: int) -> None:
             step = "fork"
             pid = os.fork()
             if pid == 0:
-                _be_init(request, daemon, statuses)
-                return
+                _leave_after(lambda: _be_init(request, daemon, statuses))
     except OSError as exc:
         request.tell("failed", step, exc.errno)
     else:
@@ -271,14 +282,9 @@ def _start(
         _close(*fds)
         return
     if pid == 0:
-        try:
-            requests.close()
-            _close(*reports.values())
-            _mediate(_Request(fds), daemon, statuses)
-        except Exception:
-            sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(1)
+        requests.close()
+        _close(*reports.values())
+        _leave_after(lambda: _mediate(_Request(fds), daemon, statuses))
     reports[pid] = report
     _close(*(fd for fd in fds if fd != report))
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from signal import Signals
 
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.process_table import ProcessInfo
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.reaper import ProcessListing
 
 

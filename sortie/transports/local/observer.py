@@ -20,6 +20,7 @@ from sortie.resources import (
 )
 from sortie.resources.descriptors import released_reserve
 from sortie.resources.register import not_known
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import (
     ProcessInfo,
@@ -30,7 +31,6 @@ from sortie.transports.local.process_table import (
     read_processes,
 )
 from sortie.transports.local.process_tree import ProcessTrees
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.local.subreaper import is_subreaper
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads

@@ -10,10 +10,10 @@ import trio
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.pipes import Chunk, Input, Pipes
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.reaper import Reaper
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity
 from sortie.transports.local.cgroups import RunGroup
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, depth_in
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 

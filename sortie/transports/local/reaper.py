@@ -19,9 +19,9 @@ from sortie.resources.descriptors import released_reserve
 from sortie.transports.identity import identity_of
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.reaper import ProcessListing
 

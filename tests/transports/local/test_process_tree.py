@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees, _is_member
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 

@@ -17,10 +17,10 @@ from sortie.model import ProcessIdentity
 from sortie.resources.shortages import Resource, Shortage
 from sortie.transports.identity import identity_of
 from sortie.transports.local import reaper as reaper_module
+from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable, read_process_table
 from sortie.transports.local.reaper import Find, LocalProcesses, send
-from sortie.transports.local.spawn import ChildProcess
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import KILL_BOUND, ProcessListing, Reaper
 
