@@ -93,7 +93,7 @@ def test_what_threads_did_without_the_lock_is_their_clock_without_their_samples(
         {
             "the loop's thread": 0.42,
             "the database's thread": 0.24,
-            "the thread that moves cgroups": 0.0,
+            "the thread that removes cgroups": 0.0,
             "threads for what may wait": 0.125,
         }
     )
