@@ -112,5 +112,5 @@ def _master(target: Target) -> Iterator[tuple[str, int]]:
             time.sleep(0.01)
         yield path, master.pid
     finally:
-        master.terminate()
+        master.kill()  # ssh may miss a SIGTERM that comes just before it waits
         master.wait()
