@@ -27,6 +27,8 @@ from sortie.scheduler import Policy, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
 
+SHORTAGE_PAUSE = 10.0
+
 
 def backoff(failures: int, policy: Policy) -> float:
     """Return the seconds to wait after failures in a row."""
@@ -171,6 +173,8 @@ class Account:
         match report.end:
             case _ if cancelled:
                 ledger.standings.pop(issue_id)
+            case Failed(shortage=True):  # nobody's fault: the attempt is made again
+                standing.not_before = now + SHORTAGE_PAUSE
             case Failed():
                 attempt = standing.attempt + 1
                 ledger.standings[issue_id] = Standing(attempt, 0, now + backoff(attempt, policy))
