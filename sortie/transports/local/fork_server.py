@@ -296,12 +296,15 @@ def _main() -> None:
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # agents must not look into this process
     _libc.prctl(_PR_SET_NAME, b"sortie-fork", 0, 0, 0)
     os.chdir("/")
-    pidfd = os.pidfd_open(daemon)
-    if os.getppid() != daemon:
+    try:
+        pidfd = os.pidfd_open(daemon)
+    except ProcessLookupError:
         return  # it has ended already
+    if os.getppid() != daemon:
+        return
     if sys.argv[4]:
-        with open(sys.argv[4], "wb") as procs:
-            procs.write(b"0")
+        with suppress(OSError):  # then the limits of agents do not hold; nothing else is lost
+            _write(sys.argv[4], b"0")
     gc.disable()
     gc.freeze()  # forked processes share what the collector would touch
     os.set_inheritable(requests, False)

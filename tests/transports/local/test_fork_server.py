@@ -17,7 +17,12 @@ import trio
 from sortie.config import Isolation
 from sortie.model import SortieError, TransportError
 from sortie.transports import Command, Exit
-from sortie.transports.local import LocalTransport, become_subreaper, establish_isolation
+from sortie.transports.local import (
+    LocalTransport,
+    become_subreaper,
+    establish_isolation,
+    fork_server,
+)
 from sortie.transports.local import isolation as isolation_module
 from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started
 from tests.transports.endings import requires_namespaces
@@ -309,3 +314,16 @@ def test_init_is_seen_where_proc_hides_what_may_not_be_traced() -> None:
     )
 
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
+    """It exits; what it would say would stand among the lines of a log that is over."""
+    over = subprocess.Popen(["true"])
+    over.wait()
+    program = [sys.executable, "-I", "-S", fork_server.__file__]
+
+    done = subprocess.run(
+        [*program, str(over.pid), "0", "1", ""], capture_output=True, check=False, text=True
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
