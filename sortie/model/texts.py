@@ -38,10 +38,13 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
 def start_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
     """Return the beginning of a text, redacted before it is cut to ``limit`` characters.
 
-    No half of a word stays at the cut, for whoever redacts it later with other secrets.
+    No half of a word stays at the cut, for whoever redacts it later with other secrets. Where the
+    text is one long word, its length is told instead.
     """
     text = redact(text)
-    return text if len(text) <= limit else text[: _before_word(text, limit)].rstrip()
+    if len(text) <= limit:
+        return text
+    return text[: _before_word(text, limit)].rstrip() or f"[{len(text)} characters]"[:limit]
 
 
 def end_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:

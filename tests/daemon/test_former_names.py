@@ -13,7 +13,7 @@ import trio
 from sortie.daemon.former_names import ended_by_path
 from sortie.model import RunId
 from sortie.transports.local import mark_of_database
-from tests.transports.former import ESCAPE, killed_at_last, left_by
+from tests.transports.former import ESCAPE, killed_at_last, left_by, without_adoption
 from tests.transports.leftovers import is_alive
 from tests.worker.rig import settings_of
 
@@ -26,7 +26,9 @@ async def test_what_is_named_by_the_path_is_ended(tmp_path: Path) -> None:
     mark = mark_of_database(os.path.realpath(database))
     run_id = RunId(str(uuid.uuid4()))
 
-    with killed_at_last(await left_by(run_id, *ESCAPE, "fork", "cleared", mark=mark)) as pids:
+    with without_adoption():
+        left = await left_by(run_id, *ESCAPE, "fork", "cleared", mark=mark)
+    with killed_at_last(left) as pids:
         with trio.fail_after(60):
             done = await ended_by_path(settings, {"PATH": "/usr/bin:/bin"})
         alive = [pid for pid in pids if is_alive(pid)]

@@ -12,6 +12,7 @@ import trio
 from tests.e2e.daemon import Daemon, run_command
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
+from tests.e2e.ways_of_ending import WITHOUT_CGROUPS
 from tests.ports import free_port
 
 
@@ -36,6 +37,21 @@ def start(place: Place, nursery: trio.Nursery) -> Start:
     def make(*options: str, **environ: str | None) -> Daemon:
         port = free_port()
         daemon = Daemon(place, nursery, run_command(*options, port=port), port)
+        daemon.environ = environ
+        return daemon
+
+    return make
+
+
+@pytest.fixture
+def start_without_cgroups(place: Place, nursery: trio.Nursery) -> Start:
+    """Start daemons that end what an earlier life has left by searching, with a grace time; what is
+    in a cgroup is killed at once."""
+
+    def make(*options: str, **environ: str | None) -> Daemon:
+        port = free_port()
+        command = (*WITHOUT_CGROUPS, *run_command(*options, port=port))
+        daemon = Daemon(place, nursery, command, port)
         daemon.environ = environ
         return daemon
 

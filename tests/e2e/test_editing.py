@@ -6,6 +6,7 @@ import signal
 
 from tests.e2e.conftest import Start
 from tests.e2e.place import STUBBORN_HOOK, Place
+from tests.e2e.ways_of_ending import requires_a_mount
 
 
 async def test_an_issue_that_is_added_is_worked_on(place: Place, start: Start) -> None:
@@ -106,7 +107,10 @@ async def test_an_issue_that_becomes_terminal_ends_its_run_and_its_workspace(
     assert (place.workspaces / "PARKED").is_dir()
 
 
-async def test_a_change_during_the_start_is_not_lost(place: Place, start: Start) -> None:
+@requires_a_mount
+async def test_a_change_during_the_start_is_not_lost(
+    place: Place, start_without_cgroups: Start
+) -> None:
     """What is saved after the file was read, while the last run is still being ended, counts."""
     place.write_workflow(
         agent={"command": "sortie-kiro-sim", "stop_grace_ms": 2000, "max_turns": 1},
@@ -114,11 +118,11 @@ async def test_a_change_during_the_start_is_not_lost(place: Place, start: Start)
     )
     place.add_issue("A")
 
-    async with start() as daemon:
+    async with start_without_cgroups() as daemon:
         await place.until_there("ready")
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
-    async with start() as daemon:
+    async with start_without_cgroups() as daemon:
         await place.until_there("asked")
         place.write_workflow(agent={"max_concurrent_agents": 3, "max_turns": 1}, hooks={})
         await daemon.line("workflow.reloaded", within=10)

@@ -17,6 +17,7 @@ from tests.e2e.stubborn import (
     pids_of_a_stubborn_agent,
     stubborn_second_attempt,
 )
+from tests.e2e.ways_of_ending import requires_a_mount
 
 
 async def test_a_killed_daemon_leaves_nothing_to_the_next_run(place: Place, start: Start) -> None:
@@ -59,7 +60,10 @@ async def test_two_kills_in_a_row_count_as_a_failure(place: Place, start: Start)
     assert [(w["issue_identifier"], w["attempt"]) for w in plan] == [("A", 1)]
 
 
-async def test_sigterm_while_it_clears_up_after_the_last_life(place: Place, start: Start) -> None:
+@requires_a_mount
+async def test_sigterm_while_it_clears_up_after_the_last_life(
+    place: Place, start_without_cgroups: Start
+) -> None:
     """A daemon that is still ending what was left running ends that, and then with 0."""
     place.write_workflow(
         agent={"command": "sortie-kiro-sim", "max_turns": 1, "stop_grace_ms": 2000},
@@ -67,11 +71,11 @@ async def test_sigterm_while_it_clears_up_after_the_last_life(place: Place, star
     )
     place.add_issue("A")
 
-    async with start(**SEARCHING) as daemon:
+    async with start_without_cgroups() as daemon:
         await place.until_there("ready")
         daemon.signal(signal.SIGKILL)
         await daemon.exit_code()
-    async with start(**SEARCHING) as daemon:
+    async with start_without_cgroups() as daemon:
         await place.until_there("asked")
         daemon.signal(signal.SIGTERM)
         code = await daemon.exit_code()

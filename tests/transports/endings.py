@@ -10,10 +10,14 @@ from uuid import uuid4
 
 import pytest
 
+from sortie.resources.prctl import prctl
 from sortie.transports.local import LocalTransport, RunGroups, become_subreaper
 from sortie.transports.local import observer as observer_module
 from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.isolation import try_namespace
+from sortie.transports.local.subreaper import is_subreaper
+
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @cache
@@ -29,8 +33,16 @@ requires_cgroups = pytest.mark.skipif(
 )
 
 
+def stop_adopting() -> None:
+    """Have this process adopt nobody any more, as other tests begin."""
+    call = prctl()
+    assert call is not None
+    assert call(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
+
+
 @cache
 def _why_no_namespace() -> str:
+    adopts = is_subreaper()
     become_subreaper()
     server = ForkServer(namespaces=True)
     try:
@@ -39,6 +51,8 @@ def _why_no_namespace() -> str:
         return str(exc)
     finally:
         server.close()
+        if not adopts:
+            stop_adopting()
 
 
 requires_namespaces = pytest.mark.skipif(

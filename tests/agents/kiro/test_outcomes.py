@@ -87,13 +87,13 @@ async def test_ended_from_outside(rig: Rig, directives: str) -> None:
 
 
 async def test_a_long_line_within_the_limit(rig: Rig) -> None:
-    """Ten million bytes in one line are read, and shown as 500 characters."""
+    """Ten million bytes in one line are read, and shown as 500 characters or a few less."""
     with trio.fail_after(LIMIT):
         result, heard = await rig.turn("sim: long_line=10000000")
 
     assert result.outcome is TurnOutcome.COMPLETED
     assert heard.lines == 3
-    assert len(heard.messages[-1]) == 500
+    assert 490 <= len(heard.messages[-1]) <= 500
 
 
 async def test_a_flood_of_output(rig: Rig) -> None:

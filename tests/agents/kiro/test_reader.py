@@ -91,7 +91,8 @@ def test_lines_become_notifications() -> None:
 
     assert reader.stdout("> PONG") == [Notification(message="> PONG")]
     assert reader.stdout("") == []
-    assert reader.stdout("x" * 501) == [Notification(message="x" * 500, text="x" * 501)]
+    assert reader.stdout("x " * 251) == [Notification(message=("x " * 250)[:-1], text="x " * 251)]
+    assert reader.stdout("x" * 501) == [Notification(message="[501 characters]", text="x" * 501)]
 
 
 @given(st.lists(st.sampled_from(["", "one", "two", "x" * 501])))

@@ -10,7 +10,7 @@ import trio
 
 from sortie.model import TransportError
 from sortie.transports import Script, Transport
-from tests.transports.leftovers import is_alive
+from tests.transports.leftovers import bearers
 
 ENV = {"PATH": os.environ["PATH"], "WORD": "a 'b'\n$c"}
 
@@ -76,14 +76,14 @@ async def test_a_script_that_nobody_waits_for_is_ended(transport: Transport, pla
     """With what it has started."""
     fifo = Path(place, "fifo")
     os.mkfifo(fifo)
-    text = 'echo >fifo; sleep 1000 & echo "$!" >pid; read -r x <fifo'
+    word = f"1000.{os.getpid()}"
+    text = f"echo >fifo; sleep {word} & echo started >told; read -r x <fifo"
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(transport.run_script, script(place, text))
             await trio.to_thread.run_sync(fifo.read_bytes)
-            while not Path(place, "pid").exists() or not Path(place, "pid").read_text().strip():
+            while not Path(place, "told").exists() or not bearers(word):
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
-        pid = Path(place, "pid").read_text().strip()
-        while is_alive(int(pid)):
+        while bearers(word):
             await trio.sleep(0.01)

