@@ -19,7 +19,7 @@ from tests.sim.days import live_through
 from tests.sim.system.run import Plan
 from tests.sim.system.run import live_through as live_through_system
 
-SEEDS = 40
+SEEDS = 80
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
