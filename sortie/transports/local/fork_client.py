@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from itertools import count
 
 from sortie.resources.descriptors import inherited_limit
@@ -55,8 +56,10 @@ class _Server:
         self._lock = threading.Lock()
         argv = [sys.executable, "-I", "-S", fork_server.__file__, str(os.getpid())]
         argv += [str(theirs.fileno()), str(written), cgroup]
-        try:
-            with theirs, inherited_limit():
+        with ExitStack() as undone:
+            undone.callback(self.requests.close)
+            undone.callback(os.close, self.statuses)
+            with theirs, os.fdopen(written, "wb", buffering=0), inherited_limit():
                 self.process = subprocess.Popen(
                     argv,
                     env={name: os.environ[name] for name in _INHERITED if name in os.environ},
@@ -65,12 +68,7 @@ class _Server:
                     pass_fds=(theirs.fileno(), written),
                     start_new_session=True,
                 )
-        except BaseException:
-            self.requests.close()
-            os.close(self.statuses)
-            raise
-        finally:
-            os.close(written)
+            undone.pop_all()
 
     def status(self, number: int) -> int | None:
         """Return the wait status of a program in a namespace, by the number of its request.

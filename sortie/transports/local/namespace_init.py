@@ -12,7 +12,7 @@ from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.reaper import ProcessListing
 
 
-class NamespaceInit:
+class LocalNamespaceInit:
     """The one process that a reaper has to end; see the port of the reaper.
 
     SIGTERM reaches the program alone, as init passes it on. SIGKILL ends init, and with it all

@@ -23,7 +23,7 @@ from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.fork_client import ForkServer
-from sortie.transports.local.namespace_init import NamespaceInit
+from sortie.transports.local.namespace_init import LocalNamespaceInit
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.process import LocalProcess
@@ -135,7 +135,7 @@ class LocalTransport:
         self, tree: ProcessTree, root: ChildProcess, grace: float, namespaced: bool
     ) -> Reaper[ProcessInfo]:
         if namespaced:
-            return Reaper(NamespaceInit(root), grace, self._hurry, leader=root.pid)
+            return Reaper(LocalNamespaceInit(root), grace, self._hurry, leader=root.pid)
         find = partial(self._trees.members, tree)
         processes = LocalProcesses(
             self._observer, find, self._trees.given_up, root, partial(_own_group, tree)
