@@ -99,8 +99,8 @@ async def test_a_full_disk_stops_dispatch_and_mends_itself(place: Place, start: 
                 await trio.sleep(0.02)
         agent = place.first_agent()
         with full_disk(daemon):
-            place.add_issue("B")  # its start is the first thing that has to be written
-            await daemon.ready(503, saying="database")
+            place.add_issue("B")  # refused by the workspaces' disk or by the database
+            await daemon.ready(503)
             await daemon.line("poll.skipped")
             alive = await daemon.get("/livez")
             agent_lives = not gone([agent])
@@ -141,8 +141,8 @@ async def test_a_kill_on_a_full_disk_loses_nothing(place: Place, start: Start) -
         await daemon.line("turn.started", issue="A")
         agent = place.first_agent()
         with full_disk(daemon):
-            place.add_issue("B")
-            await daemon.ready(503, saying="database")
+            place.add_issue("B")  # refused by the workspaces' disk or by the database
+            await daemon.ready(503)
             started = daemon.lines("run.started", issue="B")
             daemon.signal(signal.SIGKILL)
             await daemon.exit_code()
