@@ -21,15 +21,23 @@ FAILURES = ("failed", "timed_out", "stalled")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """One daemon of a game: its number, what it said, and whether it got the workspace root."""
+    """One daemon of a game: its number, when it was spawned (Unix time), what it logged, and
+    whether it got the workspace root."""
 
     number: int
+    spawned: float
     log: list[Json]
     had_the_root: bool
 
     def lines(self, event: str) -> list[Json]:
         """Return its lines of an event."""
         return [line for line in self.log if line["event"] == event]
+
+    @property
+    def start(self) -> float:
+        """Return the seconds that it took to start; 0 if it was killed earlier."""
+        lines = self.lines("daemon.started")
+        return _unix(lines[0]["time"]) - self.spawned if lines else 0.0
 
     @property
     def hit(self) -> str:

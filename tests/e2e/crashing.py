@@ -99,12 +99,13 @@ class Game:
         return Daemon(self.place, nursery, self.before + run_command(*options, port=port), port)
 
     async def _killed_life(self, nursery: trio.Nursery, number: int, kill: Kill) -> None:
+        spawned = time.time()
         async with self._daemon(nursery) as daemon:
             await self._moment(daemon, kill)
             assert daemon.process.returncode is None, f"life {number} ended before it was killed"
             daemon.signal(signal.SIGKILL)
             code = await daemon.exit_code()
-            self._keep(daemon, number)
+            self._keep(daemon, number, spawned)
             assert code == -signal.SIGKILL
 
     async def _moment(self, daemon: Daemon, kill: Kill) -> None:
@@ -131,17 +132,19 @@ class Game:
         return bool(note["pid"] == daemon.process.pid)
 
     async def _last_life(self, nursery: trio.Nursery) -> None:
+        spawned = time.time()
         async with self._daemon(nursery, "--exit-when-idle") as daemon:
             with trio.move_on_after(LAST_LIFE):
                 self.last_code = await daemon.exit_code(within=2 * LAST_LIFE)
-            self._keep(daemon, len(self.plan.kills))
+            self._keep(daemon, len(self.plan.kills), spawned)
             if self.last_code is None:
                 daemon.signal(signal.SIGKILL)
                 await daemon.exit_code()
             self.left = self.place.kill_processes()
 
-    def _keep(self, daemon: Daemon, number: int) -> None:
-        life = Life(number=number, log=daemon.log, had_the_root=self._has_the_root(daemon))
+    def _keep(self, daemon: Daemon, number: int, spawned: float) -> None:
+        root = self._has_the_root(daemon)
+        life = Life(number=number, spawned=spawned, log=daemon.log, had_the_root=root)
         self.lives.append(life)
         lines = [f"{json.dumps(line)}\n" for line in life.log]
         (self.place.root / "lives" / f"{number:02}.jsonl").write_text("".join(lines))
@@ -154,7 +157,8 @@ def reached(played: Played) -> str:
     killing, finishing = played.seconds
     return (
         f"{killing:.0f}+{finishing:.0f} s, {len(played.rows)} runs {dict(statuses)},"
-        f" kills hit {dict(hit)}, {found(played)} processes were found by a next daemon"
+        f" kills hit {dict(hit)}, {found(played)} processes were found by a next daemon,"
+        f" the slowest start took {max(life.start for life in played.lives):.1f} s"
     )
 
 
