@@ -21,7 +21,6 @@ _NEEDED = {
     r"\bnode\b": "apt: nodejs",
     r"\bkubernetes-validate\b|\bmypy is\b|\bpyright is\b": "pip: '.[dev]'",
     r"\bplaywright is\b": "pip: '.[test]'",
-    r"\bpy-spy\b": "pip: py-spy",
     r"\bkiro-cli\b": "kiro-cli",
     r"\bKIRO_API_KEY\b": "KIRO_API_KEY",
     r"\bonly root\b|\bneeds root\b|\bcan be mounted\b|\bmade immutable\b|\bchattr\b"

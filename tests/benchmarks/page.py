@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +23,17 @@ _TABLE = re.compile(r"^\| row \|.*?\n\n", re.DOTALL | re.MULTILINE)
 _MACHINE = re.compile(r"^Measured on .*$", re.MULTILINE)
 _UNKNOWN = ("", "", "", "")
 
-Fill = Callable[[str, Mapping[str, Any]], str]
-"""Returns a page with results in it."""
-
 
 def main(arguments: list[str]) -> int:
-    """Obey a command line and return the exit code."""
-    return write_page(arguments, __doc__ or "", filled)
-
-
-def write_page(arguments: list[str], usage: str, fill: Fill) -> int:
     """Fill the page with the results in the file that is named; return the exit code."""
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        sys.stderr.write(usage)
+        sys.stderr.write(__doc__ or "")
         return 2
     results = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
     if results["short"]:
         sys.stderr.write("these are results of --short, whose numbers say nothing\n")
         return 1
-    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     return 0
 
 

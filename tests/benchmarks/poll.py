@@ -27,15 +27,6 @@ def polls(scale: Scale) -> Mapping[str, Value]:
     return poll_markdown(count, scale) | poll_json(count, scale, "poll.json")
 
 
-def growth(scale: Scale) -> Mapping[str, Value]:
-    """Measure polls of 100, 10,000 and 100,000 blocked issues in a JSON list."""
-    values = {}
-    for full, few in ((100, 1), (10_000, 10), (100_000, 100)):
-        found = poll_json(scale.of(full, few), scale, "poll", steps=4)
-        values[f"growth.candidates.{full}"] = found["poll.unchanged"]
-    return values
-
-
 def poll_markdown(count: int, scale: Scale) -> dict[str, Value]:
     """Measure a directory of Markdown issues; the baseline asks for each file's status."""
     with benchmark_place() as place:

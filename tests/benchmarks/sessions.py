@@ -57,21 +57,6 @@ def thousand(scale: Scale) -> Mapping[str, Value]:
     }
 
 
-def growth(scale: Scale) -> Mapping[str, Value]:
-    """Measure what one of 10, 100 and 1,000 sessions costs that write a line a second."""
-    values = {}
-    for full, few in ((10, 2), (100, 3), (1000, 5)):
-        ours, base = crowd(scale.of(full, few), scale.of(1.0, 20.0), scale)
-        count = scale.of(full, few)
-        values[f"growth.sessions.{full}.cpu"] = Value(
-            ours=ours.share / count * 1e6, baseline=base.share / count * 1e6
-        )
-        values[f"growth.sessions.{full}.memory"] = Value(
-            ours=ours.each / 1024, baseline=base.each / 1024
-        )
-    return values
-
-
 def crowd(count: int, lines: float, scale: Scale) -> tuple[Crowded, Crowded]:
     """Have sessions whose agents write so many lines a second; return ours and the bare one."""
     with benchmark_place() as place:

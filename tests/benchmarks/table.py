@@ -275,30 +275,6 @@ ROWS = (
         baseline="cat into cat",
         measure=output.output,
     ),
-    *(
-        Row(
-            name=f"growth.sessions.{count}.{what}",
-            what=f"{text}, of {count:,} with a line a second each",
-            unit=unit,
-            baseline="trio, reading as many pipes",
-            measure=sessions.growth,
-        )
-        for count in (10, 100, 1000)
-        for what, text, unit in (
-            ("cpu", "CPU a second and session", "µs"),
-            ("memory", "resident memory a session", "KiB"),
-        )
-    ),
-    *(
-        Row(
-            name=f"growth.candidates.{count}",
-            what=f"poll of {count:,} blocked issues in a JSON list, nothing changed: CPU",
-            unit="ms",
-            baseline="read and json.loads",
-            measure=poll.growth,
-        )
-        for count in (100, 10_000, 100_000)
-    ),
     Row(
         name="transport.remote",
         what="a program of a run on a host, from start to certain end, without a daemon: CPU",

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import pytest
-
-from tests.benchmarks import page
-from tests.benchmarks.page import PAGE, filled, main
+from tests.benchmarks.page import PAGE, filled
 from tests.benchmarks.table import ROWS
 from tests.docs.pages import table, word
 
@@ -66,18 +60,3 @@ def test_results_go_into_their_rows_and_leave_others() -> None:
         " with a load of 0.25 before, on 2026-01-02.\n" in after
     )
     assert filled(after, RESULTS) == after
-
-
-def test_short_results_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers of the short mode never reach the page; others do."""
-    copy, results = tmp_path / "performance.md", tmp_path / "results.json"
-    copy.write_text(PAGE.read_text())
-    monkeypatch.setattr(page, "PAGE", copy)
-
-    results.write_text(json.dumps(RESULTS | {"short": True}))
-    assert main([str(results)]) == 1
-    assert copy.read_text() == PAGE.read_text()
-
-    results.write_text(json.dumps(RESULTS))
-    assert main([str(results)]) == 0
-    assert "Python 3.11.2" in copy.read_text()

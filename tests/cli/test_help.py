@@ -23,8 +23,8 @@ def test_every_page_is_a_topic() -> None:
         ("github", "docs/trackers/github.md"),
         ("trackers", "docs/trackers/README.md"),
         ("readme", "README.md"),
-        ("69", "docs/decisions/0069-cgroups.md"),
-        ("0069-cgroups", "docs/decisions/0069-cgroups.md"),
+        ("5", "docs/decisions/0005-ending-processes.md"),
+        ("0005-ending-processes", "docs/decisions/0005-ending-processes.md"),
     ],
 )
 def test_a_page_is_shown_as_it_is_written(cli: Cli, topic: str, page: str) -> None:

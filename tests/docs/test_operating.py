@@ -1,4 +1,4 @@
-"""The operator's page names what the daemon has: events, metrics, fields, words, codes."""
+"""The operator's pages name what the daemon has: events, fields, words, codes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from tests.store.first_schema import HISTORY
 from tests.web.conftest import World
 from tests.worker.rig import settings_of
 
-TEXT = page("operating.md")
+PAGES = ("operating", "doctor", "history", "retries", "log-events", "state")
+TEXT = "\n".join(page(f"{name}.md") for name in PAGES)
 EVENT = re.compile(r"[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*")
 
 

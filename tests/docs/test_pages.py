@@ -117,16 +117,23 @@ def test_pages_are_plain(path: Path) -> None:
 
 
 def test_decision_records_are_numbered_and_short() -> None:
-    """Each record has a number of its own, has the three parts, and fits on a page."""
-    names = sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md"))
+    """Each record has a number of its own, a status and the three parts, fits on a page, and is in
+    the index with its title and status; nothing else is."""
+    names = sorted(path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md"))
 
     assert len({int(name[:4]) for name in names}) == len(names)
+    index: dict[str, tuple[str, str]] = {}
     for name in names:
         text = page(f"decisions/{name}")
-        assert text.startswith(f"# {name[:4]} "), name
+        title, _, status = text.splitlines()[:3]
+        assert title.startswith(f"# {name[:4]} "), name
+        assert status.startswith("Status: "), name
+        index[name] = (f"[{title[2:]}]({name})", status.removeprefix("Status: ").rstrip("."))
         parts = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert parts == ["Context", "Decision", "Consequences"], name
         assert len(text.splitlines()) <= 60, name
+    rows = table(page("decisions/README.md"), "record")
+    assert [tuple(row.values()) for row in rows] == list(index.values())
 
 
 def test_the_architecture_names_every_package() -> None:

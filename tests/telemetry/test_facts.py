@@ -11,7 +11,7 @@ from sortie.telemetry.metrics import daemon, runs
 from tests.docs.pages import page, table, word
 from tests.telemetry.samples import FACTS, KINDS
 
-DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("operating.md"), "event")}
+DOCUMENTED = {word(row["event"]): row["level"] for row in table(page("log-events.md"), "event")}
 
 NOT_COUNTED = {
     facts.AdapterCrashed,
