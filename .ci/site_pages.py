@@ -20,7 +20,7 @@ CODE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 PUBLIC = {
     "Kiro CLI from Python": ("sortie.kiro",),
     "The port to agents": ("sortie.agents", "sortie.testing.agent"),
-    "The port to trackers": ("sortie.trackers",),
+    "The port to trackers": ("sortie.trackers", "sortie.testing.tracker"),
     "The nouns": ("sortie.model",),
 }
 

@@ -1,1 +1,1 @@
-"""What the authors of adapters hold theirs to; see ``python -m sortie.testing.agent --help``."""
+"""Conformance kits: checks to which the authors of adapters hold theirs."""

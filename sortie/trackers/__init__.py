@@ -90,6 +90,7 @@ class Capability(StrEnum):
     COMPARE_AND_SET = "compare_and_set"  # of several moves out of one state only one is made
     CHANGES = "changes"  # ``changed`` returns
     REMOVALS = "removals"  # each list is without what was removed; a re-read always is
+    COMMENT_KEYS = "comment_keys"  # a comment is found again by its key, whatever it says
     RATE_LIMITS = "rate_limits"  # errors say how long the tracker wants to be left alone
 
 

@@ -9,12 +9,12 @@
         assert verdict.status is not Status.FAILED, verdict.reason
 """
 
-from sortie.testing.agent.check import CHECKS, Check
+from sortie.testing.agent.check import CHECKS
 from sortie.testing.agent.place import Place, open_host, this_machine
 from sortie.testing.agent.run import Conformance
 from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
 from sortie.testing.agent.subject import Subject
-from sortie.testing.agent.verdicts import Status, Verdict
+from sortie.testing.checks import Check, Status, Verdict
 
 __all__ = [
     "CHECKS",

@@ -21,9 +21,9 @@ from sortie.model import LOCAL, SortieError
 from sortie.testing.agent.check import CHECKS
 from sortie.testing.agent.place import Place, open_host, this_machine
 from sortie.testing.agent.report import as_json, heading, row, summary
-from sortie.testing.agent.run import Conformance, chosen, failed
+from sortie.testing.agent.run import Conformance, failed
 from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
-from sortie.testing.agent.verdicts import Verdict
+from sortie.testing.checks import Verdict
 from sortie.transports.ssh.settings import SshSettings
 
 EXIT_FAILED, EXIT_USAGE, EXIT_BLOCKED = 1, 2, 3
@@ -111,7 +111,7 @@ def run_checks(
         search_path=os.environ.get("PATH", os.defpath),
     )
     try:
-        names = chosen(only or CHECKS)
+        names = CHECKS.chosen(only or CHECKS)
         with tempfile.TemporaryDirectory(prefix="sortie-scenarios-") as scratch:
             read = read_scenarios(scenarios, Path(scratch)) if scenarios else plain_scenarios()
             adapter = _adapter(kind)

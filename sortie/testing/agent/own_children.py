@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import psutil
 
-from sortie.testing.agent.verdicts import NotKept
+from sortie.testing.checks import NotKept
 
 
 def own_children() -> set[psutil.Process]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from sortie.model.texts import NOT_ON_A_LINE, cut
 from sortie.testing.agent.check import CHECKS
-from sortie.testing.agent.verdicts import Status, Verdict
+from sortie.testing.checks import Status, Verdict
 
 _REASON = 500  # characters
 _STATUS = max(len(status) for status in Status)

@@ -12,11 +12,10 @@ from sortie.agents import Agent, AgentAdapter, AgentContext
 from sortie.model import RunId, SortieError
 from sortie.model.secrets import redactor
 from sortie.testing.agent import checks as _checks  # registers them
-from sortie.testing.agent.check import CHECKS, PATIENCE, Check
 from sortie.testing.agent.place import Place, temporary_directory
 from sortie.testing.agent.scenarios import Scenarios
 from sortie.testing.agent.subject import Program, Subject
-from sortie.testing.agent.verdicts import Status, Verdict
+from sortie.testing.checks import CHECK_TIME_LIMIT, Check, Status, Verdict
 from sortie.transports import COOKIE
 
 assert _checks is not None
@@ -33,11 +32,11 @@ class Conformance:
     scenarios: Scenarios
     command: Program = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    patience: float = PATIENCE
+    patience: float = CHECK_TIME_LIMIT
     slack: float = 10.0
     make: Callable[[AgentContext], Agent] | None = None
 
-    async def verdict(self, check: Check, place: Place) -> Verdict:
+    async def verdict(self, check: Check[Subject], place: Place) -> Verdict:
         """Make one check, in a workspace of its own. Raises TransportError, SortieError."""
         transport = place.transport()
         run_id = RunId(str(uuid.uuid4()))
@@ -70,20 +69,6 @@ class Conformance:
             first = error.errors()[0]
             place = ".".join(map(str, (self.adapter.block_name, *first["loc"])))
             raise SortieError(f"{place}: {first['msg']}") from error
-
-
-def chosen(words: Collection[str]) -> list[str]:
-    """Return the names of the checks that these words mean: names, or beginnings as ``stop``.
-
-    Raises SortieError where a word means none.
-    """
-    found: dict[str, None] = {}
-    for word in words:
-        names = [name for name in CHECKS if name == word or name.startswith(f"{word}.")]
-        if not names:
-            raise SortieError(f"there is no check {word!r}; known: {', '.join(CHECKS)}")
-        found.update(dict.fromkeys(names))
-    return list(found)
 
 
 def failed(verdicts: Collection[Verdict]) -> bool:

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from sortie.model import SortieError
-from sortie.testing.agent.verdicts import NotTried
+from sortie.testing.checks import NotTried
 
 FILE_NAME = "scenarios.toml"
 

@@ -14,7 +14,7 @@ from sortie.agents import Agent, AgentAdapter, AgentContext, Session, SessionPar
 from sortie.model import LOCAL, AgentError, ErrorKind, RunId, TransportError, TurnResult
 from sortie.testing.agent.scenarios import Scenario, Scenarios
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import NotKept, require
+from sortie.testing.checks import NotKept, require
 from sortie.transports import Command, Transport
 from sortie.worker.outcome import sole_error
 

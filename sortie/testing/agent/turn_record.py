@@ -18,7 +18,7 @@ from sortie.model.turns import (
     ToolStarted,
     Usage,
 )
-from sortie.testing.agent.verdicts import NotKept, require
+from sortie.testing.checks import NotKept, require
 from sortie.worker.turn_events import checked_session_id
 
 _TURN_OUTCOMES = (TurnOutcome.COMPLETED, TurnOutcome.FAILED, TurnOutcome.CANCELLED)

@@ -29,6 +29,13 @@ ADAPTER = TrackerAdapter(
     open=open_tracker,
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": ENDPOINT, "query_filter": None},
-    capabilities=frozenset({Capability.BLOCKERS, Capability.LABELS, Capability.RATE_LIMITS}),
+    capabilities=frozenset(
+        {
+            Capability.BLOCKERS,
+            Capability.LABELS,
+            Capability.COMMENT_KEYS,
+            Capability.RATE_LIMITS,
+        }
+    ),
     check=findings,
 )

@@ -39,6 +39,7 @@ ADAPTER = TrackerAdapter(
         {
             Capability.BLOCKERS,
             Capability.LABELS,
+            Capability.COMMENT_KEYS,
             Capability.RATE_LIMITS,
         }
     ),

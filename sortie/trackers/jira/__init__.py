@@ -82,6 +82,13 @@ ADAPTER = TrackerAdapter(
     open=open_tracker,
     required=frozenset({"endpoint", "api_key", "project"}),
     optional={"query_filter": None},
-    capabilities=frozenset({Capability.BLOCKERS, Capability.LABELS, Capability.RATE_LIMITS}),
+    capabilities=frozenset(
+        {
+            Capability.BLOCKERS,
+            Capability.LABELS,
+            Capability.COMMENT_KEYS,
+            Capability.RATE_LIMITS,
+        }
+    ),
     check=check,
 )

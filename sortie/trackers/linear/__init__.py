@@ -53,5 +53,12 @@ ADAPTER = TrackerAdapter(
     required=frozenset({"api_key", "project"}),
     optional={"endpoint": "https://api.linear.app/graphql", "query_filter": None},
     check=check_settings,
-    capabilities=frozenset({Capability.BLOCKERS, Capability.LABELS, Capability.RATE_LIMITS}),
+    capabilities=frozenset(
+        {
+            Capability.BLOCKERS,
+            Capability.LABELS,
+            Capability.COMMENT_KEYS,
+            Capability.RATE_LIMITS,
+        }
+    ),
 )

@@ -15,6 +15,7 @@ from sortie.testing.agent import (
     Check,
     Conformance,
     Status,
+    Subject,
     Verdict,
     open_host,
     read_scenarios,
@@ -60,7 +61,7 @@ def require_kept(kind: str, check: str, scratch: Path, host: Sshd | None = None)
     assert verdict.status is Status.PASSED, verdict.reason
 
 
-async def _verdict(subject: Conformance, check: Check, host: Sshd | None) -> Verdict:
+async def _verdict(subject: Conformance, check: Check[Subject], host: Sshd | None) -> Verdict:
     if host is None:
         return await subject.verdict(check, this_machine())
     async with open_host(host.host, host.settings) as place:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from sortie.model import Issue, IssueId
+from sortie.testing.tracker import Rig, context_of, make_issue
 from sortie.trackers import TrackerAdapter
 from sortie.trackers.github import ADAPTER as GITHUB
 from sortie.trackers.github.tracker import GitHubTracker
 from sortie.trackers.gitlab import ADAPTER as GITLAB
-from tests.contract.tracker_rig import Rig, context_of, make
 from tests.trackers.github import rig as github
 from tests.trackers.gitlab import rig as gitlab
 from tests.trackers.gitlab.server import gitlab as gitlab_server
@@ -65,7 +65,7 @@ class TrackerWorld:
     def put(self, name: str, directives: str = "", **changes: Any) -> str:
         """Add an issue in Todo, whose text may direct the simulator; return its identifier."""
         text = f"sim: {directives}" if directives else "Nothing special."
-        self.rig.put(make(name, description=text, **changes))
+        self.rig.put(make_issue(name, description=text, **changes))
         assert isinstance(self.rig.tracker, AliasedTracker)
         return self.rig.tracker.identifier_of(name)
 
@@ -99,7 +99,7 @@ async def _gitlab(directory: Path) -> AsyncIterator[TrackerWorld]:
         context = _context(GITLAB, {}, directory, keys)
         async with GITLAB.open(context) as tracker:
             yield TrackerWorld(
-                rig=gitlab.GitLabRig(service, tracker, "web", ""),
+                rig=gitlab.GitLabRig(service, server, tracker, "web", ""),
                 server=server,
                 keys={"kind": "gitlab", **keys},
                 hide=lambda hidden: setattr(service, "seen", not hidden),
@@ -129,7 +129,7 @@ async def _jira(directory: Path) -> AsyncIterator[TrackerWorld]:
         keys = {"endpoint": server.url, "project": "PROJ", "api_key": JIRA_TOKEN}
         async with jira.opened(server, directory) as tracker:
             yield TrackerWorld(
-                rig=jira.JiraRig(service, tracker),
+                rig=jira.JiraRig(service, server, tracker),
                 server=server,
                 keys={"kind": "jira", **keys},
                 hide=lambda hidden: setattr(service, "anonymous", hidden),
@@ -141,7 +141,7 @@ async def _linear(_directory: Path) -> AsyncIterator[TrackerWorld]:
     with linear.linear() as (service, server):
         async with linear.opened(server) as tracker:
             yield TrackerWorld(
-                rig=linear.LinearRig(service, tracker),
+                rig=linear.LinearRig(service, server, tracker),
                 server=server,
                 keys={"kind": "linear", **linear.keys_of(server)},
                 hide=lambda hidden: setattr(service, "dead", hidden),

@@ -10,7 +10,7 @@ import pytest
 from sortie.model import SortieError
 from sortie.testing.agent import SCENARIOS, plain_scenarios, read_scenarios
 from sortie.testing.agent.scenarios import DEFAULTS
-from sortie.testing.agent.verdicts import NotTried
+from sortie.testing.checks import NotTried
 
 
 def written(folder: Path, text: str) -> Path:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sortie.model import Issue
+from sortie.testing.tracker import OPTIONAL_FIELDS, OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.file import ADAPTER
-from tests.contract.tracker_rig import OPTIONAL_FIELDS, OpenRig, Rig, context_of
 
 
 class MarkdownRig:
@@ -46,7 +46,8 @@ class MarkdownRig:
         raise NotImplementedError
 
     def _file(self, issue_id: str) -> Path:
-        return self._path / f"{re.sub('[^A-Za-z0-9]', '-', issue_id).lstrip('-') or 'x'}.md"
+        plain = re.fullmatch("[A-Za-z0-9][A-Za-z0-9-]*", issue_id)
+        return self._path / f"{issue_id if plain else issue_id.encode().hex()}.md"
 
 
 class JsonRig:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from sortie.model import Issue, IssueId
+from sortie.testing.tracker import context_of
 from sortie.trackers import TrackerContext
 from sortie.trackers.github import ADAPTER
 from sortie.trackers.github.tracker import GitHubTracker
-from tests.contract.tracker_rig import context_of
 from tests.trackers.github.rig import QUICK, github, keys_of
 from tests.trackers.github.service import GitHubService
 from tests.trackers.server.serving import TestServer

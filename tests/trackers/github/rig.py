@@ -8,14 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sortie.model import Issue, state_key
+from sortie.testing.tracker import STATES, OpenRig, Rig, context_of
 from sortie.trackers.github import ADAPTER
 from sortie.trackers.github.tracker import GitHubTracker
-from tests.contract.tracker_rig import STATES, OpenRig, Rig, context_of
 from tests.trackers.github.graphql_service import GitHubContract
 from tests.trackers.github.service import NAME, OWNER, PREFIX, TOKEN, GitHubService
 from tests.trackers.github.shapes import a_label, a_user
 from tests.trackers.server.aliases import AliasedTracker, Aliases
 from tests.trackers.server.contract import OpenApiContract
+from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer, serving
 
 DESCRIPTION = Path(__file__).with_name("github.openapi.json.gz")
@@ -121,6 +122,10 @@ class GitHubRig:
 
     def limit(self, seconds: int) -> None:
         self._service.retry_after = seconds
+
+    def lose_answer(self, change: str) -> None:
+        path = {"move": "labels$", "comment": "comments$"}[change]
+        self._server.inject(Reset(performed=True), method="POST", path=path)
 
     def recover(self) -> None:
         self._service.down, self._service.retry_after = False, None

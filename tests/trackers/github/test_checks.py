@@ -10,7 +10,7 @@ import pytest
 
 from sortie.model import TrackerError
 from sortie.model.checks import CheckOutcome
-from tests.contract.tracker_rig import STATES
+from sortie.testing.tracker import STATES
 from tests.trackers.github.opened import GitHub, github_opened
 
 

@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
+from sortie.testing.tracker import STATES
 from sortie.trackers import TrackerStates
 from sortie.trackers.github.label_states import LabelStates
-from tests.contract.tracker_rig import STATES
 
 NAMES = LabelStates(states=STATES)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from sortie.model import Issue, IssueId
+from sortie.testing.tracker import context_of
 from sortie.trackers.gitlab import ADAPTER
 from sortie.trackers.gitlab.tracker import GitLabTracker
-from tests.contract.tracker_rig import context_of
 from tests.trackers.gitlab.server import gitlab
 from tests.trackers.gitlab.service import GitLabService
 from tests.trackers.gitlab.world import TOKEN

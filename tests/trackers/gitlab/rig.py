@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from sortie.model import Blocker, Issue, state_key
+from sortie.testing.tracker import STATES, OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.gitlab import ADAPTER
-from tests.contract.tracker_rig import STATES, OpenRig, Rig, context_of
 from tests.trackers.gitlab.server import gitlab
 from tests.trackers.gitlab.service import GitLabService
 from tests.trackers.gitlab.world import TOKEN, text_of
 from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.server.faults import Reset
+from tests.trackers.server.serving import TestServer
 
 TERMINAL = frozenset(map(state_key, ("Done", "Dropped", "Shipped")))
 
@@ -25,8 +27,11 @@ class GitLabRig:
     capabilities = ADAPTER.capabilities
     keeps = frozenset({"url", "assignee", "parent"})
 
-    def __init__(self, service: GitLabService, tracker: Tracker, name: str, prefix: str) -> None:
+    def __init__(
+        self, service: GitLabService, server: TestServer, tracker: Tracker, name: str, prefix: str
+    ) -> None:
         self._service = service
+        self._server = server
         self._aliases = Aliases(untold=frozenset({"issue_type", "updated_at"}))
         self._name = name
         self._prefix = prefix
@@ -83,6 +88,10 @@ class GitLabRig:
     def limit(self, seconds: int) -> None:
         self._service.retry_after = seconds
 
+    def lose_answer(self, change: str) -> None:
+        method = {"move": "PUT", "comment": "POST"}[change]
+        self._server.inject(Reset(performed=True), method=method)
+
     def recover(self) -> None:
         self._service.down, self._service.retry_after = False, None
 
@@ -93,7 +102,7 @@ def _rig(block: Mapping[str, Any], project: str, name: str) -> OpenRig:
         with gitlab() as (service, server):
             keys = {"endpoint": server.url, "project": project, "api_key": TOKEN}
             async with ADAPTER.open(context_of(ADAPTER, block, directory, **keys)) as tracker:
-                yield GitLabRig(service, tracker, name, str(block.get("label_prefix", "")))
+                yield GitLabRig(service, server, tracker, name, str(block.get("label_prefix", "")))
 
     return opened
 

@@ -10,8 +10,8 @@ import pytest
 
 from sortie.model import TrackerError
 from sortie.model.checks import CheckOutcome
+from sortie.testing.tracker import STATES
 from sortie.trackers.gitlab.tracker import GitLabTracker
-from tests.contract.tracker_rig import STATES
 from tests.trackers.gitlab.conftest import Hub
 from tests.trackers.gitlab.service import GitLabService
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sortie.testing.tracker import STATES
 from sortie.trackers import TrackerStates
 from sortie.trackers.gitlab.labels import LabelChange, StateLabels
-from tests.contract.tracker_rig import STATES
 
 PLAIN = StateLabels(STATES)
 SCOPED = StateLabels(STATES, "status::")

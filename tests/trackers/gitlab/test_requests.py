@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sortie.model import TrackerError, TrackerErrorKind
+from sortie.testing.tracker import context_of
 from sortie.trackers.gitlab import ADAPTER
-from tests.contract.tracker_rig import context_of
 from tests.trackers.gitlab.conftest import Hub, id_of, read_one
 from tests.trackers.gitlab.server import gitlab
 from tests.trackers.gitlab.world import TOKEN, text_of

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from sortie.model import Issue
+from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.http.changes import SWEEP
 from sortie.trackers.http.client import open_client
@@ -16,10 +17,10 @@ from sortie.trackers.jira import ADAPTER, JiraSettings
 from sortie.trackers.jira.editions import Cloud, DataCenter
 from sortie.trackers.jira.provider import credential_of, provider_of
 from sortie.trackers.jira.tracker import JiraTracker
-from tests.contract.tracker_rig import OpenRig, Rig, context_of
 from tests.trackers.jira.contracts import CloudContract, DataCenterContract
 from tests.trackers.jira.server import API_KEY, PAT, Comment, JiraService, Record
 from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer, serving
 
 PRIORITIES = {1: "Highest", 2: "High", 3: "Medium", 4: "Low"}
@@ -31,8 +32,9 @@ class JiraRig:
     capabilities = ADAPTER.capabilities
     keeps = frozenset({"priority", "assignee", "issue_type", "parent", "updated_at"})
 
-    def __init__(self, service: JiraService, tracker: Tracker) -> None:
+    def __init__(self, service: JiraService, server: TestServer, tracker: Tracker) -> None:
         self._service = service
+        self._server = server
         self._aliases = Aliases(untold=frozenset({"url"}))  # it says itself where that is
         self._numbers: dict[str, int] = {}
         self._edition = Cloud() if service.cloud else DataCenter()
@@ -83,6 +85,10 @@ class JiraRig:
 
     def limit(self, seconds: int) -> None:
         self._service.limited = seconds
+
+    def lose_answer(self, change: str) -> None:
+        path = {"move": "transitions$", "comment": "comment$"}[change]
+        self._server.inject(Reset(performed=True), method="POST", path=path)
 
     def recover(self) -> None:
         self._service.down, self._service.limited = False, None
@@ -146,7 +152,7 @@ async def _rig(directory: Path, *, cloud: bool) -> AsyncIterator[Rig]:
     service = service_of_suite(cloud=cloud)
     with serving(service, contract_of(service)) as server:
         async with opened(server, directory) as tracker:
-            yield JiraRig(service, tracker)
+            yield JiraRig(service, server, tracker)
 
 
 RIGS: Mapping[str, OpenRig] = {

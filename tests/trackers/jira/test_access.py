@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
+from sortie.testing.tracker import context_of
 from sortie.trackers.http.client import segment
 from sortie.trackers.jira import ADAPTER
-from tests.contract.tracker_rig import context_of
 from tests.trackers.jira.conftest import Jira
 from tests.trackers.jira.contracts import CloudContract
 from tests.trackers.jira.rig import contract_of, opened

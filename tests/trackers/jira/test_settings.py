@@ -9,9 +9,9 @@ import pytest
 
 from sortie.daemon.workflow_file import schemas
 from sortie.model import TrackerError, TrackerErrorKind, WorkflowError
+from sortie.testing.tracker import context_of
 from sortie.trackers.jira import ADAPTER
 from sortie.workflow import load
-from tests.contract.tracker_rig import context_of
 
 WORKFLOW = """\
 ---

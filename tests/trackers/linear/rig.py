@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from sortie.model import Issue
+from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
 from sortie.trackers.linear import ADAPTER
-from tests.contract.tracker_rig import OpenRig, Rig, context_of
 from tests.trackers.linear.schema import GraphQLContract
 from tests.trackers.linear.service import API_KEY, LinearService
 from tests.trackers.server.aliases import AliasedTracker, Aliases
+from tests.trackers.server.faults import Reset
 from tests.trackers.server.serving import TestServer, serving
 
 
@@ -50,8 +51,9 @@ class LinearRig:
     capabilities = ADAPTER.capabilities
     keeps = frozenset({"priority", "url", "assignee", "branch_name", "parent", "updated_at"})
 
-    def __init__(self, service: LinearService, tracker: Tracker) -> None:
+    def __init__(self, service: LinearService, server: TestServer, tracker: Tracker) -> None:
         self._service = service
+        self._server = server
         self._aliases = Aliases()
         self.tracker = AliasedTracker(tracker, self._aliases)
 
@@ -105,6 +107,9 @@ class LinearRig:
     def limit(self, seconds: int) -> None:
         self._service.retry_after = seconds
 
+    def lose_answer(self, change: str) -> None:
+        self._server.inject(Reset(performed=True), body=f"mutation Sortie{change.title()}")
+
     def recover(self) -> None:
         self._service.down, self._service.retry_after = False, None
 
@@ -119,7 +124,7 @@ def _rig(block: Mapping[str, Any]) -> OpenRig:
     async def rig(_directory: Path) -> AsyncIterator[Rig]:
         with linear() as (service, server):
             async with opened(server, block) as tracker:
-                yield LinearRig(service, tracker)
+                yield LinearRig(service, server, tracker)
 
     return rig
 

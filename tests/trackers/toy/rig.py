@@ -10,8 +10,8 @@ from pathlib import Path
 from toy_tracker import ADAPTER
 
 from sortie.model import Issue, state_key
+from sortie.testing.tracker import OpenRig, Rig, context_of
 from sortie.trackers import Tracker
-from tests.contract.tracker_rig import OpenRig, Rig, context_of
 from tests.trackers.toy.server import API_KEY, PROJECT, ToyServer, serving
 
 TERMINAL = frozenset(map(state_key, ("Done", "Dropped", "Shipped")))
@@ -56,6 +56,9 @@ class ToyRig:
 
     def limit(self, seconds: int) -> None:
         self._server.retry_after = seconds
+
+    def lose_answer(self, change: str) -> None:
+        self._server.lost_answers.add({"move": "PATCH", "comment": "POST"}[change])
 
     def recover(self) -> None:
         self._server.down, self._server.retry_after = False, None

@@ -34,6 +34,7 @@ class ToyServer:
     """The project, and switches for what goes wrong.
 
     ``down`` answers 503 to all. ``retry_after`` answers 429 to all, with so many seconds.
+    The next request of a method in ``lost_answers`` is performed, and its answer is lost.
     ``limits`` answers 429 to the next so many requests, one second each. ``asked`` are the times
     (monotonic) and names of the requests so far, and ``limited`` the times at which one met 429.
     """
@@ -44,6 +45,7 @@ class ToyServer:
     down: bool = False
     retry_after: int | None = None
     limits: int = 0
+    lost_answers: set[str] = field(default_factory=set)
     asked: list[tuple[float, str]] = field(default_factory=list)
     limited: list[float] = field(default_factory=list)
     closing: bool = False
@@ -150,6 +152,10 @@ class _Handler(BaseHTTPRequestHandler):
             )
         except Refusal as exc:
             status, answer = exc.status, {"error": exc.status}
+        if self.command in self.service.lost_answers:
+            self.service.lost_answers.remove(self.command)
+            self.close_connection = True
+            return
         content = json.dumps(answer).encode()
         self.send_response(status)
         if status == 429:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import trio
 
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
-from sortie.testing.agent.check import Check, add, check
+from sortie.testing.agent.check import check
 from sortie.testing.agent.subject import Subject, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import require
+from sortie.testing.checks import require
 
 EXITS: Mapping[str, ErrorKind] = {
     "exit-1": ErrorKind.PORT_EXIT,
@@ -73,14 +73,11 @@ def _require_kind(result: TurnResult, *kinds: ErrorKind) -> None:
 
 
 for _name, _kind in EXITS.items():
-    add(
-        Check(
-            f"end.{_name}", f"{_name.replace('-', ' ')} in mid-turn is {_kind}", _Exit(_name, _kind)
-        )
-    )
+    promise = f"{_name.replace('-', ' ')} in mid-turn is {_kind}"
+    check(f"end.{_name}", promise)(_Exit(_name, _kind))
 for _name, _kind in SIGNALS.items():
     promise = f"death by SIG{_name} from outside is {_kind}, and its tools are ended"
-    add(Check(f"end.signal-{_name}", promise, _Signal(_name, _kind)))
+    check(f"end.signal-{_name}", promise)(_Signal(_name, _kind))
 
 
 @check("end.unterminated", "what was said last is told though its line has no end")

@@ -12,7 +12,7 @@ from sortie.testing.agent.faulty_transport import Faults, FaultyTransport, link_
 from sortie.testing.agent.scenarios import Scenario
 from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import require
+from sortie.testing.checks import require
 
 _ANY = Scenario(prompt="Answer OK.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sortie.model import ErrorKind, TurnOutcome
 from sortie.testing.agent.check import check
 from sortie.testing.agent.subject import Subject, told
-from sortie.testing.agent.verdicts import require
+from sortie.testing.checks import require
 
 
 @check("output.megabyte", "a valid line of a mebibyte is read")

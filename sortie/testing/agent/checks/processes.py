@@ -8,7 +8,7 @@ from sortie.model import TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.subject import Subject, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import require
+from sortie.testing.checks import require
 
 
 @check("process.leftover", "what the agent leaves behind is gone when its session is left")

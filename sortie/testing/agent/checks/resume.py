@@ -9,7 +9,7 @@ from sortie.model import TurnOutcome
 from sortie.testing.agent.check import check
 from sortie.testing.agent.subject import Refused, Subject, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import NotTried, require
+from sortie.testing.checks import NotTried, require
 
 UNKNOWN_ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
 

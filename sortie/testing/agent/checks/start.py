@@ -9,10 +9,10 @@ import trio
 
 from sortie.agents import Agent
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
-from sortie.testing.agent.check import Check, add, check
+from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
 from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
-from sortie.testing.agent.verdicts import require
+from sortie.testing.checks import require
 
 READ_TIMEOUT = 1.0
 TURN_TIME = 1.0
@@ -116,8 +116,5 @@ class _OtherProgram:
 
 
 for _name, (_what, _script) in OTHER_PROGRAMS.items():
-    add(
-        Check(
-            f"program.{_name}", f"nothing completes if the program {_what}", _OtherProgram(_script)
-        )
-    )
+    promise = f"nothing completes if the program {_what}"
+    check(f"program.{_name}", promise)(_OtherProgram(_script))

@@ -12,7 +12,7 @@ from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
 from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import NotKept, require
+from sortie.testing.checks import NotKept, require
 
 SILENCE = 1.5
 """Seconds for which an agent that hangs is listened to."""

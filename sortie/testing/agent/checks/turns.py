@@ -10,7 +10,7 @@ from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
 from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
 from sortie.testing.agent.turn_record import TurnRecord
-from sortie.testing.agent.verdicts import NotKept, NotTried, require
+from sortie.testing.checks import NotKept, NotTried, require
 
 _LONG = 300_000  # characters: more than one argument of a program may have
 _ODD = "--help\x00 \ud800 \x1b[2J $(touch was-run) `touch was-run`; touch was-run\r\n%s {0} \u2028"
