@@ -10,7 +10,6 @@ import pytest
 
 import sortie.kiro
 from sortie.kiro import KiroAgentOptions, KiroSDKClient, KiroSDKError, OptionError, query
-from tests.docs.kiro_reference import PAGE, with_reference
 from tests.docs.pages import ROOT, page, table, words
 
 TEXT = page(PAGE)
@@ -54,8 +53,3 @@ def test_every_error_has_its_line() -> None:
     }
 
     assert written == family
-
-
-def test_the_reference_is_that_of_the_docstrings() -> None:
-    """``python -m tests.docs.kiro_reference`` has been run."""
-    assert with_reference(TEXT) == TEXT

@@ -187,7 +187,7 @@ def test_prompt_variables_are_those_that_templates_have() -> None:
 
 def test_fields_of_issue_files_are_those_of_the_tracker() -> None:
     """The table of fields and the tracker's own README list the same fields."""
-    texts = (section(TEXT, "Issues as files"), page("../sortie/trackers/file/README.md"))
+    texts = (page("trackers/file.md"), page("../sortie/trackers/file/README.md"))
 
     ours, own = ({w for row in table(t, "field") for w in words(row["field"])} for t in texts)
 
