@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sortie.cli.discovery import DaemonPlace
     from sortie.model import SortieError
     from sortie.store import HistoryRow
-    from sortie.web.controls import ExplanationView
+    from sortie.web.issue import ExplanationView
     from sortie.web.runs import RunView
 
 _STANDINGS = {"handing_off": "being handed off", "cleaning": "finished"}
@@ -41,7 +41,7 @@ def explain(
     """
     from sortie.cli.client import Refused, accepted, ask, understood
     from sortie.cli.discovery import NoDaemon, locate
-    from sortie.web.controls import ExplanationView
+    from sortie.web.issue import ExplanationView
 
     place = locate(source)
     path = f"/api/v1/{issue_path(issue)}/explain"
@@ -64,8 +64,7 @@ def _look_back(place: DaemonPlace, issue: str, why: SortieError, output: Format)
     """Show what is recorded of an issue that no daemon has in hand; raises ``why`` if nothing."""
     from sortie.cli.history import as_json, listing
     from sortie.store.readonly import read_history
-    from sortie.web.past_issue import past_detail, past_standing
-    from sortie.web.runs import run_view
+    from sortie.web.runs import past_detail, past_standing, run_view
 
     rows: Sequence[HistoryRow] = ()
     if os.path.lexists(place.db_path):
@@ -92,8 +91,8 @@ def _past(last: RunView, why: SortieError, width: int) -> str:
     """Return what people are told of an issue that no daemon has in hand."""
     from sortie.cli.discovery import NoDaemon
     from sortie.model import LOCAL
-    from sortie.web.past_issue import left_in_git, past_detail
-    from sortie.web.state import WorkspaceView
+    from sortie.web.issue import WorkspaceView
+    from sortie.web.runs import left_in_git, past_detail
 
     heading = f"{last.issue} ({last.state}): {last.title}" if last.title else last.issue
     lines = [str(why)] if isinstance(why, NoDaemon) else []

@@ -9,7 +9,7 @@ from sortie.model import LOCAL
 from sortie.model.numbers import span
 
 if TYPE_CHECKING:
-    from sortie.web.state import WorkspaceView
+    from sortie.web.issue import WorkspaceView
 
 
 def place_text(workspace: WorkspaceView) -> str:

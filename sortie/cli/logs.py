@@ -55,7 +55,7 @@ def logs(
 def _show(lines: Iterator[TranscriptLine], run_id: str, output: Format) -> None:
     from json import dumps
 
-    from sortie.telemetry.transcripts.text import as_text
+    from sortie.telemetry.transcripts import as_text
 
     for line in lines:
         if output is Format.JSON:

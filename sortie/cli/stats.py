@@ -53,7 +53,7 @@ def stats(
             raise
         raise SortieError(str(error).replace("db_path", "--db")) from error
     if output is Format.JSON:
-        from sortie.web.usage_days import usage_day
+        from sortie.web.runs import usage_day
 
         emit_json([usage_day(row) for row in rows])
     elif rows:

@@ -19,18 +19,16 @@ from sortie.model.spending import cost_text
 
 if TYPE_CHECKING:
     from sortie.daemon.endpoint_file import DaemonEndpoint
-    from sortie.web.state import (
+    from sortie.web.issue import (
         CandidateView,
         FailureView,
         HeldView,
-        HostView,
         KeptView,
         RunningView,
-        StateView,
-        UnnamedStateView,
         WaitingView,
         WorkspaceView,
     )
+    from sortie.web.state import HostView, StateView, UnnamedStateView
 
 _BAD, _GOOD, _HEADING = "bold red", "bold green", "bold"
 _MEANINGS = {

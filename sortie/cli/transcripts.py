@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from sortie.cli.format import utc
-from sortie.daemon.locks import database_lock_path, living_holder
+from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.model import RunId, RunStatus, SortieError
 from sortie.store import HistoryRow
 from sortie.store.readonly import read_newest, read_one
@@ -107,7 +107,7 @@ class RunTranscript:
 
     def _may_grow(self) -> bool:
         """Tell whether a daemon lives that may write more."""
-        if living_holder(database_lock_path(self.db_path)) is None:
+        if holder_of(database_lock_path(self.db_path)) is None:
             return False
         now = read_one(self.db_path, self.run_id)
         if now is None:

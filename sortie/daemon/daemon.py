@@ -12,31 +12,30 @@ from uuid import uuid4
 import trio
 
 from sortie import __version__, trackers
+from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.day_clock import keep_days
+from sortie.daemon.endpoint_file import EndpointFile, endpoint_of_this_process
 from sortie.daemon.guards import Guards, published_shortages
 from sortie.daemon.history_limit import prune_history
-from sortie.daemon.http_service import HttpService, write_endpoint_file
+from sortie.daemon.http_service import HttpService
 from sortie.daemon.last_failures import LastFailures, recorded_failures
-from sortie.daemon.locks import RootLock
-from sortie.daemon.operator import controls_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.reloader import Reloader, use_settings
+from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import (
     RunContexts,
     has_program,
     preflight,
     simulator_of,
 )
-from sortie.daemon.service_manager import ServiceManager, Standing
-from sortie.daemon.service_status import standing_of
+from sortie.daemon.service_manager import ServiceManager, ServiceStanding, standing_of
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker import StoredSightings, open_tracker
 from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
-from sortie.daemon.views import DaemonView
 from sortie.daemon.wall_time import utc_now
 from sortie.model import LOCAL, WorkspaceError
 from sortie.model.secrets import redactor
@@ -157,7 +156,7 @@ class Daemon:
             self._manager.reloading()
             self._reloader.force()
 
-    def _standing(self) -> Standing | None:
+    def _standing(self) -> ServiceStanding | None:
         return None if self._view is None else standing_of(self._view)
 
     async def _work(
@@ -181,13 +180,15 @@ class Daemon:
         )
         view = self._view = DaemonView(
             orchestrator=orchestrator,
+            store=self._store,
             live_runs=self._live_runs,
             totals=totals,
             failures=failures,
             tracker=tracker,
+            transcripts=self._transcripts.writer,
             workflow=reloader.view,
             shortages=self._shortages,
-            activity=self._activity,
+            recent=self._activity,
             secrets=lambda: self._transcripts.secrets,
             transcripts_error=lambda: self._transcripts.writer.error,
             host_isolation=lambda: self._host_isolation(),
@@ -195,15 +196,26 @@ class Daemon:
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
         )
-        controls = controls_of(view, self._store, self._transcripts.source)
         settings = self._workflow.settings
-        url = await self._http.start(services, settings, self._token, view, controls)
-        endpoint_file = await write_endpoint_file(self._workflow, url, self._token, self._publish)
+        url = await self._http.start(services, settings, self._token, view)
+        endpoint_file = await self._write_endpoint_file(url)
         try:
             await self._announce(contexts)
             await self._work_on(orchestrator, reloader, shutdown, services)
         finally:
             endpoint_file.remove()
+
+    async def _write_endpoint_file(self, url: str | None) -> EndpointFile:
+        """Let commands find this daemon; it works without that, too."""
+        workflow = self._workflow
+        endpoint = endpoint_of_this_process(url, self._token, str(workflow.path))
+        file = EndpointFile(workflow.settings.db_path, endpoint)
+        try:
+            await run_in_thread(file.write)
+        except (OSError, Shortage) as exc:
+            error = getattr(exc, "strerror", None) or str(exc)
+            self._publish(facts.ControlUnavailable(path=file.path, error=error))
+        return file
 
     def _hide_secrets(self, contexts: RunContexts) -> None:
         """Have no secret pass that somebody has written into an issue, or an agent has found."""

@@ -11,8 +11,7 @@ import os
 import uuid
 from contextlib import suppress
 
-import psutil
-
+from sortie.daemon.endpoint_file import is_running
 from sortie.daemon.locks import Lock, database_lock_path
 from sortie.model import ProcessIdentity, StoreError
 from sortie.store.database_identity import DatabaseIdentity
@@ -26,7 +25,7 @@ async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseId
     Raises StoreError for a copy whose original is in use.
     """
     found = await store.identity()
-    if found.is_copy and found.daemon is not None and _lives(found.daemon):
+    if found.is_copy and found.daemon is not None and _is_other(found.daemon):
         raise StoreError(
             f"the database {db_path} is a copy of one that a daemon works with, pid"
             f" {found.daemon.pid}: both would work on the same issues; stop that daemon, or begin"
@@ -60,12 +59,8 @@ def refuse_lost_rows(lock: Lock, db_path: str) -> None:
     )
 
 
-def _lives(daemon: ProcessIdentity) -> bool:
-    try:
-        is_there = identity_of(daemon.pid) == daemon and daemon.pid != os.getpid()
-        return is_there and psutil.Process(daemon.pid).status() != psutil.STATUS_ZOMBIE
-    except (OSError, psutil.Error, ValueError, OverflowError):
-        return False
+def _is_other(daemon: ProcessIdentity) -> bool:
+    return daemon.pid != os.getpid() and is_running(daemon)
 
 
 def _state(path: str) -> list[int] | None:

@@ -16,7 +16,7 @@ from sortie.agents.launch import resolve_command
 from sortie.config import Settings
 from sortie.daemon.day_clock import day_of
 from sortie.daemon.guards import expected_failures
-from sortie.daemon.locks import database_lock_path, living_holder
+from sortie.daemon.locks import database_lock_path, holder_of
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.tracker import FreshSightings, open_tracker
@@ -113,7 +113,7 @@ def _memory(settings: Settings, policy: Policy, *, has_program: bool) -> Memory:
 
     day = day_of(settings.budget.timezone, wall)
     today = recorded.days.get(day, NOTHING)
-    if living_holder(database_lock_path(settings.db_path)) is None:
+    if holder_of(database_lock_path(settings.db_path)) is None:
         memory, _ = recall(recorded, policy, now=0.0, wall=wall)
         memory, _ = _run(lambda: let_go(memory, policy, is_found))
         return replace(memory, day=day, spent_today=today)

@@ -1,8 +1,8 @@
 """Where the daemon of a database can be reached: ``<db_path>.daemon``, which commands read.
 
-Rule 1: the file holds the token, so nobody but its owner can read it, from its first byte on.
+Rule 1: the file holds the token, so only its owner can read it, from its first byte on.
 Rule 2: it is replaced whole, no link in its place is followed, and only its writer removes it.
-Rule 3: a process that merely has the pid of the one that wrote it is not taken for that one.
+Rule 3: a later process with the same pid is not taken for the daemon.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from sortie.model import ProcessIdentity, SortieError
 from sortie.resources.descriptors import own
 from sortie.transports.identity import identity_of
 
-_LIMIT = 64 * 1024
-_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+_LONGEST_FILE = 64 * 1024
+_ENDED_STATES = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 class NoEndpointFile(SortieError):
@@ -54,12 +54,16 @@ class DaemonEndpoint:
 
     def is_alive(self) -> bool:
         """Tell whether the very process that wrote this runs on this machine."""
-        pid = self.process.pid
-        try:
-            same = identity_of(pid) == self.process
-            return same and psutil.Process(pid).status() not in _ENDED
-        except (OSError, psutil.Error, ValueError, OverflowError):
-            return False
+        return is_running(self.process)
+
+
+def is_running(process: ProcessIdentity) -> bool:
+    """Tell whether this very process runs, and not merely another one with its pid."""
+    try:
+        same = identity_of(process.pid) == process
+        return same and psutil.Process(process.pid).status() not in _ENDED_STATES
+    except (OSError, psutil.Error, ValueError, OverflowError):
+        return False
 
 
 def endpoint_path(db_path: str) -> str:
@@ -67,9 +71,7 @@ def endpoint_path(db_path: str) -> str:
     return f"{db_path}.daemon"
 
 
-def endpoint_of_this_process(
-    *, url: str | None, token: str | None, workflow: str
-) -> DaemonEndpoint:
+def endpoint_of_this_process(url: str | None, token: str | None, workflow: str) -> DaemonEndpoint:
     """Return what stands in the endpoint file of this daemon."""
     return DaemonEndpoint(
         url=url,
@@ -117,7 +119,7 @@ class EndpointFile:
 
 
 def read_endpoint(db_path: str) -> DaemonEndpoint:
-    """Return what the daemon of a database told of itself, alive or not.
+    """Return the endpoint that a database's daemon wrote, whether the daemon is alive or not.
 
     Raises NoEndpointFile and UnreadableEndpointFile.
     """
@@ -149,7 +151,7 @@ def _content(path: str, *, trusted_only: bool = False) -> bytes:
             raise ValueError("not a regular file")
         if trusted_only and os.geteuid() not in (0, found.st_uid) and found.st_uid != 0:
             raise PermissionError("another user's")
-        return file.read(_LIMIT)
+        return file.read(_LONGEST_FILE)
 
 
 def _owner(path: str) -> str:

@@ -1,99 +1,101 @@
-"""What the HTTP service answers with; imported by it alone, as loading this takes long."""
+"""The HTTP server of a daemon: its metrics, pages, live events and the application over them.
+
+Loading this module takes longer than a daemon needs to its first poll: ``http_service`` imports it
+after that.
+"""
 
 from __future__ import annotations
 
 import secrets
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+import trio
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
-from sortie.daemon.views import DaemonView
+from sortie.daemon import state_view
+from sortie.daemon.daemon_view import DaemonView
+from sortie.daemon.disk_space import DiskSpace
+from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
+from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.exposition import Exposition, expose
+from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
-from sortie.telemetry.metrics.machine import Disks, register_machine
+from sortie.telemetry.metrics.machine import register_machine
 from sortie.web.access import Access
-from sortie.web.app import create_app
+from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster
-from sortie.web.controls import Controls
-from sortie.web.dashboard.board import WAITING
-from sortie.web.dashboard.last_said import last_said
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.dashboard.sources import DashboardSources, SaidLine
-from sortie.web.event_stream import StreamRoom
-from sortie.web.live import Live
+from sortie.web.event_stream import LiveEvents, StreamRoom
+from sortie.web.listener import HttpListener
 from sortie.web.redaction import Redaction
 from sortie.web.server import connection_limit, serve
-from sortie.web.sources import Sources
 from sortie.web.state_feed import StateFeed
 
-__all__ = ["Metrics", "Shown", "application", "dashboard_of", "live_events", "serve"]
+
+class HttpServer:
+    """Answers for a daemon."""
+
+    def __init__(
+        self, view: DaemonView, disks: DiskSpace, access: Access, publish: Publish
+    ) -> None:
+        registry = CollectorRegistry()
+        self._metrics: Publish = MetricsSink(registry)
+        registry.register(GaugeCollector(lambda: gauges_of(view)))
+        register_machine(registry, disks.known)
+        dashboard = Dashboard(view)
+        feed = StateFeed(view.state, Redaction(view.secrets))
+        self._live = LiveEvents(
+            events=Broadcaster(feed, secrets.token_hex(4)),
+            room=StreamRoom(connection_limit(open_files_limit())),
+            pages=dashboard.broadcasters,
+        )
+        served = Served(
+            daemon=view,
+            metrics=lambda accept: expose(registry, accept),
+            live=self._live,
+            dashboard=dashboard,
+        )
+        self._publish = publish
+        self._app = create_app(served, access, publish)
+
+    def __call__(self, fact: Fact) -> None:
+        """Count a fact, and let followers of live events look for changes."""
+        self._metrics(fact)
+        self._live.notify(fact)
+
+    async def run(self, listener: HttpListener) -> None:
+        """Serve until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._live.run, self._publish)
+            await serve(self._app, listener, self._publish)
 
 
-class Metrics:
-    """All metrics of a daemon; ``count`` is a sink."""
-
-    def __init__(self, gauges: Callable[[], Gauges], disks: Callable[[], Disks]) -> None:
-        self._registry = CollectorRegistry()
-        self.count: Publish = MetricsSink(self._registry)
-        self._registry.register(GaugeCollector(gauges))
-        register_machine(self._registry, disks)
-
-    def page(self, accept: str) -> Exposition:
-        """Return them in the format that an Accept header asks for."""
-        return expose(self._registry, accept)
-
-
-def dashboard_of(view: DaemonView, controls: Controls, redaction: Redaction) -> Dashboard:
-    """Make the pages of a running daemon."""
-
-    async def said(run: str) -> Sequence[SaidLine] | str:
-        return await last_said(controls.transcripts, run)
-
-    sources = DashboardSources(
-        state=lambda: view.state(first_kept=sys.maxsize),
-        overview=lambda: view.state(WAITING),
-        health=view.health,
-        activity=view.activity.view,
-        said=said,
-        redaction=redaction,
+def gauges_of(view: DaemonView) -> Gauges:
+    """Return what is read when metrics are asked for."""
+    orchestrator = view.orchestrator
+    snapshot = orchestrator.snapshot()
+    backlog = orchestrator.backlog(snapshot, 0)
+    remote = [host for host in snapshot.policy.hosts if host != LOCAL]
+    spent = snapshot.spent_today
+    amounts = {"tokens": spent.tokens, "credits": spent.credits, "usd": spent.cost_usd}
+    return Gauges(
+        sessions_running=len(snapshot.worked),
+        sessions_retrying=len(snapshot.waiting),
+        issues_held=len(snapshot.held),
+        workspaces_kept=sum(len(claim.kept) for claim in snapshot.kept),
+        issues_queued=backlog.queued,
+        issues_blocked=backlog.blocked,
+        slots_available=snapshot.free,
+        active_sessions_elapsed_seconds=state_view.elapsed(snapshot),
+        dispatch_paused=snapshot.paused,
+        workflow_valid=view.workflow().valid,
+        store_writable=orchestrator.store_error is None,
+        ready=view.health().ready,
+        usage_limited=snapshot.limit is not None,
+        daily_budget_spent=snapshot.day_spent is not None,
+        spent_today={unit: used for unit, used in amounts.items() if used is not None},
+        ssh_host_usage={host: snapshot.by_host.get(host, 0) for host in remote},
+        ssh_host_up={host: host not in snapshot.troubled for host in remote},
+        tracker_budgets={b.name: (b.remaining, b.limit) for b in view.tracker.budgets()},
     )
-    return Dashboard(sources, controls, secrets.token_hex(4))
-
-
-def live_events(view: DaemonView, dashboard: Dashboard, redaction: Redaction) -> Live:
-    """Make the streams of a running daemon."""
-    return Live(
-        events=Broadcaster(StateFeed(view.state, redaction), secrets.token_hex(4)),
-        room=StreamRoom(connection_limit(open_files_limit())),
-        pages=dashboard.broadcasters,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What a daemon shows: what it is, what has happened, and what happens."""
-
-    view: DaemonView
-    metrics: Metrics
-    live: Live
-    dashboard: Dashboard
-    redaction: Redaction
-
-
-def application(shown: Shown, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
-    """Make the application over a running daemon."""
-    sources = Sources(
-        state=shown.view.state,
-        health=shown.view.health,
-        metrics=shown.metrics.page,
-        live=shown.live,
-        pages=tuple(shown.dashboard.routes(shown.live.room)),
-        redaction=shown.redaction,
-    )
-    return create_app(sources, controls, access, publish)

@@ -12,9 +12,9 @@ from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.store import Store
 from sortie.telemetry import facts
 from sortie.telemetry.facts import Fact
-from sortie.web.state import FailureView
+from sortie.web.issue import FailureView
 
-KEPT = 10_000
+REMEMBERED_ISSUES = 10_000
 """Issues that are remembered; beyond them the one that failed longest ago is forgotten."""
 
 _HISTORY_ROWS = 10
@@ -55,7 +55,7 @@ class LastFailures:
         self._failures[issue.id] = FailureView(
             kind=kind, message=message or "", at=self._clock(), run_id=run_id
         )
-        if len(self._failures) > KEPT:
+        if len(self._failures) > REMEMBERED_ISSUES:
             del self._failures[next(iter(self._failures))]
 
 

@@ -18,8 +18,9 @@ from sortie.daemon.daemon import Daemon
 from sortie.daemon.database_life import begin_life, refuse_lost_rows
 from sortie.daemon.former_names import ended_by_path
 from sortie.daemon.guards import Guards, expected_failures
-from sortie.daemon.locks import RootLock, database_lock
+from sortie.daemon.locks import database_lock
 from sortie.daemon.options import RunOptions
+from sortie.daemon.root_lock import RootLock
 from sortie.daemon.run_contexts import known_secrets
 from sortie.daemon.shutdown import EXIT_FAILURE
 from sortie.daemon.stop_deadline import StopDeadline

@@ -28,15 +28,15 @@ from sortie.web.dashboard.activity import (
 )
 from sortie.web.runs import run_view
 
-SHOWN = 20
+SHOWN_RUNS = 20
 """Runs that are shown."""
 
-HANDED_OFF = 20
+SHOWN_HANDOFFS = 20
 """Issues that were handed off lately and are shown."""
 
-_ROWS = 1000
-_GOOD = frozenset({RunStatus.SUCCEEDED})
-_BAD = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
+_HISTORY_ROWS = 1000
+_SUCCEEDED = frozenset({RunStatus.SUCCEEDED})
+_FAILURES = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
 
 
 class RecentActivity:
@@ -46,8 +46,8 @@ class RecentActivity:
         self._clock = clock
         self._ended: set[RunId] | None = set()
         self._buckets: dict[int, Bucket] = {}
-        self._runs: deque[PastRun] = deque(maxlen=SHOWN)
-        self._handed_off: deque[HandedOff] = deque(maxlen=HANDED_OFF)
+        self._runs: deque[PastRun] = deque(maxlen=SHOWN_RUNS)
+        self._handed_off: deque[HandedOff] = deque(maxlen=SHOWN_HANDOFFS)
         self._hosts: dict[RunId, str] = {}
         self._poll: PollView | None = None
 
@@ -82,7 +82,7 @@ class RecentActivity:
     async def recall(self, store: Store) -> None:
         """Take over what history tells; once, when recovery is over."""
         try:
-            rows = await store.history(limit=_ROWS)
+            rows = await store.history(limit=_HISTORY_ROWS)
         except StoreError:
             rows = ()  # the charts begin empty; whoever writes to the store tells what is wrong
         known, self._ended = self._ended or set(), None
@@ -92,7 +92,7 @@ class RecentActivity:
             at = row.finished_at
             if at is None or row.run_id in known:
                 continue
-            if len(self._runs) < SHOWN:
+            if len(self._runs) < SHOWN_RUNS:
                 self._runs.append(past_run(run_view(row)))
             if row.handed_off_at is not None:
                 earlier.append(_handed_off(row))
@@ -102,7 +102,7 @@ class RecentActivity:
                 self._count_turns(at, row.turns, seconds if row.turns else 0.0, row.spent)
         for each in sorted(earlier, key=lambda handoff: handoff.at, reverse=True):
             names = {known.issue_identifier for known in self._handed_off}
-            if len(self._handed_off) < HANDED_OFF and each.issue_identifier not in names:
+            if len(self._handed_off) < SHOWN_HANDOFFS and each.issue_identifier not in names:
                 self._handed_off.append(each)
 
     def _moved(self, fact: facts.IssueHandedOff) -> None:
@@ -124,7 +124,7 @@ class RecentActivity:
     def _forget_handoff(self, name: str) -> None:
         """Let an issue that is handed off again stand in the list once."""
         kept = [each for each in self._handed_off if each.issue_identifier != name]
-        self._handed_off = deque(kept, maxlen=HANDED_OFF)
+        self._handed_off = deque(kept, maxlen=SHOWN_HANDOFFS)
 
     def _finished(self, fact: facts.RunFinished) -> None:
         now = self._clock()
@@ -155,9 +155,9 @@ class RecentActivity:
         self._keep(
             replace(
                 bucket,
-                succeeded=bucket.succeeded + (status in _GOOD),
-                failed=bucket.failed + (status in _BAD),
-                stopped=bucket.stopped + (status not in _GOOD | _BAD),
+                succeeded=bucket.succeeded + (status in _SUCCEEDED),
+                failed=bucket.failed + (status in _FAILURES),
+                stopped=bucket.stopped + (status not in _SUCCEEDED | _FAILURES),
             )
         )
 

@@ -12,7 +12,8 @@ import trio
 from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Settings
-from sortie.daemon.locks import HeldElsewhere, Lock, RootLock
+from sortie.daemon.locks import HeldElsewhere, Lock
+from sortie.daemon.root_lock import RootLock
 from sortie.daemon.transports import TransportPool
 from sortie.model import (
     LOCAL,

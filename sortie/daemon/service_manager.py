@@ -1,13 +1,12 @@
-"""What the daemon tells the service manager that has started it, as sd_notify(3) has it.
+"""Messages of the daemon to the service manager that has started it, see sd_notify(3).
 
-A unit with ``Type=notify`` counts as started when the daemon serves, and is ended and started anew
-when the daemon does not come round any more (``WatchdogSec=``).
+A unit with ``Type=notify`` counts as started when the daemon serves; the manager ends and restarts
+it when its signs of life stop (``WatchdogSec=``).
 
-Rule 1: nothing here holds up the daemon: what the manager cannot take now is sent with a later
-pulse.
+Rule 1: the daemon never waits here: what the manager cannot take now is sent with a later pulse.
 Rule 2: signs of life come from trio's loop, and only while the orchestrator is in time, by the
 measure of ``/livez``.
-Rule 3: a message is one line a variable, whatever stands in a text from outside.
+Rule 3: each variable takes one line, whatever a text from outside holds.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 
 import trio
 
+from sortie.daemon.daemon_view import DaemonView
+from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import (
     DaemonStarted,
@@ -28,6 +29,7 @@ from sortie.telemetry.facts import (
     ServiceManagerUnreachable,
     WorkflowReloaded,
 )
+from sortie.web.health import OVERDUE_LIMIT
 
 PULSE = 5.0
 """Seconds between two signs of life, or fewer: a third of what the manager waits for."""
@@ -35,24 +37,24 @@ PULSE = 5.0
 STARTING = 30.0
 """Seconds that the manager is asked to wait for the next pulse of a daemon that starts."""
 
-STATUS_LIMIT = 400
+STATUS_LINE_LIMIT = 400
 """Characters of a status, which a manager shows in one line."""
 
 _LASTING = (b"READY=", b"RELOADING=", b"STOPPING=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Whether the daemon comes round, and how it stands in a few words."""
+class ServiceStanding:
+    """Whether the daemon is live, and its status line."""
 
     live: bool
     status: str
 
 
 class ServiceManager:
-    """The manager behind a socket; without an address all that is said to it is lost.
+    """The manager behind a socket; without an address, messages are dropped.
 
-    As a sink it tells of the start, of reloads and of the end.
+    As a sink it reports the start, reloads and the end.
     """
 
     def __init__(self, address: str | None, watchdog: float | None, publish: Publish) -> None:
@@ -71,7 +73,7 @@ class ServiceManager:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], publish: Publish) -> ServiceManager:
-        """Return the manager that an environment names; an address of another kind is nobody's."""
+        """Return the manager that an environment names; other kinds of addresses are ignored."""
         address = environ.get("NOTIFY_SOCKET", "")
         if not address.startswith(("/", "@")):
             return cls(None, None, publish)
@@ -95,7 +97,7 @@ class ServiceManager:
         now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         self._tell("RELOADING=1", f"MONOTONIC_USEC={now}")
 
-    async def pulse(self, look: Callable[[], Standing | None]) -> None:
+    async def pulse(self, look: Callable[[], ServiceStanding | None]) -> None:
         """Give signs of life and tell how the daemon stands, until cancelled.
 
         A look is None while the daemon starts.
@@ -107,7 +109,7 @@ class ServiceManager:
             self._beat(look())
             await trio.sleep(pause)
 
-    def _beat(self, standing: Standing | None) -> None:
+    def _beat(self, standing: ServiceStanding | None) -> None:
         lines = []
         if standing is None and not self._started:
             lines = [f"EXTEND_TIMEOUT_USEC={STARTING * 1e6:.0f}", self._news("starting")]
@@ -118,7 +120,7 @@ class ServiceManager:
 
     def _news(self, status: str) -> str:
         """Return the assignment of a status that the manager does not know, or nothing."""
-        shown = " ".join(status.split())[:STATUS_LIMIT]
+        shown = " ".join(status.split())[:STATUS_LINE_LIMIT]
         known, self._status = self._status, shown
         return f"STATUS={shown}" if shown != known else ""
 
@@ -161,3 +163,22 @@ def _watchdog_of(environ: Mapping[str, str]) -> float | None:
     except ValueError:
         return None
     return microseconds / 1e6 if microseconds > 0 and process == os.getpid() else None
+
+
+def standing_of(view: DaemonView) -> ServiceStanding:
+    """Return whether the daemon is live, by the measure of ``/livez``, and its status line."""
+    snapshot, health = view.orchestrator.snapshot(), view.health()
+    parts = [_counts(snapshot)]
+    if not view.workflow().valid:
+        parts.append("the workflow file has errors and older settings are in force")
+    if not snapshot.draining and health.reasons:
+        parts.append(f"not ready: {'; '.join(health.reasons)}")
+    return ServiceStanding(live=health.overdue <= OVERDUE_LIMIT, status="; ".join(parts))
+
+
+def _counts(snapshot: Snapshot) -> str:
+    words = ["stopping"] if snapshot.draining else []
+    words += [f"running {len(snapshot.worked)}", f"waiting {len(snapshot.waiting)}"]
+    words += [f"held {len(snapshot.held)}"] if snapshot.held else []
+    words += ["paused"] if snapshot.paused and not snapshot.draining else []
+    return ", ".join(words)

@@ -14,14 +14,15 @@ from sortie.model import Issue, state_key
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview, RateBudget
-from sortie.web.state import BudgetView, TrackerView, UnnamedStateView
+from sortie.web.issue import BudgetView
+from sortie.web.state import TrackerView, UnnamedStateView
 
-SHOWN = 20
+SHOWN_ISSUES = 20
 """Issues of one kind that are shown; all are counted."""
 
 _SIMILARITY = 0.7  # of 1, as difflib reckons it: a typing mistake or two
 _HINTS = 3
-_COMPARED = 500  # names, which takes some ten milliseconds
+_COMPARED_NAMES = 500  # names, which takes some ten milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ class TrackerStatus:
         return TrackerView(
             rests_until=None if rest is None else wall_time(rest.until),
             rests_because=None if rest is None else rest.error,
-            unreadable=tuple(found.message for found in overview.unreadable[:SHOWN]),
+            unreadable=tuple(found.message for found in overview.unreadable[:SHOWN_ISSUES]),
             unnamed_states=self._unnamed_states(overview, named),
             budgets=self.budgets(),
         )
@@ -67,7 +68,7 @@ class TrackerStatus:
         """Look through all issues only where they, or the named states, are others than before."""
         known = self._unnamed
         if known is None or known.overview is not overview or known.named != named:
-            found = unnamed_states(overview.issues, named)[:SHOWN]
+            found = unnamed_states(overview.issues, named)[:SHOWN_ISSUES]
             known = self._unnamed = _UnnamedStates(overview=overview, named=named, found=found)
         return known.found
 
@@ -147,7 +148,7 @@ def _similar(word: str, known: Collection[str]) -> list[str]:
     """Return the known words that look like one, the likeliest first."""
     begins = _normalised(word)[:1]
     alike = sorted(name for name in known if _normalised(name)[:1] == begins)
-    plain = {_normalised(name): name for name in reversed(alike[:_COMPARED])}
+    plain = {_normalised(name): name for name in reversed(alike[:_COMPARED_NAMES])}
     close = get_close_matches(_normalised(word), plain, n=_HINTS, cutoff=_SIMILARITY)
     return [plain[match] for match in close]
 

@@ -11,7 +11,6 @@ from sortie.telemetry import Publish
 from sortie.telemetry.transcripts.directory import directory_of
 from sortie.telemetry.transcripts.sink import TranscriptSink
 from sortie.telemetry.transcripts.writer import TranscriptLimits, TranscriptWriter
-from sortie.web.transcript_view import TranscriptSource
 
 
 class RunTranscripts:
@@ -27,9 +26,6 @@ class RunTranscripts:
         self.sink = TranscriptSink(time.time)
         self.writer = TranscriptWriter(
             directory_of(settings.db_path), self.sink, publish, time.time
-        )
-        self.source = TranscriptSource(
-            page=self.writer.page, last=self.writer.last, is_live=self.writer.is_live
         )
         self.use(settings)
 

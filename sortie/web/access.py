@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sortie.dataclass import dataclass
 from sortie.model.addresses import canonical_address, canonical_name, is_loopback
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 
 PROBES = frozenset({"/livez", "/readyz"})
 """Paths on which Host and Origin are not looked at: a prober often knows an address only."""
@@ -45,7 +45,7 @@ class Access:
     loopback: bool
     token: str | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
-    sessions: Sessions | None = field(default=None, repr=False)
+    sessions: BrowserSessions | None = field(default=None, repr=False)
 
 
 class Caller(StrEnum):

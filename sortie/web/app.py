@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,52 +15,63 @@ from starlette.types import ASGIApp
 from sortie.resources import run_in_thread
 from sortie.telemetry import Publish
 from sortie.web.access import Access
-from sortie.web.command_operations import command_operations, identifier_in
-from sortie.web.controls import Controls
-from sortie.web.json_bytes import json_bytes
+from sortie.web.command_operations import command_operations
+from sortie.web.dashboard.routes import Dashboard
+from sortie.web.event_stream import LiveEvents
 from sortie.web.middleware import AccessMiddleware
-from sortie.web.operations import JSON, Answer, Endpoint, Operation
+from sortie.web.openapi import document
+from sortie.web.operations import JSON, DescribedAnswer, Handler, Operation, identifier_in
 from sortie.web.record_operations import issue_endpoint, issue_operation, record_operations
-from sortie.web.redacted_json import RedactedJson
+from sortie.web.redaction import Redaction, json_bytes
 from sortie.web.responses import error_response
 from sortie.web.sign_in import sign_in_operation, sign_in_pages
-from sortie.web.sources import Sources
-from sortie.web.view_operations import view_operations
+from sortie.web.source import DaemonSource
+from sortie.web.view_operations import MetricsPage, view_operations
 
 _API = "/api/v1/"
 
 
-def create_app(sources: Sources, controls: Controls, access: Access, publish: Publish) -> ASGIApp:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What an application serves; without a ``dashboard`` it has no pages."""
+
+    daemon: DaemonSource
+    metrics: MetricsPage
+    live: LiveEvents
+    dashboard: Dashboard | None = None
+
+
+def create_app(served: Served, access: Access, publish: Publish) -> ASGIApp:
     """Make the application: the access rules before the routes."""
     app = Starlette(
-        routes=routes_of(sources, controls, access),
+        routes=routes_of(served, access),
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
-    clean = RedactedJson(app, sources.redaction)
-    return AccessMiddleware(clean, app.routes, access, publish)
+    return AccessMiddleware(app, access, Redaction(served.daemon.secrets), publish)
 
 
-def routes_of(sources: Sources, controls: Controls, access: Access) -> list[Route]:
+def routes_of(served: Served, access: Access) -> list[Route]:
     """Return all routes, in the order in which they are tried."""
-    operations = operations_of(sources, controls, access)
+    pages = [] if served.dashboard is None else served.dashboard.routes(served.live.room)
     return [
-        *(operation.route() for operation in operations),
+        *(operation.route() for operation in operations_of(served, access)),
         *sign_in_pages(access.sessions),
-        *sources.pages,
+        *pages,
     ]
 
 
-def operations_of(sources: Sources, controls: Controls, access: Access) -> list[Operation]:
+def operations_of(served: Served, access: Access) -> list[Operation]:
     """Return everything that programs can ask, as the OpenAPI document tells it."""
+    daemon = served.daemon
     fixed = [
-        *view_operations(sources),
-        *command_operations(controls),
-        *record_operations(controls),
+        *view_operations(daemon, served.metrics, served.live),
+        *command_operations(daemon),
+        *record_operations(daemon),
         *sign_in_operation(access.sessions),
     ]
     fixed.append(_openapi_operation(fixed))
-    fixed.append(issue_operation(f"{_API}{{identifier}}", _short(fixed, issue_endpoint(controls))))
+    fixed.append(issue_operation(f"{_API}{{identifier}}", _short(fixed, issue_endpoint(daemon))))
     return fixed
 
 
@@ -77,17 +89,15 @@ def _openapi_operation(operations: list[Operation]) -> Operation:
         path=f"{_API}openapi.json",
         about="This document",
         endpoint=openapi,
-        answers={200: Answer(about="an OpenAPI document", body={"type": "object"})},
+        answers={200: DescribedAnswer(about="an OpenAPI document", body={"type": "object"})},
     )
 
 
 def _document(operations: Sequence[Operation]) -> bytes:
-    from sortie.web.openapi import document  # few ask for it, and it takes long to make
-
     return json_bytes(document(operations))
 
 
-def _short(fixed: Sequence[Operation], show_issue: Endpoint) -> Endpoint:
+def _short(fixed: Sequence[Operation], show_issue: Handler) -> Handler:
     """Return what answers a path of one segment that no other operation has.
 
     Where another one has it for other methods, that wins.

@@ -7,9 +7,9 @@ fragments of a page, is another feed with a broadcaster of its own.
 Rule 1: while nobody listens, the feed is not asked.
 Rule 2: however much happens, the feed is asked once in ``Pace.shortest`` seconds at most, and takes
 no more than a twenty-fifth of the time; every ``Pace.longest`` seconds it is asked anyway.
-Rule 3: who has ``BUFFER`` updates unread is dropped; nobody else waits for it.
-Rule 4: an id belongs to one daemon's life. Who comes back with an id of it, and has missed no more
-than is kept, is told what it missed; anybody else is told everything first.
+Rule 3: a listener with ``BUFFER`` unread updates is dropped; the others do not wait for it.
+Rule 4: an id belongs to one daemon's life. A listener that comes back with such an id gets what it
+missed, if that is still kept; any other listener gets everything first.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ BUFFER = 16
 """Updates that a listener may have unread: at one a second more than a busy browser needs."""
 
 KEPT_UPDATES, KEPT_BYTES = 100, 1024 * 1024
-"""What is kept for those who come back: some minutes of it, or as much as fits."""
+"""Updates, and bytes of them, that are kept for listeners that come back: some minutes."""
 
-_SETTLING = 0.05
-"""Seconds between the first sign of a change and the look, so that what belongs together comes
-together."""
+_GATHERING = 0.05
+"""Seconds from the first sign of a change to the look, so that related changes come together."""
 
-_SHARE = 25
+_REST_FACTOR = 25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +43,13 @@ class Message:
 
 
 class Feed(Protocol):
-    """What a broadcaster tells; both methods return at once."""
+    """What a broadcaster sends; both methods return at once."""
 
     def changes(self) -> Sequence[Message]:
         """Look again, and return what is different since the last look; nothing on the first."""
 
     def whole(self) -> Sequence[Message]:
-        """Return everything as of the last look, for somebody who knows nothing of it."""
+        """Return everything as of the last look, for a new listener."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Pace:
     longest: float = 5.0
 
 
-class Listener:
+class Subscriber:
     """One client of a broadcaster."""
 
     def __init__(self, first: Sequence[bytes], on_drop: Callable[[], object]) -> None:
@@ -91,13 +90,13 @@ class Listener:
         return True
 
     def drop(self) -> None:
-        """Tell nothing more. Safe more than once."""
+        """Send nothing more. Safe more than once."""
         self._send.close()
         self._on_drop()
 
 
 class Broadcaster:
-    """A feed, and who listens to it.
+    """A feed and its listeners.
 
     ``epoch`` is a word that no other daemon's life has; ids begin with it.
     """
@@ -109,13 +108,13 @@ class Broadcaster:
         self._number = 0
         self._kept: deque[tuple[int, bytes]] = deque()
         self._kept_bytes = 0
-        self._listeners: set[Listener] = set()
+        self._listeners: set[Subscriber] = set()
         self._listened = trio.Event()
-        self._stirred = trio.Event()
+        self._notified = trio.Event()
 
     @property
     def last_id(self) -> str:
-        """The id of the last look: who was shown what the feed said then has missed nothing."""
+        """The id of the last look; a page made from that look has missed nothing."""
         return f"{self._epoch}-{self._number}"
 
     @property
@@ -124,32 +123,32 @@ class Broadcaster:
         return len(self._listeners)
 
     @property
-    def is_stirred(self) -> bool:
+    def is_notified(self) -> bool:
         """Whether something may have changed since the last look."""
-        return self._stirred.is_set()
+        return self._notified.is_set()
 
-    def stir(self) -> None:
-        """Say that something may have changed; costs next to nothing, also while nobody listens."""
-        self._stirred.set()
+    def notify(self) -> None:
+        """Say that something may have changed; costs next to nothing, also without listeners."""
+        self._notified.set()
 
     async def run(self) -> None:
-        """Look and tell, until cancelled. Raises what the feed raises."""
+        """Look, and send what changed, until cancelled. Raises what the feed raises."""
         while True:
             await self._listened.wait()
             with trio.move_on_after(self._pace.longest):
-                await self._stirred.wait()
-                await trio.sleep(_SETTLING)
-            self._stirred = trio.Event()
+                await self._notified.wait()
+                await trio.sleep(_GATHERING)
+            self._notified = trio.Event()
             began = trio.current_time()
             if self._listeners:
                 self._look()
             took = trio.current_time() - began
-            await trio.sleep(max(self._pace.shortest, took * _SHARE))
+            await trio.sleep(max(self._pace.shortest, took * _REST_FACTOR))
 
     def look_now(self) -> str:
-        """Look at once, tell what has changed, and return the id of this look.
+        """Look at once, send what has changed, and return the id of this look.
 
-        For who shows the feed's state by another way and goes on listening from there.
+        A page that shows the state in another way listens from this id on.
         """
         self._look()
         return self.last_id
@@ -162,15 +161,15 @@ class Broadcaster:
     @contextmanager
     def listening(
         self, last_id: str | None, on_drop: Callable[[], object] = lambda: None
-    ) -> Iterator[Listener]:
+    ) -> Iterator[Subscriber]:
         """Listen for the length of the block, from after ``last_id`` on.
 
         ``on_drop`` is called when the listener is dropped for being slow.
         """
         if not self._listeners:
-            self._look()  # nobody has looked for as long as nobody listened
+            self._look()  # without listeners there were no looks
         missed = self._missed(last_id)
-        listener = Listener([self._everything()] if missed is None else missed, on_drop)
+        listener = Subscriber([self._everything()] if missed is None else missed, on_drop)
         self._listeners.add(listener)
         self._listened.set()
         try:
@@ -191,7 +190,7 @@ class Broadcaster:
             if not listener.offer(block):
                 self._drop(listener)
 
-    def _drop(self, listener: Listener) -> None:
+    def _drop(self, listener: Subscriber) -> None:
         self._listeners.discard(listener)
         listener.drop()
 
@@ -203,7 +202,7 @@ class Broadcaster:
             self._kept_bytes -= len(oldest)
 
     def _missed(self, last_id: str | None) -> list[bytes] | None:
-        """Return what came after an id; None where that cannot be told."""
+        """Return the updates after an id; None where the id is unknown or they are not kept."""
         epoch, _, written = (last_id or "").rpartition("-")
         if epoch != self._epoch or not (written.isascii() and written.isdigit()):
             return None
@@ -221,7 +220,7 @@ class Broadcaster:
 def _block(messages: Sequence[Message], id_: str) -> bytes:
     """Encode events that belong together.
 
-    Only the last has the id: who is cut off among them has not had them all.
+    Only the last has the id: a listener that is cut off before it has not got them all.
     """
     blocks = [b"event: %b\n%b" % (m.event.encode(), _data(m.data)) for m in messages]
     if blocks:

@@ -1,16 +1,18 @@
 """Server-sent events: the answer to a client that listens to a broadcaster.
 
-Rule 1: the streams that are open leave connections for everything else (``StreamRoom``).
+Rule 1: open streams leave connections for everything else (``StreamRoom``).
 Rule 2: a client that takes nothing for ``STUCK`` seconds, or falls too far behind, loses its
-connection; what is under way in a socket can be ended by closing it only.
-Rule 3: a stream ends after ``LIFE`` seconds; browsers come back by themselves, are asked anew who
-they are, and miss nothing.
+connection: only closing the socket ends a send that is under way.
+Rule 3: a stream ends after ``STREAM_SECONDS``; browsers reconnect by themselves, are authenticated
+anew, and miss nothing.
 """
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import trio
@@ -18,22 +20,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from sortie.web.broadcaster import Broadcaster, Listener
+from sortie.telemetry import Publish
+from sortie.telemetry.facts import AdapterCrashed, Fact, HttpAnswered
+from sortie.web.broadcaster import Broadcaster, Subscriber
 from sortie.web.responses import error_response
 
 HEARTBEAT = 15.0
 """Seconds of silence after which a comment is sent: proxies end connections without traffic."""
 
 STUCK = 30.0
-LIFE = 3600.0
+STREAM_SECONDS = 3600.0
 
 ABORT = "sortie.abort"
 """What the server calls the function that closes a request's connection, in the scope's state."""
 
-_SHARE = 4
+_CONNECTIONS_PER_STREAM = 4
 _RETRY_AFTER = 5
+_FAILED_FEED_PAUSE = 5.0
 _HEARTBEAT = b": still here\n\n"
-_START = {
+_STREAM_START = {
     "type": "http.response.start",
     "status": 200,
     "headers": [
@@ -47,7 +52,7 @@ class StreamRoom:
     """How many streams may be open at once: a quarter of the connections, at least one."""
 
     def __init__(self, connections: int) -> None:
-        self.most = max(1, connections // _SHARE)
+        self.most = max(1, connections // _CONNECTIONS_PER_STREAM)
         self.taken = 0
 
     @contextmanager
@@ -85,11 +90,11 @@ class EventStream(Response):
                 await self._refuse(scope, receive, send)
                 return
             if scope["method"] == "HEAD":
-                await send(_START)
+                await send(_STREAM_START)
             else:
-                client = _Client(scope, send)
+                client = _StreamClient(scope, send)
                 with self._broadcaster.listening(self._last_id, client.abort) as listener:
-                    await send(_START)
+                    await send(_STREAM_START)
                     await client.tell(listener, receive)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -99,8 +104,8 @@ class EventStream(Response):
         await error_response(503, message, headers)(scope, receive, send)
 
 
-class _Client:
-    """Who a stream is sent to."""
+class _StreamClient:
+    """The client that a stream is sent to."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         state: Any = scope.get("state") or {}
@@ -113,17 +118,17 @@ class _Client:
         self._here.cancel()
         self._close()
 
-    async def tell(self, listener: Listener, receive: Receive) -> None:
-        """Send what a listener is told, until the client is gone or has been here for long."""
+    async def tell(self, listener: Subscriber, receive: Receive) -> None:
+        """Send the updates of a listener, until the client is gone or its time is over."""
         with self._here:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._leave_when_gone, receive)
                 nursery.start_soon(self._leave_when_stuck)
-                with trio.move_on_after(LIFE):
+                with trio.move_on_after(STREAM_SECONDS):
                     await self._send_blocks(listener)
                 self._here.cancel()
 
-    async def _send_blocks(self, listener: Listener) -> None:
+    async def _send_blocks(self, listener: Subscriber) -> None:
         while True:
             block: bytes | None = _HEARTBEAT
             with trio.move_on_after(HEARTBEAT):
@@ -145,3 +150,42 @@ class _Client:
             since = self._sending_since
             if since is not None and trio.current_time() - since >= STUCK:
                 self.abort()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveEvents:
+    """All streams: ``events`` is that of ``/api/v1/events``, ``pages`` are those of pages."""
+
+    events: Broadcaster
+    room: StreamRoom
+    pages: tuple[Broadcaster, ...] = ()
+
+    @property
+    def broadcasters(self) -> tuple[Broadcaster, ...]:
+        """All of them."""
+        return (self.events, *self.pages)
+
+    def notify(self, fact: Fact) -> None:
+        """Take a fact for a sign that something may have changed; a sink."""
+        if not self.room.taken or isinstance(fact, HttpAnswered):
+            return  # a new listener gets everything
+        self.events.notify()
+        for page in self.pages:
+            page.notify()
+
+    async def run(self, publish: Publish) -> None:
+        """Send what changes to all streams, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            for broadcaster in self.broadcasters:
+                nursery.start_soon(_keep_running, broadcaster, publish)
+
+
+async def _keep_running(broadcaster: Broadcaster, publish: Publish) -> None:
+    """Run a broadcaster; where its feed fails, only its own listeners are dropped."""
+    while True:
+        try:
+            await broadcaster.run()
+        except Exception:
+            publish(AdapterCrashed(where="live events", traceback=traceback.format_exc()))
+            broadcaster.drop_all()
+        await trio.sleep(_FAILED_FEED_PAUSE)

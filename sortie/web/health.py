@@ -14,9 +14,8 @@ class Health:
     """How the daemon is.
 
     ``reasons`` say why it is not ready, ``details`` what is worth knowing in any case; anyone who
-    can reach the port may read them. ``overdue`` is
-    for how many seconds the orchestrator's next round has been due (0 while it is not): a daemon
-    that waits for its next poll is not late, however long that is away.
+    can reach the port may read them. ``overdue`` is for how many seconds the orchestrator's next
+    round has been due, 0 while it waits for a time to come.
     """
 
     ready: bool
@@ -25,30 +24,26 @@ class Health:
     overdue: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeAnswer:
-    """An HTTP status and what stands in the body."""
-
-    status: int
-    body: dict[str, object]
+Probe = tuple[int, dict[str, object]]
+"""An HTTP status and what stands in the body."""
 
 
-def liveness(health: Health) -> ProbeAnswer:
+def liveness(health: Health) -> Probe:
     """Judge whether the daemon should be restarted."""
     if health.overdue <= OVERDUE_LIMIT:
-        return ProbeAnswer(status=200, body={"status": "ok"})
+        return 200, {"status": "ok"}
     late = f"the orchestrator has been due for {span(health.overdue)} and has not run"
-    return ProbeAnswer(status=503, body={"status": "stuck", "reasons": [late]})
+    return 503, {"status": "stuck", "reasons": [late]}
 
 
-def readiness(health: Health) -> ProbeAnswer:
+def readiness(health: Health) -> Probe:
     """Judge whether the daemon does its work now; a stuck one does not."""
     alive = liveness(health)
-    if alive.status != 200:
+    if alive[0] != 200:
         return alive
     body: dict[str, object] = {"status": "ready" if health.ready else "not ready"}
     if not health.ready:
         body["reasons"] = list(health.reasons)
     if health.details:
         body["details"] = list(health.details)
-    return ProbeAnswer(status=200 if health.ready else 503, body=body)
+    return (200 if health.ready else 503), body

@@ -1,23 +1,213 @@
-"""One issue: how it stands, and what is recorded of it."""
+"""The views of one issue: its entries in the state, its explanation, and what is recorded of it.
+
+Rule 1: what is not known is None, never 0.
+Rule 2: times are aware; they are written as RFC 3339 in UTC.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal
 
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError
+from pydantic import PlainSerializer, WithJsonSchema
 
-from sortie.web.json_bytes import json_bytes
+from sortie.dataclass import dataclass
+from sortie.model.numbers import number_text
+from sortie.model.times import rfc3339
 from sortie.web.runs import RunView
-from sortie.web.state import (
-    FailureView,
-    HeldView,
-    RunningView,
-    Time,
-    WaitingView,
-    WorkspaceView,
-)
+
+Time = Annotated[
+    datetime,
+    PlainSerializer(rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureView:
+    """Why an issue failed last; ``kind`` is that of history, or ``handoff_failed``."""
+
+    kind: str | None
+    message: str
+    at: Time
+    run_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningView:
+    """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
+    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
+    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool."""
+
+    issue_id: str
+    issue_identifier: str
+    issue_url: str | None
+    title: str
+    state: str
+    run_id: str
+    session_id: str | None
+    attempt: int
+    turn: int | None
+    max_turns: int | None
+    phase: str
+    host: str
+    workspace: str | None
+    started_at: Time
+    last_event_at: Time
+    last_message: str | None
+    credits: float | None
+    tokens: int | None
+    cost_usd: float | None = None
+    estimated_usd: float | None = None
+    context_share: float | None = None
+    tool: str | None = None
+    model: str | None = None
+    files_modified: tuple[str, ...] | None = None
+    files_omitted: bool = False
+    tool_uses: Mapping[str, int] | None = None
+    last_failure: FailureView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceView:
+    """A directory of an issue, and the host that it is on."""
+
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingView:
+    """An issue that waits for its next run or its handoff."""
+
+    issue_id: str
+    issue_identifier: str
+    title: str = ""
+    kind: Literal["retry", "continuation", "handoff"]
+    attempt: int
+    due_at: Time
+    reason: str | None
+    last_failure: FailureView | None = None
+    workspace: WorkspaceView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldView:
+    """A parked issue."""
+
+    issue_id: str
+    issue_identifier: str
+    title: str = ""
+    reason: str
+    detail: str
+    since: Time
+    last_failure: FailureView | None = None
+    workspace: WorkspaceView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptWorkspaceView:
+    """A workspace that is not removed; ``reason`` says what is in it."""
+
+    host: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptView:
+    """A finished issue with workspaces that are not removed.
+
+    They are looked at again at ``next_look_at``, and removed at ``until`` whatever they hold.
+    """
+
+    issue_id: str
+    issue_identifier: str
+    title: str = ""
+    workspaces: tuple[KeptWorkspaceView, ...]
+    next_look_at: Time
+    until: Time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateView:
+    """An issue of the last poll that nothing is done about; ``reason`` says why."""
+
+    issue_id: str
+    issue_identifier: str
+    title: str = ""
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetView:
+    """What the tracker still lets its credential ask: ``remaining`` of ``limit``, until
+    ``resets_at``; ``name`` says what is counted."""
+
+    name: str
+    remaining: int | None
+    limit: int | None
+    resets_at: Time | None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether less than a tenth is left."""
+        if self.remaining is None or self.limit is None:
+            return False
+        return self.remaining * 10 < self.limit
+
+    @property
+    def words(self) -> str:
+        """What is left, for people."""
+        left = "unknown" if self.remaining is None else number_text(self.remaining)
+        limit = "" if self.limit is None else f" of {number_text(self.limit)}"
+        until = "" if self.resets_at is None else f" until {self.resets_at:%H:%M:%SZ}"
+        return f"{self.name}: {left}{limit} left{until}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateAnswer:
+    """A gate as it is told, with a truth value besides its reason."""
+
+    gate: str
+    open: bool
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplanationView:
+    """How one issue stands and why.
+
+    ``standing`` is one word and ``detail`` the sentence that goes with it; ``since`` is when that
+    began, where known. ``next_run_at`` is None where no time is known; ``next_step`` says what
+    must happen before the issue runs. ``ways_out`` tell what a person can do. ``budgets`` are what
+    the tracker still lets Sortie ask. ``description`` is the issue's, cut where it is long.
+    """
+
+    issue_id: str
+    issue_identifier: str
+    title: str
+    state: str
+    standing: Literal[
+        "candidate", "starting", "running", "stopping", "waiting", "handing_off", "held", "cleaning"
+    ]
+    detail: str
+    since: Time | None
+    run_id: str | None
+    turn: int | None
+    attempt: int | None
+    gates: tuple[GateAnswer, ...]
+    next_run_at: Time | None
+    next_step: str
+    ways_out: tuple[str, ...]
+    last_failure: FailureView | None = None
+    budgets: tuple[BudgetView, ...] = ()
+    issue_url: str | None = None
+    labels: tuple[str, ...] = ()
+    description: str = ""
+    workspace: WorkspaceView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +234,3 @@ class IssueView:
     last_failure: FailureView | None
     runs: tuple[RunView, ...]
     workspace: WorkspaceView | None = None
-
-
-@cache
-def _adapter() -> TypeAdapter[IssueView]:
-    return TypeAdapter(IssueView)
-
-
-def issue_to_json(issue: IssueView) -> bytes:
-    """Write the view as JSON in UTF-8."""
-    try:
-        return _adapter().dump_json(issue)
-    except PydanticSerializationError:  # a lone surrogate, as file names may hold
-        return json_bytes(_adapter().dump_python(issue, mode="json"))

@@ -28,7 +28,7 @@ class ListenError(SortieError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ListenAddress:
     """The address to take.
 
     ``asked`` tells whether a person asked for this very port: then no other is tried.
@@ -42,7 +42,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class HttpListener:
     """Bound sockets that listen; ``wanted_port`` is set where another port was to be taken."""
 
     sockets: tuple[socket.socket, ...]
@@ -72,7 +72,7 @@ class Listener:
             sock.close()
 
 
-async def listen(endpoint: Endpoint) -> Listener:
+async def listen(endpoint: ListenAddress) -> HttpListener:
     """Bind and listen on every address of the host; port 0 takes any free port.
 
     Raises ListenError where the host is unknown or not ours, the port is taken or needs
@@ -89,7 +89,7 @@ async def listen(endpoint: Endpoint) -> Listener:
     for port in range(endpoint.port, last + 1):
         sockets = _bind_all(endpoint.host, addresses, port)
         if sockets:
-            return Listener(
+            return HttpListener(
                 sockets=sockets,
                 host=endpoint.host,
                 port=sockets[0].getsockname()[1],
@@ -107,7 +107,7 @@ async def listen(endpoint: Endpoint) -> Listener:
     )
 
 
-async def _addresses(endpoint: Endpoint) -> tuple[str, ...]:
+async def _addresses(endpoint: ListenAddress) -> tuple[str, ...]:
     try:
         found = await trio.socket.getaddrinfo(
             endpoint.host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

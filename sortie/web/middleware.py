@@ -1,23 +1,30 @@
-"""What stands before the routes: refuses requests, adds headers to answers, and counts them."""
+"""What stands before the routes: it refuses requests, and completes and counts answers.
+
+Bodies of requests are read and thrown away: no route needs one, and none may take memory or time
+without end.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from html import escape
 from urllib.parse import unquote
 
+import trio
+from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
-from starlette.routing import BaseRoute, Match, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import Match, Route
+from starlette.types import Message, Receive, Scope, Send
 
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
-from sortie.web.bodies import ambiguous_length, discard
+from sortie.web.operations import JSON
+from sortie.web.redaction import Redaction
 from sortie.web.responses import error_response, page_response
 
-_ALWAYS = {
+_HEADERS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
@@ -35,22 +42,33 @@ _ALWAYS = {
 CALLER = "sortie.caller"
 """Where the scope says who sent the request, as a ``Caller``."""
 
-_SIGN_IN = (
+_HOW_TO_SIGN_IN = (
     "This page needs a browser that is signed in. On the machine where Sortie runs,"
     " <code>sortie open</code> prints a link that signs one in."
 )
 
-_KEPT = re.compile(rb"%(2[fF]|25)")
+_KEPT_ENCODED = re.compile(rb"%(2[fF]|25)")
+
+
+BODY_LIMIT = 64 * 1024
+"""Bytes that a body may have."""
+
+BODY_SECONDS = 5.0
+"""How long a body may take to arrive."""
+
+_DISCARD_LIMIT = 16 * BODY_LIMIT
+"""Bytes thrown away before an oversized body is refused: a client that is still sending when the
+connection is closed never reads the answer."""
 
 
 class AccessMiddleware:
     """An ASGI application around another; ``routes`` give the names under which it counts."""
 
     def __init__(
-        self, app: ASGIApp, routes: Sequence[BaseRoute], access: Access, publish: Publish
+        self, app: Starlette, access: Access, redaction: Redaction, publish: Publish
     ) -> None:
         self._app = app
-        self._routes = routes
+        self._redaction = redaction
         self._access = access
         self._publish = publish
 
@@ -64,13 +82,23 @@ class AccessMiddleware:
             return
         scope = {**scope, "path": _path(scope)}
         label = self._label(scope)
+        json_start: list[Message] = []
 
         async def send_counted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ALWAYS.items():
+                for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
                 self._publish(HttpAnswered(route=label, status=message["status"]))
+                if headers.get("content-type", "").startswith(JSON):
+                    json_start.append(message)  # its length may change with its body
+                    return
+            elif json_start:
+                start = json_start.pop()
+                if body := message.get("body", b""):
+                    message = {**message, "body": self._redaction.json(body)}
+                    MutableHeaders(scope=start)["content-length"] = str(len(message["body"]))
+                await send(start)
             await send(message)
 
         head = _head(scope)
@@ -87,40 +115,70 @@ class AccessMiddleware:
         more = dict(reason.headers)
         if reason.status == 401:
             more["www-authenticate"] = 'Bearer realm="sortie"'
-        if _is_for_a_person(head):
-            answer = page_response(reason.status, _told(reason), headers=more)
+        if _wants_page(head):
+            answer = page_response(reason.status, _refusal_text(reason), headers=more)
         else:
             answer = error_response(reason.status, reason.message, headers=more)
         await answer(scope, receive, send_counted)
 
     def _label(self, scope: Scope) -> str:
-        for route in self._routes:
+        for route in self._app.routes:
             match, _ = route.matches(scope)
             if match is not Match.NONE and isinstance(route, Route):
                 return route.path
         return "other"
 
 
+def ambiguous_length(headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
+    """Return why a request is refused whose end is ambiguous, None for any other.
+
+    A reader that counts bytes and one that looks for the last chunk see different ends (RFC 9112,
+    6.1): the rest of the body to one of them is another request to the other.
+    """
+    names = {name.lower() for name, _ in headers}
+    if not {b"content-length", b"transfer-encoding"} <= names:
+        return None
+    message = "send Content-Length or Transfer-Encoding, not both"
+    return Refusal(status=400, message=message, headers={"connection": "close"})
+
+
+async def discard(receive: Receive) -> Refusal | None:
+    """Take in a body and forget it; return why it is refused, None where it is not."""
+    size, whole = 0, False
+    with trio.move_on_after(BODY_SECONDS):
+        while not whole and size <= _DISCARD_LIMIT:
+            message = await receive()
+            if message["type"] != "http.request":
+                break  # the client is gone
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+    if size > BODY_LIMIT:
+        return Refusal(status=413, message=f"a body may have {BODY_LIMIT // 1024} KiB at most")
+    if not whole:
+        return Refusal(status=400, message=f"the body did not arrive within {BODY_SECONDS:g} s")
+    return None
+
+
 def _other_version(scope: Scope) -> Refusal | None:
     """Return why a request of HTTP/2 is refused, None for any other.
 
-    No browser speaks it without TLS. And what its client does not read, the server library keeps
-    in memory without a bound: a stream of events would fill it, and ten large answers at once.
+    No browser speaks it without TLS. The server library keeps in memory, without a bound, what an
+    HTTP/2 client does not read: a stream of events, or ten large answers, would fill the memory.
     """
     if scope.get("http_version", "1.1") in ("1.0", "1.1"):
         return None
     return Refusal(status=505, message="only HTTP/1.1 is spoken here")
 
 
-def _is_for_a_person(head: RequestHead) -> bool:
+def _wants_page(head: RequestHead) -> bool:
     """Tell whether a browser shows the answer as a page: no program asks for HTML by itself."""
     accepted = b",".join(value for name, value in head.headers if name == b"accept")
     return b"text/html" in accepted and not head.path.startswith("/api/")
 
 
-def _told(reason: Refusal) -> str:
-    """Say in HTML to a person why there is nothing to see."""
-    return _SIGN_IN if reason.status == 401 else f"{escape(reason.message)}."
+def _refusal_text(reason: Refusal) -> str:
+    """Say in HTML why a page is refused."""
+    return _HOW_TO_SIGN_IN if reason.status == 401 else f"{escape(reason.message)}."
 
 
 def _head(scope: Scope) -> RequestHead:
@@ -141,4 +199,4 @@ def _path(scope: Scope) -> str:
     raw = scope.get("raw_path")
     if raw is None:
         return str(scope["path"])
-    return unquote(_KEPT.sub(rb"%25\1", raw).decode("latin-1"))
+    return unquote(_KEPT_ENCODED.sub(rb"%25\1", raw).decode("latin-1"))

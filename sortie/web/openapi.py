@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from sortie import __version__
 from sortie.web.access import PROBES
-from sortie.web.operations import JSON, Answer, Operation, Parameter, Schema
+from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter, Schema
 
 DESCRIPTION = (
     "What a running daemon of Sortie does, and the commands that steer it. GETs are open on a"
@@ -17,7 +17,7 @@ DESCRIPTION = (
     " signed in by a link of 'sortie open'. Unknown is null, never 0. Times are RFC 3339 in UTC."
 )
 
-_ERROR: Schema = {
+_ERROR_SCHEMA: Schema = {
     "type": "object",
     "required": ["error"],
     "additionalProperties": False,
@@ -34,7 +34,7 @@ _ERROR: Schema = {
     },
 }
 
-_ALWAYS = {
+_COMMON_FAILURES = {
     400: "the request cannot be understood, or does not say where it ends",
     401: "the token or a session is needed",
     403: "Host or Origin does not name this daemon",
@@ -67,14 +67,14 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         "info": {"title": "Sortie", "version": __version__, "description": DESCRIPTION},
         "paths": paths,
         "components": {
-            "schemas": {"Error": _ERROR, **shared.get("$defs", {})},
+            "schemas": {"Error": _ERROR_SCHEMA, **shared.get("$defs", {})},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
 def _operation(operation: Operation, schemas: dict[Any, Any]) -> dict[str, Any]:
-    failures = {**_ALWAYS, **(operation.failures or {})}
+    failures = {**_COMMON_FAILURES, **(operation.failures or {})}
     if operation.path in PROBES:
         del failures[403]
     reads = operation.method == "GET"
@@ -110,7 +110,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _answer(answer: DescribedAnswer, schemas: dict[Any, Any]) -> dict[str, Any]:
     body = answer.body
     if body is None:
         schema: Any = {"type": "string"}

@@ -1,7 +1,7 @@
-"""Keep secrets out of what is answered, wherever they came from: a title, a line of output.
+"""Keep secrets out of answers, wherever their texts came from: a title, a line, an error.
 
-Rule: a text is only searched for what makes it longer where one of the secrets is in it, which is
-next to never: so a look at each answer costs next to nothing.
+Texts are rid of secrets where they come in. This is the one gate where they leave: a row of
+history, or an issue of the last poll, may be older than a secret that a reload brought.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from sortie.model.secrets import SHORTEST_SECRET, redactor, spellings
-from sortie.web.json_bytes import json_bytes
+
+
+def json_bytes(value: object) -> bytes:
+    """Write plain data as JSON in UTF-8; a lone surrogate, as file names may hold, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
 
 
 class Redaction:
@@ -21,24 +26,22 @@ class Redaction:
     def __init__(self, secrets: Callable[[], Set[str]]) -> None:
         self._secrets = secrets
         self._known: Set[str] = frozenset()
-        self._found: tuple[str, ...] = ()
-        self._encoded: tuple[bytes, ...] = ()
+        self._spellings: tuple[str, ...] = ()
         self._redacted: Callable[[str], str] = str
 
     def __call__(self, text: str) -> str:
         """Return a text without secrets."""
-        self._look()
-        return self._redacted(text) if any(found in text for found in self._found) else text
+        self._renew()
+        return self._redacted(text)
 
     def is_needed(self, text: str) -> bool:
-        """Tell whether a secret is in a text; also in one of HTML."""
-        self._look()
-        return any(found in text for found in self._found)
+        """Tell whether a secret is in a text, in JSON or in HTML."""
+        self._renew()
+        return any(spelling in text for spelling in self._spellings)
 
     def json(self, document: bytes) -> bytes:
         """Return JSON without secrets in its texts; the names of its fields stay."""
-        self._look()
-        if not any(found in document for found in self._encoded):
+        if not self.is_needed(document.decode()):
             return document
         return json_bytes(self._clean(json.loads(document)))
 
@@ -51,23 +54,21 @@ class Redaction:
             return {name: self._clean(item) for name, item in value.items()}
         return value
 
-    def _look(self) -> None:
+    def _renew(self) -> None:
         secrets = self._secrets()
         if secrets == self._known:
             return
         self._known = secrets
         long = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
-        found = {spelling for secret in long for spelling in spellings(secret)}
-        found |= {form for spelling in found for form in _escaped(spelling)}
-        self._found = tuple(sorted(found))
-        self._encoded = tuple(text.encode(errors="surrogatepass") for text in self._found)
+        plain = {spelling for secret in long for spelling in spellings(secret)}
+        self._spellings = tuple(plain | {form for text in plain for form in _escaped(text)})
         self._redacted = redactor(long)
 
 
 def _escaped(text: str) -> tuple[str, str]:
-    """Return a text as the two escape it that write HTML: the standard library, and Jinja."""
-    plain = html.escape(text)
-    return plain, plain.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+    """Return a text as HTML, once as the standard library escapes it and once as Jinja does."""
+    escaped = html.escape(text)
+    return escaped, escaped.replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
 
 
 NOTHING_SECRET = Redaction(frozenset)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from starlette.responses import HTMLResponse, Response
 
-from sortie.web.json_bytes import json_bytes
+from sortie.web.redaction import json_bytes
 
 _CODES = {
     400: "bad_request",
@@ -21,7 +21,7 @@ _CODES = {
     505: "http_version_not_supported",
 }
 
-_PAGE = """<!doctype html>
+_SENTENCE_PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -47,4 +47,4 @@ def page_response(
     status: int, text: str, *, head: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
     """Make a page that says one thing and needs nothing else; ``text`` and ``head`` are HTML."""
-    return HTMLResponse(_PAGE.format(head=head, text=text), status, headers=headers)
+    return HTMLResponse(_SENTENCE_PAGE.format(head=head, text=text), status, headers=headers)

@@ -1,15 +1,22 @@
-"""A recorded run as programs get it: by HTTP and from ``sortie history``."""
+"""Recorded runs as programs get them, over HTTP and from commands, and what runs tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Any
 
+from sortie.model.numbers import counted, rounded
+from sortie.model.spending import AMOUNTS
 from sortie.model.times import rfc3339
+from sortie.store import DayRow, HistoryRow
 
-if TYPE_CHECKING:
-    from sortie.store import HistoryRow
+DAYS, MOST_DAYS = 14, 366
+"""Days of statistics: by default, and at most over HTTP."""
+
+HANDED_OFF = "handed_off"
+"""The standing of an issue that was handed off after its last run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +108,63 @@ def run_view(row: HistoryRow) -> RunView:
 def run_document(view: RunView) -> Mapping[str, object]:
     """Return a run as plain data."""
     return {field.name: getattr(view, field.name) for field in fields(view)}
+
+
+def past_standing(last: RunView) -> str | None:
+    """Return the standing of an issue that is not in hand, by its last run; None: unknown."""
+    return None if last.handed_off_at is None else HANDED_OFF
+
+
+def past_detail(last: RunView) -> str:
+    """Say in a sentence how an issue stands that is not in hand, by its last run."""
+    state = f" in {last.state}" if last.state else ""
+    if last.handed_off_at is not None:
+        return f"it was handed off at {_utc(last.handed_off_at)} and was{state or ' moved'} then"
+    if last.finished_at is None:
+        return f"its last run began at {_utc(last.started_at)}; it is not in hand now"
+    return (
+        f"it is not in hand; when its last run ended at {_utc(last.finished_at)}, as {last.status},"
+        f" it was{state or ' known'}"
+    )
+
+
+def left_in_git(run: RunView) -> str | None:
+    """Say how the git tree stood after a run; None where there was none, or it is not known."""
+    if run.commits is None:
+        return None
+    where = f"branch {run.branch}" if run.branch else "no branch"
+    commit = f", commit {run.head_commit[:12]}" if run.head_commit else ""
+    counts = [
+        counted(run.commits, "new commit"),
+        f"{counted(run.files_changed or 0, 'file')} changed",
+    ]
+    if run.uncommitted:
+        counts.append(f"{run.uncommitted} not committed")
+    return f"{where}{commit}: {', '.join(counts)}"
+
+
+def _utc(time: str) -> str:
+    return datetime.fromisoformat(time).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def usage_day(row: DayRow) -> Mapping[str, str | int | float | None]:
+    """Return what one agent did and used on one day; unknown is null."""
+    spent = row.spent.rounded()
+    return {
+        "day": row.day,
+        "agent": row.agent,
+        "runs": row.runs,
+        "turns": row.turns,
+        "seconds_running": rounded(row.seconds),
+        "tokens": spent.tokens,
+        **{name: getattr(spent, name) for name in AMOUNTS},
+    }
+
+
+def usage_day_schema() -> Mapping[str, Any]:
+    """Return the JSON schema of ``usage_day``."""
+    kinds = {"day": "string", "agent": "string", "runs": "integer", "turns": "integer"}
+    kinds["seconds_running"] = "number"
+    amounts = {name: {"type": ["number", "null"]} for name in ("tokens", *AMOUNTS)}
+    properties = {name: {"type": kind} for name, kind in kinds.items()} | amounts
+    return {"type": "object", "required": list(properties), "properties": properties}

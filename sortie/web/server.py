@@ -28,10 +28,10 @@ from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
 from sortie.telemetry.facts import AdapterCrashed, HttpListening, HttpPortTaken
 from sortie.web.event_stream import ABORT
-from sortie.web.listener import Listener
+from sortie.web.listener import HttpListener
 
 MAX_CONNECTIONS, MIN_CONNECTIONS = 100, 4
-_SHARE = 8
+_FILES_PER_CONNECTION = 8
 _ACCEPT_PAUSE = 0.1
 
 
@@ -40,12 +40,12 @@ def connection_limit(files: int) -> int:
 
     It is an eighth of them: runs need the others.
     """
-    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, files // _SHARE))
+    return max(MIN_CONNECTIONS, min(MAX_CONNECTIONS, files // _FILES_PER_CONNECTION))
 
 
 async def serve(
     app: ASGIApp,
-    listener: Listener,
+    listener: HttpListener,
     publish: Publish,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,

@@ -1,9 +1,9 @@
 """Browsers that are signed in: one-time codes that open sessions, and the sessions.
 
-Rule 1: what is kept of a code or session is its hash, by which it is found; a look in this memory,
-or at how long a comparison takes, gives nobody one.
-Rule 2: a code opens one session; it, and a session, end after a time and with the daemon.
-Rule 3: there are so many of each at most; a newcomer ends the oldest.
+Rule 1: only the hash of a code or session is kept, and it is found by its hash: neither a look in
+this memory nor the time of a comparison gives one away.
+Rule 2: a code opens one session; codes and sessions end after a time, and with the daemon.
+Rule 3: the number of each is limited; a new one ends the oldest.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ CODE_SECONDS, SESSION_SECONDS = 120.0, 12 * 3600.0
 
 MOST_CODES, MOST_SESSIONS = 16, 64
 
-_BYTES = 32
-_LONGEST = 128
+_SECRET_BYTES = 32
+_LONGEST_SECRET = 128
 
 
-class _Secrets:
-    """Random words that are valid for a time."""
+class _TimedSecrets:
+    """Random secrets that are valid for a time; only their hashes are kept."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
@@ -33,19 +33,19 @@ class _Secrets:
         self._ends = {digest: end for digest, end in self._ends.items() if end > now}
         while len(self._ends) >= self._most:
             del self._ends[next(iter(self._ends))]
-        word = secrets.token_urlsafe(_BYTES)
-        self._ends[_digest(word)] = now + self._seconds
-        return word
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        self._ends[_digest(secret)] = now + self._seconds
+        return secret
 
-    def holds(self, word: str, now: float) -> bool:
-        return len(word) <= _LONGEST and self._ends.get(_digest(word), now) > now
+    def holds(self, secret: str, now: float) -> bool:
+        return len(secret) <= _LONGEST_SECRET and self._ends.get(_digest(secret), now) > now
 
-    def end(self, word: str) -> None:
-        if len(word) <= _LONGEST:
-            self._ends.pop(_digest(word), None)
+    def end(self, secret: str) -> None:
+        if len(secret) <= _LONGEST_SECRET:
+            self._ends.pop(_digest(secret), None)
 
 
-class Sessions:
+class BrowserSessions:
     """Codes and sessions; ``clock`` gives seconds that never go back.
 
     ``cookie`` is the name of the cookie that holds a session. Cookies do not tell ports apart, so
@@ -55,8 +55,8 @@ class Sessions:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.cookie = f"sortie_{secrets.token_hex(4)}"
         self._clock = clock
-        self._codes = _Secrets(CODE_SECONDS, MOST_CODES)
-        self._sessions = _Secrets(SESSION_SECONDS, MOST_SESSIONS)
+        self._codes = _TimedSecrets(CODE_SECONDS, MOST_CODES)
+        self._sessions = _TimedSecrets(SESSION_SECONDS, MOST_SESSIONS)
 
     def make_code(self) -> str:
         """Return a code that opens one session."""
@@ -79,5 +79,5 @@ class Sessions:
         self._sessions.end(session)
 
 
-def _digest(word: str) -> bytes:
-    return hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,6 +1,6 @@
 """The routes by which a browser is signed in and out.
 
-Whoever holds the token asks for a code; the browser that brings the code gets a session.
+The holder of the token asks for a code; the browser that brings the code gets a session.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from starlette.routing import Route
 
 from sortie.web.access import SIGN_IN, Caller, sessions_in
 from sortie.web.middleware import CALLER
-from sortie.web.operations import Answer, Operation
+from sortie.web.operations import DescribedAnswer, Operation
 from sortie.web.responses import error_response, json_response, page_response
-from sortie.web.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions
+from sortie.web.sessions import CODE_SECONDS, SESSION_SECONDS, BrowserSessions
 
 _EXPIRED = (
     f"This link has been used, or is older than {CODE_SECONDS / 60:g} minutes."
@@ -30,7 +30,7 @@ _CODE = {
 
 
 def is_signed_in(request: Request) -> bool:
-    """Tell whether a request comes from somebody who may give commands."""
+    """Tell whether the sender of a request may give commands."""
     return request.scope.get(CALLER) in (Caller.SESSION, Caller.TOKEN)
 
 
@@ -47,18 +47,18 @@ def _welcome() -> Response:
     )
 
 
-def sign_in_operation(sessions: Sessions | None) -> list[Operation]:
+def sign_in_operation(sessions: BrowserSessions | None) -> list[Operation]:
     """Return the operation that makes a code; none where there are no sessions."""
     if sessions is None:
         return []
 
     async def make_code(request: Request) -> Response:
         if request.scope.get(CALLER) is not Caller.TOKEN:
-            return error_response(403, "only who holds the token can have a browser signed in")
+            return error_response(403, "only the holder of the token can sign a browser in")
         path = f"{SIGN_IN}?code={sessions.make_code()}"
         return json_response(200, {"path": path, "expires_in": int(CODE_SECONDS)})
 
-    made = Answer(about="the path, and the seconds for which it works", body=_CODE)
+    made = DescribedAnswer(about="the path, and the seconds for which it works", body=_CODE)
     return [
         Operation(
             method="POST",
@@ -70,7 +70,7 @@ def sign_in_operation(sessions: Sessions | None) -> list[Operation]:
     ]
 
 
-def sign_in_pages(sessions: Sessions | None) -> list[Route]:
+def sign_in_pages(sessions: BrowserSessions | None) -> list[Route]:
     """Return the routes that browsers follow; none where there are no sessions."""
     if sessions is None:
         return []
@@ -79,7 +79,7 @@ def sign_in_pages(sessions: Sessions | None) -> list[Route]:
         if any(map(sessions.is_open, _sessions(request))):
             return _welcome()
         if request.method == "HEAD":
-            return page_response(403, _EXPIRED)  # whoever only looks uses up nothing
+            return page_response(403, _EXPIRED)  # a preview of the link does not use up the code
         session = sessions.open(request.query_params.get("code", ""))
         if session is None:
             return page_response(403, _EXPIRED)

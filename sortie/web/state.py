@@ -1,29 +1,28 @@
 """The view of the daemon's state that ``/api/v1/state`` shows, field for field.
 
-Rule 1: what is not known is None, never 0.
-Rule 2: times are aware; they leave as RFC 3339 in UTC.
+Rule: what is not known is None, never 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import cache
-from typing import Annotated, Literal
+from typing import Any, Literal
 
-from pydantic import PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from sortie.dataclass import dataclass
-from sortie.model.numbers import number_text
-from sortie.model.times import rfc3339
-from sortie.web.json_bytes import json_bytes
-
-Time = Annotated[
-    datetime,
-    PlainSerializer(rfc3339, return_type=str),
-    WithJsonSchema({"type": "string", "format": "date-time"}, mode="serialization"),
-]
+from sortie.web.issue import (
+    BudgetView,
+    CandidateView,
+    HeldView,
+    KeptView,
+    RunningView,
+    Time,
+    WaitingView,
+)
+from sortie.web.redaction import json_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,123 +46,6 @@ class Counts:
     blocked: int = 0
     unreadable: int = 0
     kept: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailureView:
-    """Why an issue failed last; ``kind`` is that of history, or ``handoff_failed``."""
-
-    kind: str | None
-    message: str
-    at: Time
-    run_id: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningView:
-    """A run under way. ``cost_usd`` is what it cost so far, of which ``estimated_usd`` is reckoned
-    from its tokens; ``context_share`` is how full its model's context is, from 0 to 1.
-    ``files_modified`` are relative to the workspace, ``tool_uses`` counts the uses of each tool."""
-
-    issue_id: str
-    issue_identifier: str
-    issue_url: str | None
-    title: str
-    state: str
-    run_id: str
-    session_id: str | None
-    attempt: int
-    turn: int | None
-    max_turns: int | None
-    phase: str
-    host: str
-    workspace: str | None
-    started_at: Time
-    last_event_at: Time
-    last_message: str | None
-    credits: float | None
-    tokens: int | None
-    cost_usd: float | None = None
-    estimated_usd: float | None = None
-    context_share: float | None = None
-    tool: str | None = None
-    model: str | None = None
-    files_modified: tuple[str, ...] | None = None
-    files_omitted: bool = False
-    tool_uses: Mapping[str, int] | None = None
-    last_failure: FailureView | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceView:
-    """A directory of an issue, and the host that it is on."""
-
-    host: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingView:
-    """An issue that waits for its next run or its handoff."""
-
-    issue_id: str
-    issue_identifier: str
-    title: str = ""
-    kind: Literal["retry", "continuation", "handoff"]
-    attempt: int
-    due_at: Time
-    reason: str | None
-    last_failure: FailureView | None = None
-    workspace: WorkspaceView | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldView:
-    """A parked issue."""
-
-    issue_id: str
-    issue_identifier: str
-    title: str = ""
-    reason: str
-    detail: str
-    since: Time
-    last_failure: FailureView | None = None
-    workspace: WorkspaceView | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWorkspaceView:
-    """A workspace that is not removed; ``reason`` says what is in it."""
-
-    host: str
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptView:
-    """A finished issue with workspaces that are not removed.
-
-    They are looked at again at ``next_look_at``, and removed at ``until`` whatever they hold.
-    """
-
-    issue_id: str
-    issue_identifier: str
-    title: str = ""
-    workspaces: tuple[KeptWorkspaceView, ...]
-    next_look_at: Time
-    until: Time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateView:
-    """An issue of the last poll that nothing is done about; ``reason`` says why."""
-
-    issue_id: str
-    issue_identifier: str
-    title: str = ""
-    state: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,32 +74,6 @@ class UnnamedStateView:
     issues: int
     first: str
     near: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetView:
-    """What the tracker still lets its credential ask: ``remaining`` of ``limit``, until
-    ``resets_at``; ``name`` says what is counted."""
-
-    name: str
-    remaining: int | None
-    limit: int | None
-    resets_at: Time | None
-
-    @property
-    def is_low(self) -> bool:
-        """Whether less than a tenth is left."""
-        if self.remaining is None or self.limit is None:
-            return False
-        return self.remaining * 10 < self.limit
-
-    @property
-    def words(self) -> str:
-        """What is left, for people."""
-        left = "unknown" if self.remaining is None else number_text(self.remaining)
-        limit = "" if self.limit is None else f" of {number_text(self.limit)}"
-        until = "" if self.resets_at is None else f" until {self.resets_at:%H:%M:%SZ}"
-        return f"{self.name}: {left}{limit} left{until}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,14 +177,16 @@ class StateView:
     kept: tuple[KeptView, ...] = ()
 
 
-@cache
-def _adapter() -> TypeAdapter[StateView]:
-    return TypeAdapter(StateView)
-
-
-def to_json(state: StateView, only: set[str] | None = None) -> bytes:
-    """Write the view, or only these of its fields, as JSON in UTF-8."""
+def to_json(view: object, only: set[str] | None = None) -> bytes:
+    """Write a view, or only these of its fields, as JSON in UTF-8."""
+    kind: Any = type(view)
+    adapter = _adapter(kind)
     try:
-        return _adapter().dump_json(state, include=only)
+        return adapter.dump_json(view, include=only)
     except PydanticSerializationError:  # a lone surrogate, as file names may hold
-        return json_bytes(_adapter().dump_python(state, mode="json", include=only))
+        return json_bytes(adapter.dump_python(view, mode="json", include=only))
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -13,14 +13,13 @@ from dataclasses import fields, replace
 from typing import Any
 
 from sortie.web.broadcaster import Message
-from sortie.web.json_bytes import json_bytes
-from sortie.web.redaction import NOTHING_SECRET, Redaction
+from sortie.web.redaction import NOTHING_SECRET, Redaction, json_bytes
 from sortie.web.state import StateView, to_json
 
 BY_ISSUE = ("running", "waiting", "held", "kept")
 """The lists that have an entry for each issue."""
 
-_WHOLE = tuple(
+_SENT_WHOLE = tuple(
     field.name for field in fields(StateView) if field.name not in (*BY_ISSUE, "generated_at")
 )
 
@@ -52,7 +51,7 @@ class StateFeed:
 
 
 def _differences(before: StateView, now: StateView) -> Sequence[Message]:
-    named = {name for name in _WHOLE if getattr(before, name) != getattr(now, name)}
+    named = {name for name in _SENT_WHOLE if getattr(before, name) != getattr(now, name)}
     put: dict[str, Any] = {}
     removed: dict[str, list[str]] = {}
     for name in BY_ISSUE:

@@ -1,7 +1,7 @@
 """The transcript of a run: a page of its lines, as JSON or as text, also while the run goes on.
 
-Who has read a page asks for the next one with ``after``, until ``next`` is null: of a live run that
-is when it is over, so that asking again and again follows it to its end.
+A client asks for the next page with ``after``, until ``next`` is null. Of a live run it becomes
+null when the run is over, so that asking again and again follows the run to its end.
 """
 
 from __future__ import annotations
@@ -11,52 +11,114 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.resources import Shortage
-from sortie.telemetry.transcripts import TranscriptPage, is_run_id
-from sortie.telemetry.transcripts.text import as_text
-from sortie.web.operations import JSON, Answer, Endpoint, Operation, Parameter
+from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage, as_text, is_run_id
+from sortie.web.issue import Time
+from sortie.web.operations import (
+    JSON,
+    RUN_ID,
+    DescribedAnswer,
+    Operation,
+    Parameter,
+    number_in,
+    number_parameter,
+)
 from sortie.web.responses import error_response
-from sortie.web.transcript_view import TranscriptSource, TranscriptView, to_json
+from sortie.web.source import TranscriptSource
+from sortie.web.state import to_json
 
-LINES, MOST_LINES = 1000, 10_000
-"""Lines of a page where nobody says how many, and at the most."""
+DEFAULT_LINES, MOST_LINES = 1000, 10_000
+"""Lines of a page: by default, and at most."""
 
-_DIGITS = 15
+PAGE_LINES = 200
+"""Lines that an issue's page shows at most."""
+
+_HIGHEST_NUMBER = 10**15 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineView:
+    """One line: its number, when it came, in which turn (null: outside of one), and what it is."""
+
+    line: int
+    at: Time
+    turn: int | None
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptView:
+    """Some lines of a run.
+
+    ``next`` is what to pass as ``after`` for those that follow, null where none will. ``live``:
+    the run was going on. ``ended``: the line that tells of its end is among these or was before.
+    ``damage`` says why what follows cannot be read.
+    """
+
+    run_id: str
+    lines: tuple[LineView, ...]
+    next: int | None
+    live: bool
+    ended: bool
+    damage: str | None
 
 
 def transcript_operation(source: TranscriptSource) -> Operation:
     """Return the operation that reads a transcript."""
+
+    async def transcript(request: Request) -> Response:
+        run_id, query = request.path_params["run_id"], request.query_params
+        after = number_in(request, "after", 0, _HIGHEST_NUMBER, least=0)
+        limit = number_in(request, "limit", DEFAULT_LINES, MOST_LINES)
+        if after is None:
+            return error_response(400, "after must be the number of a line, or 0")
+        if limit is None:
+            return error_response(400, f"limit must be a number from 1 to {MOST_LINES}")
+        form = query.get("format", "json")
+        if form not in ("json", "text"):
+            return error_response(400, "format must be json or text")
+        live = source.is_live(RunId(run_id))  # before the page is read: it may end meanwhile
+        page = await _page(source, run_id, after, limit)
+        if isinstance(page, Response):
+            return page
+        more = page.more or live
+        next_ = (page.lines[-1].number if page.lines else after) if more else None
+        if form == "text":
+            text = "".join(f"{as_text(line)}\n" for line in page.lines)
+            return PlainTextResponse(text, headers=_link(request.url.path, next_, limit))
+        view = TranscriptView(
+            run_id=run_id,
+            lines=tuple(map(_line_view, page.lines)),
+            next=next_,
+            live=live,
+            ended=page.ended,
+            damage=page.damage,
+        )
+        return Response(to_json(view), media_type=JSON)
+
     return Operation(
         method="GET",
         path="/api/v1/runs/{run_id}/transcript",
         about="What a run has said and done, also while it goes on",
-        endpoint=_endpoint(source),
+        endpoint=transcript,
         answers={
-            200: Answer(
+            200: DescribedAnswer(
                 about="lines in their order; as text the header Link has the next page",
                 body=TranscriptView,
                 as_text="text/plain; charset=utf-8",
             )
         },
         parameters=(
-            Parameter(
-                name="run_id",
-                place="path",
-                about="the run's id",
-                schema={"type": "string", "minLength": 1},
-                example="6f1f2b1e-6a0e-4f53-9f3e-0a7d2c9b8e11",
-            ),
+            RUN_ID,
             Parameter(
                 name="after",
                 about="a line's number: go on behind it",
-                schema={"type": "integer", "minimum": 0, "maximum": 10**_DIGITS - 1, "default": 0},
+                schema={"type": "integer", "minimum": 0, "maximum": _HIGHEST_NUMBER, "default": 0},
             ),
-            Parameter(
-                name="limit",
-                about="how many lines at most",
-                schema={"type": "integer", "minimum": 1, "maximum": MOST_LINES, "default": LINES},
-            ),
+            number_parameter("limit", "how many lines at most", DEFAULT_LINES, MOST_LINES),
             Parameter(
                 name="format",
                 about="how it is written",
@@ -70,30 +132,17 @@ def transcript_operation(source: TranscriptSource) -> Operation:
     )
 
 
-def _endpoint(source: TranscriptSource) -> Endpoint:
-
-    async def transcript(request: Request) -> Response:
-        run_id, query = request.path_params["run_id"], request.query_params
-        after, limit = _number(query.get("after", "0")), _number(query.get("limit", str(LINES)))
-        if after is None:
-            return error_response(400, "after must be the number of a line, or 0")
-        if limit is None or not 1 <= limit <= MOST_LINES:
-            return error_response(400, f"limit must be a number from 1 to {MOST_LINES}")
-        form = query.get("format", "json")
-        if form not in ("json", "text"):
-            return error_response(400, "format must be json or text")
-        live = source.is_live(RunId(run_id))  # before the page is read: it may end meanwhile
-        page = await _page(source, run_id, after, limit)
-        if isinstance(page, Response):
-            return page
-        more = page.more or live
-        next_ = (page.lines[-1].number if page.lines else after) if more else None
-        if form == "text":
-            return _text(page, _link(request.url.path, next_, limit))
-        body = to_json(page, run_id, next_, live=live)
-        return Response(body, media_type=JSON)
-
-    return transcript
+async def last_lines(source: TranscriptSource, run: str) -> tuple[TranscriptLine, ...] | str:
+    """Return the last lines of a run, or a sentence where there are none."""
+    missing = "no transcript is kept"
+    if not is_run_id(run):
+        return missing
+    try:
+        return (await source.last(RunId(run), PAGE_LINES)).lines
+    except FileNotFoundError:
+        return missing
+    except (OSError, Shortage) as exc:
+        return _unreadable(exc)
 
 
 async def _page(
@@ -109,12 +158,15 @@ async def _page(
     except FileNotFoundError:
         return TranscriptPage() if source.is_live(run_id) else error_response(404, missing)
     except (OSError, Shortage) as exc:
-        reason = getattr(exc, "strerror", None) or str(exc)
-        return error_response(503, f"the transcript cannot be read: {reason}")
+        return error_response(503, _unreadable(exc))
 
 
-def _text(page: TranscriptPage, headers: Mapping[str, str]) -> Response:
-    return PlainTextResponse("".join(f"{as_text(line)}\n" for line in page.lines), headers=headers)
+def _unreadable(error: Exception) -> str:
+    return f"the transcript cannot be read: {getattr(error, 'strerror', None) or error}"
+
+
+def _line_view(line: TranscriptLine) -> LineView:
+    return LineView(line=line.number, at=line.at, turn=line.turn, kind=line.kind, text=line.text)
 
 
 def _link(path: str, next_: int | None, limit: int) -> Mapping[str, str]:
@@ -122,8 +174,3 @@ def _link(path: str, next_: int | None, limit: int) -> Mapping[str, str]:
     if next_ is None:
         return {}
     return {"link": f'<{path}?after={next_}&limit={limit}&format=text>; rel="next"'}
-
-
-def _number(text: str) -> int | None:
-    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
-    return int(text) if is_number else None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sortie.web.event_stream import EventStream
-from sortie.web.health import ProbeAnswer, liveness, readiness
-from sortie.web.operations import JSON, Answer, Operation, Parameter
+from sortie.telemetry.metrics.exposition import Exposition
+from sortie.web.event_stream import EventStream, LiveEvents
+from sortie.web.health import liveness, readiness
+from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter
 from sortie.web.responses import json_response
-from sortie.web.sources import Sources
+from sortie.web.source import DaemonSource
 from sortie.web.state import StateView, to_json
 
-_WORDS = {"type": "array", "items": {"type": "string"}}
+MetricsPage = Callable[[str], Exposition]
+"""Returns the metrics in the format that a value of Accept asks for."""
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
 _PROBE = {
     "type": "object",
     "required": ["status"],
     "additionalProperties": False,
-    "properties": {"status": {"type": "string"}, "reasons": _WORDS, "details": _WORDS},
+    "properties": {"status": {"type": "string"}, "reasons": _TEXTS, "details": _TEXTS},
 }
 
 _EVENT = {
@@ -30,24 +36,26 @@ _EVENT = {
 }
 
 
-def view_operations(sources: Sources) -> list[Operation]:
+def view_operations(
+    daemon: DaemonSource, metrics: MetricsPage, live: LiveEvents
+) -> list[Operation]:
     """Return the operations."""
 
     async def livez(_request: Request) -> Response:
-        return _probe(liveness(sources.health()))
+        return json_response(*liveness(daemon.health()))
 
     async def readyz(_request: Request) -> Response:
-        return _probe(readiness(sources.health()))
+        return json_response(*readiness(daemon.health()))
 
-    async def metrics(request: Request) -> Response:
-        page = sources.metrics(request.headers.get("accept", ""))
+    async def show_metrics(request: Request) -> Response:
+        page = metrics(request.headers.get("accept", ""))
         return Response(page.body, headers={"content-type": page.content_type})
 
     async def state(_request: Request) -> Response:
-        return Response(to_json(sources.state()), media_type=JSON)
+        return Response(to_json(daemon.state()), media_type=JSON)
 
     async def events(request: Request) -> Response:
-        return EventStream(sources.live.events, sources.live.room, request)
+        return EventStream(live.events, live.room, request)
 
     return [
         Operation(
@@ -56,8 +64,8 @@ def view_operations(sources: Sources) -> list[Operation]:
             about="Whether the daemon lives, or should be restarted",
             endpoint=livez,
             answers={
-                200: Answer(about="it lives", body=_PROBE),
-                503: Answer(about="it is stuck", body=_PROBE),
+                200: DescribedAnswer(about="it lives", body=_PROBE),
+                503: DescribedAnswer(about="it is stuck", body=_PROBE),
             },
         ),
         Operation(
@@ -66,23 +74,27 @@ def view_operations(sources: Sources) -> list[Operation]:
             about="Whether the daemon does its work now",
             endpoint=readyz,
             answers={
-                200: Answer(about="it does", body=_PROBE),
-                503: Answer(about="it does not, for these reasons", body=_PROBE),
+                200: DescribedAnswer(about="it does", body=_PROBE),
+                503: DescribedAnswer(about="it does not, for these reasons", body=_PROBE),
             },
         ),
         Operation(
             method="GET",
             path="/metrics",
             about="The metrics, in the format that Accept asks for",
-            endpoint=metrics,
-            answers={200: Answer(about="Prometheus text, or OpenMetrics", media_type="text/plain")},
+            endpoint=show_metrics,
+            answers={
+                200: DescribedAnswer(
+                    about="Prometheus text, or OpenMetrics", media_type="text/plain"
+                )
+            },
         ),
         Operation(
             method="GET",
             path="/api/v1/state",
             about="What runs, waits and is held, and how the daemon is",
             endpoint=state,
-            answers={200: Answer(about="the state", body=StateView)},
+            answers={200: DescribedAnswer(about="the state", body=StateView)},
         ),
         Operation(
             method="GET",
@@ -90,7 +102,9 @@ def view_operations(sources: Sources) -> list[Operation]:
             about="The state and what changes in it, as server-sent events",
             endpoint=events,
             answers={
-                200: Answer(about="events without end", body=_EVENT, media_type="text/event-stream")
+                200: DescribedAnswer(
+                    about="events without end", body=_EVENT, media_type="text/event-stream"
+                )
             },
             parameters=(
                 Parameter(
@@ -108,7 +122,3 @@ def view_operations(sources: Sources) -> list[Operation]:
             failures={503: "as many clients follow the events as may"},
         ),
     ]
-
-
-def _probe(answer: ProbeAnswer) -> Response:
-    return json_response(answer.status, answer.body)

@@ -11,8 +11,7 @@ import pytest
 from sortie.cli.explain import explanation
 from sortie.cli.output import UNLIMITED
 from sortie.model import ErrorKind, RunStatus, Streak
-from sortie.web.controls import ExplanationView, GateView
-from sortie.web.state import BudgetView, FailureView
+from sortie.web.issue import BudgetView, ExplanationView, FailureView, GateAnswer
 from tests.cli.conftest import Cli
 from tests.cli.fake_daemon import TOKEN, Asked, FakeDaemon
 from tests.cli.test_history import record
@@ -64,7 +63,7 @@ def view(**changes: object) -> ExplanationView:
         "run_id": None,
         "turn": None,
         "attempt": 2,
-        "gates": (GateView(gate="claim", reason="it waits"),),
+        "gates": (GateAnswer(gate="claim", open=False, reason="it waits"),),
         "next_run_at": NOON + timedelta(seconds=40),
         "next_step": "a slot has to be free then",
         "ways_out": (),

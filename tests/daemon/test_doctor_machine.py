@@ -15,6 +15,7 @@ from sortie.daemon.doctor import limits, machine
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.machine import daemon_result, disk_result, git_result, port_result
 from sortie.daemon.locks import database_lock
+from sortie.daemon.root_lock import RootLock
 from sortie.model import SortieError
 from sortie.model.checks import CheckOutcome
 from sortie.transports.local import LocalTransport
@@ -94,11 +95,9 @@ def test_a_daemon_on_the_same_places_is_named(tmp_path: Path) -> None:
     with database_lock(settings.db_path) as lock:
         lock.ensure()
         ours = daemon_result(settings)
-        note = (tmp_path / "db.lock").read_bytes()
-    (tmp_path / "db.lock").write_text("")
-    root_lock = tmp_path / "@daemon.lock"
-    root_lock.write_bytes(note)
-    another = daemon_result(settings)
+    with RootLock(str(tmp_path)) as root:
+        root.ensure()
+        another = daemon_result(settings)
 
     assert (none.outcome, none.sentence.split(";")[0]) == (
         CheckOutcome.OK,

@@ -6,8 +6,6 @@ import errno
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import Any
 
 import httpx
 import pytest
@@ -15,9 +13,11 @@ import trio
 from jinja2 import TemplateSyntaxError
 
 from sortie.daemon import http_server, http_service
+from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.http_service import HttpService
 from sortie.telemetry import facts
-from tests.orchestrator.daemon_view import controls_on, view_of
+from sortie.web.dashboard.routes import Dashboard
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.ports import free_port
 from tests.worker.rig import settings_of
@@ -32,9 +32,9 @@ async def started(service: HttpService, world: World, port: int) -> AsyncIterato
     """Have a service started, and end it with the block."""
     settings = settings_of(server={"port": port})
     async with world.life_cut_short() as orchestrator, trio.open_nursery() as nursery:
-        view, controls = view_of(orchestrator), controls_on(orchestrator)
+        view = view_of(orchestrator)
         with trio.fail_after(30):
-            yield await service.start(nursery, settings, "token", view, controls)
+            yield await service.start(nursery, settings, "token", view)
         nursery.cancel_scope.cancel()
 
 
@@ -113,56 +113,41 @@ async def test_the_port_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert again == url
 
 
+def out_of_descriptors() -> OSError:
+    return OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def broken_template() -> TemplateSyntaxError:
+    error = TemplateSyntaxError("unicode_escape.py", 12)
+    error.__cause__ = out_of_descriptors()
+    return error
+
+
 @pytest.mark.parametrize(
     "error",
     [
-        OSError(errno.EMFILE, os.strerror(errno.EMFILE)),
+        out_of_descriptors(),
         ImportError(f"_ssl.so: cannot open shared object file: {os.strerror(errno.EMFILE)}"),
+        broken_template(),
     ],
 )
 async def test_a_server_that_cannot_be_read_for_want_of_descriptors_comes_later(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """The daemon lives on, and answers when the shortage is over."""
+    """Libraries and templates are read again; what is published meanwhile is counted."""
     world = World()
     service = HttpService(world.publish)
     refused: list[str] = []
+    make = Dashboard
 
-    def import_later(name: str) -> object:
-        if len(refused) < 2:
-            refused.append(name)
-            raise error
-        return import_module(name)
-
-    monkeypatch.setattr(http_service, "import_module", import_later)
-    service(POLLED)
-
-    async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:
-        answer = await client.get(f"{url}livez", timeout=20)
-
-    assert answer.status_code == 200
-    assert len(refused) == 2
-
-
-async def test_pages_that_cannot_be_made_for_want_of_descriptors_come_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A template engine reads codecs and modules of its own when it first needs them; what is
-    published meanwhile is counted."""
-    world = World()
-    service = HttpService(world.publish)
-    refused: list[str] = []
-    make = http_server.dashboard_of
-
-    def make_later(*parts: Any) -> Any:
+    def make_later(view: DaemonView) -> Dashboard:
         if len(refused) < 2:
             refused.append("pages")
             service(RELOADED)
-            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-            raise TemplateSyntaxError("unicode_escape.py", 12) from error
-        return make(*parts)
+            raise error
+        return make(view)
 
-    monkeypatch.setattr(http_server, "dashboard_of", make_later)
+    monkeypatch.setattr(http_server, "Dashboard", make_later)
     service(POLLED)
 
     async with started(service, world, free_port()) as url, httpx.AsyncClient() as client:

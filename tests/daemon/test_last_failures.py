@@ -12,7 +12,7 @@ from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.model import ErrorKind, RunId, RunStatus, StopReason, TrackerErrorKind
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.web.state import FailureView
+from sortie.web.issue import FailureView
 from tests.agents.fake import Completes, Fails, Silent
 from tests.orchestrator.daemon_view import now, view_of
 from tests.orchestrator.world import World

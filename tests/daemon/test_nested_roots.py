@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sortie.daemon.locks import HeldElsewhere, RootLock
+from sortie.daemon.locks import HeldElsewhere
+from sortie.daemon.root_lock import RootLock
 
 INNER = "ABC-1/deep/workspaces"
 """Where a root lies in a workspace of another one."""

@@ -9,9 +9,10 @@ from trio.testing import MockClock
 
 from sortie.model import IssueId, TrackerErrorKind
 from sortie.telemetry import facts
-from sortie.web.controls import CommandAnswer, ExplanationView
+from sortie.web.issue import ExplanationView
+from sortie.web.source import CommandAnswer
 from tests.agents.fake import Fails, Silent
-from tests.orchestrator.daemon_view import controls_on
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.worker.rig import issue
 
@@ -48,7 +49,7 @@ async def test_an_issue_that_is_not_worked_on_is_told_why(
     world.tracker.unreadable[IssueId("bad-1")] = TrackerErrorKind.INVALID
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator, world)
+        controls = view_of(orchestrator, world)
         await world.until(facts.PollCompleted)
         explained = await controls.explain(name)
         answers = [await controls.stop(name), await controls.retry(name)]
@@ -63,7 +64,7 @@ async def test_a_misspelt_name_is_told_what_it_may_mean(clock: MockClock) -> Non
     world.agent.scripts["SHOP-17"] = [Silent()]
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator, world)
+        controls = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         near = await controls.explain("shop17")
         far = await controls.explain("nobody")
@@ -81,7 +82,7 @@ async def test_an_explanation_tells_what_the_issue_is_about(clock: MockClock) ->
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator, world)
+        controls = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         told = await controls.explain("A")
 
@@ -98,7 +99,7 @@ async def test_an_explanation_tells_the_last_failure(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Fails()]
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator, world)
+        controls = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled)
         found = await controls.explain("A")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sortie.daemon.recent_activity import SHOWN, RecentActivity
+from sortie.daemon.recent_activity import SHOWN_RUNS, RecentActivity
 from sortie.model import RunId, RunStatus, Spending, StoreError, TurnOutcome
 from sortie.scheduler.records import RecordExit
 from sortie.store import HistoryRow
@@ -96,15 +96,15 @@ def test_what_ends_is_counted_in_its_quarter_of_an_hour() -> None:
 def test_what_is_long_ago_is_forgotten() -> None:
     """After twelve hours nothing is left but the last runs."""
     activity = RecentActivity(clock := Clock())
-    for number in range(SHOWN + 5):
+    for number in range(SHOWN_RUNS + 5):
         activity(finished(str(number), RunStatus.FAILED))
     clock.now += timedelta(seconds=BUCKET * BUCKETS)
 
     view = activity.view()
 
     assert sum(bucket.failed for bucket in view.buckets) == 0
-    assert len(view.runs) == SHOWN
-    assert view.runs[0].run_id == str(SHOWN + 4)
+    assert len(view.runs) == SHOWN_RUNS
+    assert view.runs[0].run_id == str(SHOWN_RUNS + 4)
 
 
 def test_what_nobody_looks_at_is_forgotten_too() -> None:

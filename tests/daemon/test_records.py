@@ -9,11 +9,9 @@ from sortie.daemon.recent_activity import RecentActivity
 from sortie.daemon.wall_time import utc_now
 from sortie.model import RunSummary
 from sortie.telemetry import facts
-from sortie.web.issue import IssueView
-from sortie.web.records import HistoryQuery
-from sortie.web.state import WorkspaceView
+from sortie.web.issue import IssueView, WorkspaceView
 from tests.agents.fake import Completes, Fails, Silent
-from tests.orchestrator.daemon_view import controls_on, view_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.store.records import T0, A, begin, end, workspace
 from tests.worker.rig import issue
@@ -28,10 +26,10 @@ async def test_issues_are_shown_as_they_stand(clock: MockClock) -> None:
     world.agent.scripts["C"] = [Completes(status="blocked")]
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator, world)
+        controls = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled)
         await world.until(facts.IssueHeld)
-        shown = [await controls.records.issue(name) for name in ("A", "b", "C")]
+        shown = [await controls.issue(name) for name in ("A", "b", "C")]
         state = view_of(orchestrator, world).state()
 
     running, waiting, held = (one for one in shown if isinstance(one, IssueView))
@@ -52,11 +50,11 @@ async def test_runs_are_found(clock: MockClock) -> None:
     world.agent.scripts["A"] = [Fails()]
 
     async with world.life() as orchestrator:
-        records = controls_on(orchestrator, world).records
+        records = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled)
-        (run,) = await records.history(HistoryQuery(issue="A", limit=5, before=None))
-        none = await records.history(HistoryQuery(issue="A", limit=5, before=run.run_id))
-        other = await records.history(HistoryQuery(issue="B", limit=5, before=None))
+        (run,) = await records.history(issue="A", limit=5, before=None)
+        none = await records.history(issue="A", limit=5, before=run.run_id)
+        other = await records.history(issue="B", limit=5, before=None)
         found = await records.run(run.run_id)
         missing = await records.run("r-none")
 
@@ -73,7 +71,7 @@ async def test_an_issue_that_is_gone_has_its_runs(clock: MockClock) -> None:
     await world.store.commit([begin("r1", A), workspace("r1", A), over], T0)
 
     async with world.life() as orchestrator:
-        records = controls_on(orchestrator, world).records
+        records = view_of(orchestrator, world)
         await world.until(facts.PollCompleted)
         gone, stranger = await records.issue("A-1"), await records.issue("X-1")
 
@@ -96,12 +94,12 @@ async def test_an_issue_that_was_handed_off_is_told_as_such(clock: MockClock) ->
 
     for told in (facts.TransitionCompleted, facts.PollCompleted):
         async with world.life() as orchestrator:
-            controls = controls_on(orchestrator, world)
+            controls = view_of(orchestrator, world)
             await world.until(told)
             await trio.sleep(1)
             recent = RecentActivity(utc_now)
             await recent.recall(world.store)
-            seen.append((await controls.records.issue("A"), recent.view().handed_off))
+            seen.append((await controls.issue("A"), recent.view().handed_off))
 
     for found, (listed,) in seen:
         assert isinstance(found, IssueView)

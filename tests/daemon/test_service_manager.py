@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.service_manager import PULSE, STATUS_LIMIT, ServiceManager, Standing
+from sortie.daemon.service_manager import PULSE, STATUS_LINE_LIMIT, ServiceManager, ServiceStanding
 from sortie.telemetry import Publish, facts
 from sortie.telemetry.facts import Fact
 from tests.daemon.service_socket import ServiceSocket
@@ -37,7 +37,9 @@ def manager(address: str, publish: Publish = ignore, **more: str) -> ServiceMana
     return ServiceManager.of(environ, publish)
 
 
-async def pulses(one: ServiceManager, *standings: Standing | None, pause: float = PULSE) -> None:
+async def pulses(
+    one: ServiceManager, *standings: ServiceStanding | None, pause: float = PULSE
+) -> None:
     """Have it look at each standing once."""
     left = iter(standings)
     with trio.move_on_after(pause * (len(standings) - 0.5)):
@@ -90,8 +92,8 @@ async def test_signs_of_life_end_with_the_rounds(
 ) -> None:
     """A daemon whose orchestrator is late gives no sign, while its status is told all the same."""
     one = manager(listener.address, WATCHDOG_USEC="6000000", WATCHDOG_PID=str(os.getpid()))
-    well = Standing(live=True, status="running 1")
-    late = Standing(live=False, status="running 1, late")
+    well = ServiceStanding(live=True, status="running 1")
+    late = ServiceStanding(live=False, status="running 1, late")
 
     await pulses(one, well, well, late, late, pause=2.0)
 
@@ -114,7 +116,7 @@ async def test_nobody_waits_for_signs(
     """Without a watchdog, or with one for another process, there are no signs of life."""
     await pulses(
         ServiceManager.of({"NOTIFY_SOCKET": listener.address} | environ, ignore),
-        Standing(live=True, status="well"),
+        ServiceStanding(live=True, status="well"),
     )
 
     assert listener.lines() == ["STATUS=well"]
@@ -124,11 +126,11 @@ async def test_a_status_is_one_line(listener: ServiceSocket, autojump_clock: Moc
     """A text from outside makes no assignment of its own, and no status without end."""
     status = f"not ready: asked\nMAINPID=1\r\nREADY=1 {'x' * 9999}"
 
-    await pulses(manager(listener.address), Standing(live=True, status=status))
+    await pulses(manager(listener.address), ServiceStanding(live=True, status=status))
 
     (line,) = listener.lines()
     assert line.startswith("STATUS=not ready: asked MAINPID=1 READY=1 xxx")
-    assert len(line) == len("STATUS=") + STATUS_LIMIT
+    assert len(line) == len("STATUS=") + STATUS_LINE_LIMIT
 
 
 async def test_what_cannot_be_taken_is_told_later(
@@ -136,7 +138,7 @@ async def test_what_cannot_be_taken_is_told_later(
 ) -> None:
     """A manager that is behind holds nothing up, and misses neither start nor status."""
     one = manager(listener.address, WATCHDOG_USEC="15000000")
-    standings = [Standing(live=True, status=f"running {number}") for number in range(2000)]
+    standings = [ServiceStanding(live=True, status=f"running {number}") for number in range(2000)]
     await pulses(one, *standings)
     one(STARTED)
     missed = listener.news()
@@ -169,4 +171,4 @@ async def test_without_a_manager_nothing_is_done(address: str) -> None:
     one(STARTED)
     one.reloading()
 
-    await one.pulse(lambda: Standing(live=True, status="well"))
+    await one.pulse(lambda: ServiceStanding(live=True, status="well"))

@@ -9,7 +9,7 @@ from sortie.daemon.tracker_status import TrackerStatus
 from sortie.model import Issue, IssueId
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.trackers import Overview, RateBudget
-from sortie.web.state import BudgetView
+from sortie.web.issue import BudgetView
 from tests.trackers.fake import FakeTracker
 
 

@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.daemon.http_server import gauges_of
 from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
 from sortie.model.issues import TITLE_LIMIT
 from sortie.orchestrator.preflight import Readiness
@@ -18,8 +19,8 @@ from sortie.telemetry import facts
 from sortie.telemetry.metrics.gauges import Gauges
 from sortie.trackers import RateBudget
 from sortie.web.health import Health
+from sortie.web.issue import CandidateView
 from sortie.web.state import (
-    CandidateView,
     Counts,
     HostView,
     SlotsView,
@@ -62,7 +63,7 @@ async def test_what_the_tracker_lets_it_ask_is_shown_everywhere(clock: MockClock
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
         await world.until(facts.PollCompleted)
-        state, gauges, health = view.state(), view.gauges(), view.health()
+        state, gauges, health = view.state(), gauges_of(view), view.health()
 
     assert [budget.words for budget in state.tracker.budgets] == ["requests: 1 of 5,000 left"]
     assert gauges.tracker_budgets == {"requests": (1, 5000)}
@@ -82,7 +83,7 @@ async def test_a_run_shows_what_it_does(clock: MockClock) -> None:
         await world.until(facts.TurnBegan, 2)
         await world.until(facts.AgentSpoke, 3)
         state = view.state()
-        gauges = view.gauges()
+        gauges = gauges_of(view)
 
     (run,) = state.running
     assert (run.issue_id, run.issue_identifier, run.issue_url, run.title, run.state) == (
@@ -127,7 +128,7 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
         await world.until(facts.RetryScheduled, 2)
-        state, first = view.state(), view.state(first_waiting=1)
+        state, first = view.state(), view.overview(1)
         noticed_at = datetime.now(UTC)
 
     retry, continuation = sorted(state.waiting, key=lambda w: w.issue_id)
@@ -329,7 +330,7 @@ async def test_pause_and_an_invalid_workflow_are_shown(clock: MockClock) -> None
         view = view_of(orchestrator, world, broken)
         orchestrator.tell(ev.PauseAsked(True))
         await world.until(facts.PauseChanged)
-        state, gauges = view.state(), view.gauges()
+        state, gauges = view.state(), gauges_of(view)
 
     assert (state.status, state.workflow) == ("paused", broken)
     assert (gauges.dispatch_paused, gauges.workflow_valid) == (True, False)
@@ -344,10 +345,10 @@ async def test_hosts_in_trouble_are_told(clock: MockClock) -> None:
         view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
         (running,) = view.state().running
-        usage = view.gauges().ssh_host_usage
+        usage = gauges_of(view).ssh_host_usage
         orchestrator.tell(HostTroubled("west", "west refused"))
         await trio.sleep(1)
-        partly = (view.health().ready, view.gauges().ssh_host_up)
+        partly = (view.health().ready, gauges_of(view).ssh_host_up)
         told = view.health().details
         orchestrator.tell(HostTroubled("east", "east refused"))
         await trio.sleep(1)
@@ -413,7 +414,7 @@ async def test_all_that_is_kept_back_can_be_asked_for(clock: MockClock) -> None:
     async with world.life() as orchestrator:
         view = view_of(orchestrator, world)
         await world.until(facts.AgentLaunched)
-        shown, every = view.state(), view.state(first_kept=100)
+        shown, every = view.state(), view.whole_state()
 
     assert (len(shown.queued), len(every.queued)) == (20, 29)
     assert shown.counts == every.counts

@@ -25,6 +25,6 @@ def test_numbers_are_those_of_the_code() -> None:
 
     assert f"{board.RUNNING} of them" in parts["running"]
     assert f"the {board.WAITING} issues" in parts["waiting"]
-    assert f"the first {tracker_status.SHOWN} of each" in parts["queued and blocked"]
-    assert f"the last {recent_activity.SHOWN} that" in parts["recent runs"]
+    assert f"the first {tracker_status.SHOWN_ISSUES} of each" in parts["queued and blocked"]
+    assert f"the last {recent_activity.SHOWN_RUNS} that" in parts["recent runs"]
     assert f"last {BUCKET * BUCKETS // 3600} hours" in parts

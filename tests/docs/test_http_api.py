@@ -16,7 +16,7 @@ from sortie.web import event_stream
 from sortie.web.access import Access
 from sortie.web.app import operations_of
 from sortie.web.responses import _CODES
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 from tests.docs.pages import code_blocks, page, section, table, word
 from tests.telemetry.transcripts.fake import EXAMPLE as TRANSCRIBED
 from tests.web.conftest import World
@@ -59,8 +59,8 @@ def example_of(method: str, path: str) -> Example:
 def test_every_operation_is_on_the_page() -> None:
     """A heading for each, as the OpenAPI document has them, and no other."""
     world = World()
-    access = Access(host="127.0.0.1", loopback=True, sessions=Sessions(lambda: 0.0))
-    served = operations_of(world.sources(), world.controls(), access)
+    access = Access(host="127.0.0.1", loopback=True, sessions=BrowserSessions(lambda: 0.0))
+    served = operations_of(world.served(), access)
 
     assert sorted(OPERATIONS) == sorted((one.method, one.path) for one in served)
 
@@ -75,7 +75,7 @@ def test_every_code_of_an_error_is_on_the_page() -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, live_server() as url:
-        patch.setattr(event_stream, "LIFE", 0.02)
+        patch.setattr(event_stream, "STREAM_SECONDS", 0.02)
         yield url
 
 

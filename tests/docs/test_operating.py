@@ -24,7 +24,7 @@ from sortie.transports.local import LocalTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.web.access import Access
 from sortie.web.app import routes_of
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 from sortie.web.state import StateView
 from tests.docs.pages import ROOT, page, section, table, word
 from tests.store.first_schema import HISTORY
@@ -88,9 +88,9 @@ def test_every_field_of_history_is_listed() -> None:
 
 def test_every_route_is_listed() -> None:
     """The table of routes holds those of the application."""
-    world, sessions = World(), Sessions(lambda: 0.0)
+    world, sessions = World(), BrowserSessions(lambda: 0.0)
     access = Access(host="127.0.0.1", loopback=True, sessions=sessions)
-    routes = {route.path for route in routes_of(world.sources(), world.controls(), access)}
+    routes = {route.path for route in routes_of(world.served(), access)}
 
     assert {word(row["route"]) for row in table(TEXT, "route")} == routes
 

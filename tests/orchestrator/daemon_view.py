@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.last_failures import LastFailures
-from sortie.daemon.operator import controls_of
 from sortie.daemon.totals import RunTotals
 from sortie.daemon.tracker_status import TrackerStatus
-from sortie.daemon.views import DaemonView
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.store import Totals
 from sortie.telemetry.live_runs import LiveRuns
-from sortie.web.controls import Controls
 from sortie.web.state import WorkflowView
 from tests.orchestrator.world import World
 from tests.store.inline import MemoryStore
@@ -38,6 +36,8 @@ def view_of(
         world.sinks += [live_runs, totals, failures]
     return DaemonView(
         orchestrator=orchestrator,
+        store=MemoryStore() if world is None else world.store,
+        transcripts=FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])}),
         live_runs=live_runs,
         totals=totals,
         failures=failures,
@@ -49,11 +49,3 @@ def view_of(
         ),
         workflow=lambda: workflow,
     )
-
-
-def controls_on(orchestrator: Orchestrator, world: World | None = None) -> Controls:
-    """Return the commands of a life."""
-    view = view_of(orchestrator, world)
-    store = MemoryStore() if world is None else world.store
-    transcripts = FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])})
-    return controls_of(view, store, transcripts.source())

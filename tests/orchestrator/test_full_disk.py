@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.daemon.http_server import gauges_of
 from sortie.model import HoldReason, RunStatus, StoreError, TrackerErrorKind
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.pending_commands import PATIENCE
@@ -13,7 +14,7 @@ from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Fails, Silent
-from tests.orchestrator.daemon_view import controls_on, view_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import Does
 from tests.worker.rig import issue
@@ -44,14 +45,14 @@ async def test_a_full_disk_is_shown_and_mends_itself(clock: MockClock) -> None:
     async with world.life() as orchestrator:
         view = view_of(orchestrator)
         await world.until(facts.AgentLaunched)
-        before = view.gauges().store_writable
+        before = gauges_of(view).store_writable
         await fill_the_disk(world, orchestrator)
         world.tracker.put(issue("b"))
         await trio.sleep(600)
-        full, gauges, started = view.health(), view.gauges(), len(world.of(facts.RunStarted))
+        full, gauges, started = view.health(), gauges_of(view), len(world.of(facts.RunStarted))
         free_the_disk(world)
         await world.until(facts.TransitionCompleted, 2)
-        after, writable = view.health(), view.gauges().store_writable
+        after, writable = view.health(), gauges_of(view).store_writable
 
     assert (before, gauges.store_writable, writable) == (True, False, True)
     assert (full.ready, full.reasons) == (False, ("disk full",))
@@ -67,7 +68,7 @@ async def test_an_operators_stop_works_at_once_and_is_pending(clock: MockClock) 
     world.agent.scripts["A"] = [Silent()]
 
     async with world.life() as orchestrator:
-        controls = controls_on(orchestrator)
+        controls = view_of(orchestrator)
         await world.until(facts.AgentLaunched)
         await fill_the_disk(world, orchestrator)
         began = trio.current_time()
@@ -97,7 +98,7 @@ async def test_a_command_that_could_not_be_recorded_has_no_effect_after_a_kill(
     world.agent.scripts["A"] = [Fails(), Silent()]
 
     async with world.life_cut_short() as orchestrator:
-        controls = controls_on(orchestrator)
+        controls = view_of(orchestrator)
         await world.until(facts.RetryScheduled)
         before = await world.store.recover()
         await fill_the_disk(world, orchestrator)

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.views import POLL_LIMIT
+from sortie.daemon.state_view import POLL_LIMIT
 from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, TransportError
 from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import policy_of

@@ -21,7 +21,7 @@ from sortie.scheduler import Explanation, Memory, Snapshot
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.scheduler.explanation import Standing
-from sortie.web.controls import ExplanationView
+from sortie.web.issue import ExplanationView
 from tests.scheduler.driver import Driver, issue
 
 HELD = Held(issue=issue(), reason=HoldReason.OPERATOR, detail="an operator stopped it", since=0.0)

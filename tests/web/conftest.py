@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Set
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import unquote
 
@@ -13,35 +14,39 @@ from sortie.model import RunId, StoreError
 from sortie.store import DayRow, UnknownRun
 from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
+from sortie.web.app import Served
 from sortie.web.broadcaster import Broadcaster, Pace
-from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
-from sortie.web.event_stream import StreamRoom
+from sortie.web.dashboard.activity import ActivityView
+from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
-from sortie.web.issue import IssueView
-from sortie.web.live import Live
-from sortie.web.records import HistoryQuery, Records
-from sortie.web.runs import RunView
-from sortie.web.sources import Sources
-from sortie.web.state import (
+from sortie.web.issue import (
     BudgetView,
     CandidateView,
-    Counts,
+    ExplanationView,
     FailureView,
+    GateAnswer,
     HeldView,
-    HostView,
+    IssueView,
     KeptView,
     KeptWorkspaceView,
     RunningView,
+    WaitingView,
+)
+from sortie.web.runs import RunView
+from sortie.web.source import CommandAnswer
+from sortie.web.state import (
+    Counts,
+    HostView,
     SlotsView,
     StateView,
     TotalsView,
     TrackerView,
     UnnamedStateView,
-    WaitingView,
     WorkflowView,
 )
 from sortie.web.state_feed import StateFeed
 from tests.telemetry.transcripts.fake import EXAMPLE, FakeTranscripts, some_lines
+from tests.web.fixed_daemon import FixedDaemon
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -141,8 +146,8 @@ EXPLANATION = ExplanationView(
     turn=None,
     attempt=2,
     gates=(
-        GateView(gate="blockers", reason=None),
-        GateView(gate="claim", reason="it is held (operator)"),
+        GateAnswer(gate="blockers", open=True, reason=None),
+        GateAnswer(gate="claim", open=False, reason="it is held (operator)"),
     ),
     next_run_at=None,
     next_step="somebody asks for a retry",
@@ -207,81 +212,66 @@ class World:
     commands: list[str] = field(default_factory=list)
     days: tuple[DayRow, ...] = ()
     runs: tuple[RunView, ...] = (RUN,)
-    queries: list[HistoryQuery] = field(default_factory=list)
+    queries: list[tuple[str | None, int, str | None]] = field(default_factory=list)
     issue: IssueView | str = ISSUE
     transcripts: FakeTranscripts = field(
         default_factory=lambda: FakeTranscripts(lines={EXAMPLE: some_lines(["one", "two"])})
     )
-    live: Live = field(init=False)
+    activity: ActivityView = field(default_factory=ActivityView)
+    secrets: Set[str] = frozenset()
+    live: LiveEvents = field(init=False)
 
     def __post_init__(self) -> None:
-        broadcaster = Broadcaster(StateFeed(self._state), "life", Pace(shortest=0.0, longest=0.1))
-        self.live = Live(events=broadcaster, room=StreamRoom(8))
+        feed = StateFeed(self.look)
+        broadcaster = Broadcaster(feed, "life", Pace(shortest=0.0, longest=0.1))
+        self.live = LiveEvents(events=broadcaster, room=StreamRoom(8))
 
-    def sources(self) -> Sources:
-        return Sources(
-            state=self._state,
-            health=lambda: self.health,
-            metrics=self._metrics,
-            live=self.live,
-        )
+    def served(self) -> Served:
+        return Served(daemon=FixedDaemon(self), metrics=self.metrics, live=self.live)
 
-    def controls(self) -> Controls:
-        return Controls(
-            refresh=lambda: self._command("refresh"),
-            pause=lambda: self._command("pause"),
-            resume=lambda: self._command("resume"),
-            stop=lambda issue: self._command(f"stop {issue}"),
-            retry=lambda issue: self._command(f"retry {issue}"),
-            explain=self._explain,
-            days=self._days,
-            records=Records(history=self._history, run=self._run, issue=self._issue),
-            transcripts=self.transcripts.source(),
-        )
+    def source(self) -> FakeTranscripts:
+        return self.transcripts
 
-    async def _command(self, command: str) -> CommandAnswer:
-        self.commands.append(command)
-        return self.answer
-
-    async def _explain(self, issue: str) -> ExplanationView | str:
-        self.commands.append(f"explain {issue}")
-        return self.explanation
-
-    async def _days(self, limit: int) -> tuple[DayRow, ...]:
-        self._read()
-        return self.days[:limit]
-
-    async def _history(self, query: HistoryQuery) -> tuple[RunView, ...]:
-        self._read()
-        self.queries.append(query)
-        if query.before == "unknown":
-            raise UnknownRun(RunId("unknown"))
-        return self.runs[: query.limit]
-
-    async def _run(self, run_id: str) -> RunView | None:
-        self._read()
-        return next((run for run in self.runs if run.run_id == run_id), None)
-
-    async def _issue(self, name: str) -> IssueView | str:
-        self._read()
-        self.commands.append(f"issue {name}")
-        return self.issue
-
-    def _read(self) -> None:
-        if self.broken:
-            raise StoreError("the disk is away")
-
-    def become(self, health: Health) -> None:
-        self.health = replace(health)
-
-    def _state(self) -> StateView:
+    def look(self) -> StateView:
         if self.broken:
             raise RuntimeError("a detail that no client may see")
         return self.state
 
-    def _metrics(self, accept: str) -> Exposition:
+    def metrics(self, accept: str) -> Exposition:
         self.accepted.append(accept)
         return Exposition(body=b"sortie_up 1\n", content_type="text/plain; version=0.0.4")
+
+    async def command(self, command: str) -> CommandAnswer:
+        self.commands.append(command)
+        return self.answer
+
+    async def explain(self, issue: str) -> ExplanationView | str:
+        self.commands.append(f"explain {issue}")
+        return self.explanation
+
+    async def find(self, issue: str) -> IssueView | str:
+        self._read()
+        self.commands.append(f"issue {issue}")
+        return self.issue
+
+    async def past(self, issue: str | None, limit: int, before: str | None) -> tuple[RunView, ...]:
+        self._read()
+        self.queries.append((issue, limit, before))
+        if before == "unknown":
+            raise UnknownRun(RunId("unknown"))
+        return self.runs[:limit]
+
+    async def run(self, run_id: str) -> RunView | None:
+        self._read()
+        return next((run for run in self.runs if run.run_id == run_id), None)
+
+    async def used(self, count: int) -> tuple[DayRow, ...]:
+        self._read()
+        return self.days[:count]
+
+    def _read(self) -> None:
+        if self.broken:
+            raise StoreError("the disk is away")
 
 
 @pytest.fixture

@@ -11,18 +11,15 @@ import trio
 
 from sortie.telemetry import facts
 from sortie.web.access import Access
-from sortie.web.app import create_app
+from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster
-from sortie.web.event_stream import StreamRoom
-from sortie.web.health import Health
-from sortie.web.listener import Endpoint, listen
-from sortie.web.live import Live
+from sortie.web.event_stream import LiveEvents, StreamRoom
+from sortie.web.listener import ListenAddress, listen
 from sortie.web.server import serve
-from sortie.web.sessions import Sessions
-from sortie.web.sources import Sources
+from sortie.web.sessions import BrowserSessions
 from sortie.web.state_feed import StateFeed
 from tests.agents.fake import Completes, Fails, Silent
-from tests.orchestrator.daemon_view import controls_on, view_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.web.conftest import World as FixedWorld
 from tests.worker.rig import issue
@@ -54,19 +51,17 @@ async def _serve(told: Queue[tuple[str, trio.lowlevel.TrioToken, trio.CancelScop
     world.agent.scripts["DEMO-2"] = [Fails()] * 100
     world.agent.scripts["DEMO-3"] = [Completes(status="blocked")]
     async with world.life_cut_short() as orchestrator, trio.open_nursery() as nursery:
-        view, controls = view_of(orchestrator, world), controls_on(orchestrator, world)
         await world.until(facts.RetryScheduled)
-        live = Live(events=Broadcaster(StateFeed(view.state), "life"), room=StreamRoom(100))
-        sources = Sources(
-            state=view.state,
-            health=lambda: Health(ready=True),
-            metrics=FixedWorld().sources().metrics,
-            live=live,
-        )
+        view = view_of(orchestrator, world)
+        live = LiveEvents(events=Broadcaster(StateFeed(view.state), "life"), room=StreamRoom(100))
+        served = Served(daemon=view, metrics=FixedWorld().metrics, live=live)
         access = Access(
-            host="127.0.0.1", loopback=True, token=TOKEN, sessions=Sessions(trio.current_time)
+            host="127.0.0.1",
+            loopback=True,
+            token=TOKEN,
+            sessions=BrowserSessions(trio.current_time),
         )
-        app = create_app(sources, controls, access, world.publish)
-        listener = await listen(Endpoint(host="127.0.0.1", port=0))
+        app = create_app(served, access, world.publish)
+        listener = await listen(ListenAddress(host="127.0.0.1", port=0))
         await nursery.start(serve, app, listener, world.publish)
         told.put((listener.url, trio.lowlevel.current_trio_token(), nursery.cancel_scope))

@@ -22,7 +22,7 @@ URL = "http://localhost:7678"
 @pytest.fixture
 async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     # A client would see the answer to a crash, and the server log the exception.
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
@@ -41,7 +41,7 @@ async def test_the_state_is_the_view(client: httpx.AsyncClient, world: World) ->
 
 async def test_the_probes_follow_the_health(client: httpx.AsyncClient, world: World) -> None:
     """Live but not ready is 200 and 503, with the reasons."""
-    world.become(Health(ready=False, reasons=("no tracker",)))
+    world.health = Health(ready=False, reasons=("no tracker",))
 
     live = await client.get("/livez")
     ready = await client.get("/readyz")
@@ -169,7 +169,7 @@ async def test_every_answer_is_guarded(
 async def test_a_websocket_is_refused(world: World) -> None:
     """No route speaks WebSocket: the connection is closed before it is accepted, and counted."""
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     sent: list[object] = []
 
     async def receive() -> dict[str, str]:

@@ -16,14 +16,16 @@ from starlette.routing import Route
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import PROBES, SIGN_IN, Access
 from sortie.web.app import create_app, routes_of
-from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.listener import HttpListener, ListenAddress, listen
 from sortie.web.server import MAX_CONNECTIONS, serve
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 from tests.web.conftest import World
 
 TOKEN = "right-" + "x" * 40
 URL = "http://localhost:7678"
-ACCESS = Access(host="127.0.0.1", loopback=True, token=TOKEN, sessions=Sessions(trio.current_time))
+ACCESS = Access(
+    host="127.0.0.1", loopback=True, token=TOKEN, sessions=BrowserSessions(trio.current_time)
+)
 STRANGE_HOSTS = (
     "evil.example",
     "evil.example:7678",
@@ -40,7 +42,7 @@ STRANGE_HOSTS = (
 
 def routes() -> list[Route]:
     world = World()
-    return routes_of(world.sources(), world.controls(), ACCESS)
+    return routes_of(world.served(), ACCESS)
 
 
 def concrete(path: str) -> str:
@@ -55,7 +57,7 @@ COMMANDS = sorted(concrete(route.path) for route in routes() if "POST" in (route
 
 @pytest.fixture
 async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
-    app = create_app(world.sources(), world.controls(), ACCESS, world.facts.append)
+    app = create_app(world.served(), ACCESS, world.facts.append)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
         yield client
@@ -168,7 +170,7 @@ async def test_a_page_of_another_site_can_read_nothing(
 class Sockets:
     """Connections to a server, written by hand."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: HttpListener) -> None:
         self._listener = listener
 
     async def connect(self) -> trio.SocketStream:
@@ -192,9 +194,9 @@ class Sockets:
 
 @pytest.fixture
 async def sockets(world: World) -> AsyncIterator[Sockets]:
-    access = replace(ACCESS, sessions=Sessions(trio.current_time))
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
-    listener = await listen(Endpoint(host="127.0.0.1", port=0))
+    access = replace(ACCESS, sessions=BrowserSessions(trio.current_time))
+    app = create_app(world.served(), access, world.facts.append)
+    listener = await listen(ListenAddress(host="127.0.0.1", port=0))
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, app, listener, world.facts.append)
         yield Sockets(listener)

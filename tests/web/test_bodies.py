@@ -8,7 +8,7 @@ import trio
 from starlette.types import Message
 from trio.testing import MockClock
 
-from sortie.web.bodies import LIMIT, SECONDS, discard
+from sortie.web.middleware import BODY_LIMIT, BODY_SECONDS, discard
 from tests.web.conftest import World
 from tests.web.test_server import connect, read_to_the_end, serving
 
@@ -22,7 +22,7 @@ async def status_of(stream: trio.SocketStream) -> int:
         return int((await read_to_the_end(stream)).split(b" ")[1])
 
 
-@pytest.mark.parametrize("size", [1, LIMIT])
+@pytest.mark.parametrize("size", [1, BODY_LIMIT])
 async def test_a_body_is_ignored(world: World, size: int) -> None:
     """Whatever a body within the limit holds, the command is carried out."""
     async with serving(world) as listener, httpx.AsyncClient(base_url=listener.url) as client:
@@ -38,7 +38,7 @@ async def test_a_body_is_ignored(world: World, size: int) -> None:
 
 
 @pytest.mark.parametrize("token", ["right", "wrong"])
-@pytest.mark.parametrize("size", [LIMIT + 1, 20 * LIMIT])
+@pytest.mark.parametrize("size", [BODY_LIMIT + 1, 20 * BODY_LIMIT])
 async def test_a_large_body_is_refused(world: World, size: int, token: str) -> None:
     """One byte more is 413, and nothing is done; a stranger learns of the token first."""
     async with serving(world) as listener, httpx.AsyncClient(base_url=listener.url) as client:
@@ -48,7 +48,7 @@ async def test_a_large_body_is_refused(world: World, size: int, token: str) -> N
             )
         except (httpx.WriteError, httpx.ReadError):
             # Of a body that is far too large not everything is read before the connection ends.
-            assert size > 16 * LIMIT
+            assert size > 16 * BODY_LIMIT
         else:
             assert answer.status_code == (413 if token == "right" else 401)
 
@@ -85,7 +85,7 @@ async def test_a_body_that_never_arrives_is_not_waited_for(world: World) -> None
     assert (status, world.commands) == (400, [])
 
 
-@pytest.mark.parametrize("size", [0, 1, LIMIT])
+@pytest.mark.parametrize("size", [0, 1, BODY_LIMIT])
 async def test_bytes_that_trickle_in_win_no_time(autojump_clock: MockClock, size: int) -> None:
     """The time is that of the whole body, however often a part of it arrives."""
     parts = iter([size])
@@ -97,7 +97,7 @@ async def test_bytes_that_trickle_in_win_no_time(autojump_clock: MockClock, size
     refusal = await discard(receive)
 
     assert refusal is not None
-    assert (refusal.status, trio.current_time()) == (400, SECONDS)
+    assert (refusal.status, trio.current_time()) == (400, BODY_SECONDS)
 
 
 async def test_a_client_that_leaves_midway_has_asked_for_nothing(world: World) -> None:
@@ -118,14 +118,14 @@ async def test_what_is_far_too_large_is_not_read_to_its_end() -> None:
     async def receive() -> Message:
         nonlocal received
         await trio.lowlevel.checkpoint()
-        received += LIMIT
-        assert received < 100 * LIMIT
-        return {"type": "http.request", "body": bytes(LIMIT), "more_body": True}
+        received += BODY_LIMIT
+        assert received < 100 * BODY_LIMIT
+        return {"type": "http.request", "body": bytes(BODY_LIMIT), "more_body": True}
 
     refusal = await discard(receive)
 
     assert refusal is not None
-    assert (refusal.status, received) == (413, 17 * LIMIT)
+    assert (refusal.status, received) == (413, 17 * BODY_LIMIT)
 
 
 @pytest.mark.parametrize("token", ["right", "wrong"])

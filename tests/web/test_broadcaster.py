@@ -15,9 +15,9 @@ from sortie.web.broadcaster import (
     KEPT_BYTES,
     KEPT_UPDATES,
     Broadcaster,
-    Listener,
     Message,
     Pace,
+    Subscriber,
 )
 
 
@@ -53,7 +53,7 @@ async def running(feed: CountingFeed, pace: Pace | None = None) -> AsyncIterator
         nursery.cancel_scope.cancel()
 
 
-async def next_block(listener: Listener) -> bytes:
+async def next_block(listener: Subscriber) -> bytes:
     block = await listener.next_block()
     assert block is not None
     return block
@@ -68,7 +68,7 @@ async def test_a_newcomer_is_told_everything_and_then_what_changes(
         with broadcaster.listening(None) as listener:
             first = await next_block(listener)
             feed.number = 8
-            broadcaster.stir()
+            broadcaster.notify()
             second = await next_block(listener)
 
     assert first == b"id: life-0\nevent: all\ndata: 7\n\n"
@@ -79,14 +79,14 @@ async def test_nothing_is_made_while_nobody_listens(autojump_clock: MockClock) -
     """However much happens, the feed is not asked, before anybody came and after all have gone."""
     feed = CountingFeed()
     async with running(feed) as broadcaster:
-        broadcaster.stir()
+        broadcaster.notify()
         await trio.sleep(60)
         before = feed.looks
         with broadcaster.listening(None):
             await trio.sleep(0.5)
         during = feed.looks
         for _ in range(60):
-            broadcaster.stir()
+            broadcaster.notify()
             await trio.sleep(1)
 
     assert (before, feed.looks - during) == (0, 0)
@@ -98,7 +98,7 @@ async def test_nobody_is_woken_for_nobody(mock_clock: MockClock) -> None:
     due = []
     async with running(CountingFeed()) as broadcaster:
         for _ in range(2):
-            broadcaster.stir()
+            broadcaster.notify()
             await wait_all_tasks_blocked()
             due.append(trio.lowlevel.current_statistics().seconds_to_next_deadline)
             with broadcaster.listening(None):
@@ -122,7 +122,7 @@ async def test_an_update_is_made_once_for_all(autojump_clock: MockClock) -> None
             await listener.next_block()
         looks = feed.looks
         feed.number = 1
-        broadcaster.stir()
+        broadcaster.notify()
         blocks = [await listener.next_block() for listener in listeners]
         for context in contexts:
             context.__exit__(None, None, None)
@@ -140,7 +140,7 @@ async def test_updates_are_coalesced(autojump_clock: MockClock) -> None:
             looks = feed.looks
             for number in range(1, 101):
                 feed.number = number
-                broadcaster.stir()
+                broadcaster.notify()
                 await trio.sleep(0.01)
             await trio.sleep(1.5)
             blocks = [await next_block(listener) for _ in range(listener.waiting)]
@@ -171,7 +171,7 @@ async def test_who_comes_back_is_told_what_it_missed(autojump_clock: MockClock) 
             await listener.next_block()
             for number in (1, 2):
                 feed.number = number
-                broadcaster.stir()
+                broadcaster.notify()
                 await listener.next_block()
         feed.number = 3
         with broadcaster.listening("life-1") as listener:
@@ -283,12 +283,12 @@ async def test_a_costly_feed_is_asked_less_often(
     async with running(feed) as broadcaster:
         with broadcaster.listening(None):
             await wait_all_tasks_blocked()
-            broadcaster.stir()
+            broadcaster.notify()
             await wait_all_tasks_blocked()
             mock_clock.jump(0.1)
             await wait_all_tasks_blocked()
             looks = feed.looks
-            broadcaster.stir()
+            broadcaster.notify()
             for seconds in (11.0, 0.1):
                 mock_clock.jump(seconds)
                 await wait_all_tasks_blocked()

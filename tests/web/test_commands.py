@@ -13,7 +13,7 @@ from sortie.store import DayRow
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.controls import CommandAnswer, CommandStatus
+from sortie.web.source import CommandAnswer, CommandStatus
 from tests.web.conftest import World
 
 URL = "http://localhost:7678"
@@ -30,7 +30,7 @@ COMMANDS = (
 @pytest.fixture
 async def client(world: World) -> AsyncIterator[httpx.AsyncClient]:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as client:
         yield client

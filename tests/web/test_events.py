@@ -14,12 +14,12 @@ from trio.testing import MockClock
 
 from sortie.model import LOCAL
 from sortie.telemetry.facts import AdapterCrashed, HostNoticed, HttpAnswered
-from sortie.web import event_stream, live
+from sortie.web import event_stream
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.broadcaster import BUFFER
 from sortie.web.event_stream import StreamRoom
-from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.listener import HttpListener, ListenAddress, listen
 from sortie.web.server import serve
 from sortie.web.state import to_json
 from tests.web.conftest import STATE, World
@@ -29,10 +29,10 @@ FACT = HostNoticed(host=LOCAL, message="anything")
 
 
 @asynccontextmanager
-async def serving(world: World) -> AsyncIterator[Listener]:
+async def serving(world: World) -> AsyncIterator[HttpListener]:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
-    listener = await listen(Endpoint(host="127.0.0.1", port=0))
+    app = create_app(world.served(), access, world.facts.append)
+    listener = await listen(ListenAddress(host="127.0.0.1", port=0))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.live.run, world.facts.append)
         await nursery.start(serve, app, listener, world.facts.append)
@@ -41,7 +41,7 @@ async def serving(world: World) -> AsyncIterator[Listener]:
         nursery.cancel_scope.cancel()
 
 
-async def follow(listener: Listener, header: bytes = b"") -> trio.SocketStream:
+async def follow(listener: HttpListener, header: bytes = b"") -> trio.SocketStream:
     stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
     await stream.send_all(GET % header)
     return stream
@@ -76,7 +76,7 @@ async def test_a_client_gets_the_state_and_its_changes(world: World) -> None:
         client = await follow(listener)
         first = await read_until(client, b"\n\n")
         world.state = replace(STATE, status="paused")
-        world.live.stir(FACT)
+        world.live.notify(FACT)
         second = await read_until(client, b"\n\n")
         await client.aclose()
         await listeners_become(world, 0)
@@ -191,7 +191,7 @@ async def test_a_client_that_is_stuck_is_cut_off(
 
 async def test_a_stream_ends_after_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """In good order, so that its client comes back and is asked anew who it is."""
-    monkeypatch.setattr(event_stream, "LIFE", 0.05)
+    monkeypatch.setattr(event_stream, "STREAM_SECONDS", 0.05)
     async with serving(world) as listener, httpx.AsyncClient() as client:
         answer = await client.get(f"{listener.url}api/v1/events")
 
@@ -222,7 +222,7 @@ async def test_a_view_that_fails_ends_streams_and_nothing_else(
             with trio.fail_after(60):
                 ended = await listener.next_block()
         world.broken = False
-        await trio.sleep(live._PAUSE)
+        await trio.sleep(event_stream._FAILED_FEED_PAUSE)
         with events.listening(None) as listener:
             await listener.next_block()
             world.state = replace(STATE, status="paused")
@@ -251,9 +251,9 @@ async def test_an_answer_is_no_change(world: World) -> None:
     async with serving(world) as listener:
         client = await follow(listener)
         await read_until(client, b"\n\n")
-        world.live.stir(HttpAnswered(route="/livez", status=200))
-        stirred = world.live.events.is_stirred
-        world.live.stir(FACT)
+        world.live.notify(HttpAnswered(route="/livez", status=200))
+        stirred = world.live.events.is_notified
+        world.live.notify(FACT)
         await client.aclose()
 
     assert not stirred

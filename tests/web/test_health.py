@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sortie.web.health import OVERDUE_LIMIT, Health, ProbeAnswer, liveness, readiness
+from sortie.web.health import OVERDUE_LIMIT, Health, Probe, liveness, readiness
 
-OK = ProbeAnswer(status=200, body={"status": "ok"})
-READY = ProbeAnswer(status=200, body={"status": "ready"})
-STUCK = ProbeAnswer(
-    status=503,
-    body={
+OK = (200, {"status": "ok"})
+READY = (200, {"status": "ready"})
+STUCK = (
+    503,
+    {
         "status": "stuck",
         "reasons": ["the orchestrator has been due for 1m01s and has not run"],
     },
@@ -26,23 +26,20 @@ STUCK = ProbeAnswer(
         (
             Health(ready=False, reasons=("database is read-only", "no tracker")),
             OK,
-            ProbeAnswer(
-                status=503,
-                body={"status": "not ready", "reasons": ["database is read-only", "no tracker"]},
-            ),
+            (503, {"status": "not ready", "reasons": ["database is read-only", "no tracker"]}),
         ),
         (Health(ready=False, overdue=OVERDUE_LIMIT + 1), STUCK, STUCK),
         (
             Health(ready=True, details=("3 requests left",)),
             OK,
-            ProbeAnswer(status=200, body={"status": "ready", "details": ["3 requests left"]}),
+            (200, {"status": "ready", "details": ["3 requests left"]}),
         ),
         (
             Health(ready=False, reasons=("no tracker",), details=("3 requests left",)),
             OK,
-            ProbeAnswer(
-                status=503,
-                body={
+            (
+                503,
+                {
                     "status": "not ready",
                     "reasons": ["no tracker"],
                     "details": ["3 requests left"],
@@ -51,7 +48,7 @@ STUCK = ProbeAnswer(
         ),
     ],
 )
-def test_what_the_probes_say(health: Health, live: ProbeAnswer, ready: ProbeAnswer) -> None:
+def test_what_the_probes_say(health: Health, live: Probe, ready: Probe) -> None:
     """Only a stuck loop asks for a restart; whatever keeps work from being done is not ready."""
     assert liveness(health) == live
     assert readiness(health) == ready

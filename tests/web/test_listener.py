@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 import pytest
 import trio
 
-from sortie.web.listener import PORTS_TO_TRY, Endpoint, ListenError, listen
+from sortie.web.listener import PORTS_TO_TRY, ListenAddress, ListenError, listen
 
 
 def occupy(port: int) -> socket.socket:
@@ -30,7 +30,7 @@ def taken() -> Iterator[int]:
 
 async def test_port_0_takes_any_free_port_and_knows_it() -> None:
     """The URL names the port that was really taken."""
-    listener = await listen(Endpoint(host="127.0.0.1", port=0))
+    listener = await listen(ListenAddress(host="127.0.0.1", port=0))
 
     with closing(listener):
         (sock,) = listener.sockets
@@ -43,11 +43,11 @@ async def test_port_0_takes_any_free_port_and_knows_it() -> None:
 
 async def test_a_closed_listener_gives_its_port_back() -> None:
     """The port can be taken again at once."""
-    first = await listen(Endpoint(host="127.0.0.1", port=0))
+    first = await listen(ListenAddress(host="127.0.0.1", port=0))
     first.close()
     first.close()
 
-    second = await listen(Endpoint(host="127.0.0.1", port=first.port))
+    second = await listen(ListenAddress(host="127.0.0.1", port=first.port))
 
     with closing(second):
         assert second.port == first.port
@@ -55,7 +55,7 @@ async def test_a_closed_listener_gives_its_port_back() -> None:
 
 async def test_a_taken_default_port_moves_on_and_says_so(taken: int) -> None:
     """The next free port is used, and the wanted one is remembered for a warning."""
-    listener = await listen(Endpoint(host="127.0.0.1", port=taken, asked=False))
+    listener = await listen(ListenAddress(host="127.0.0.1", port=taken, asked=False))
 
     with closing(listener):
         assert taken < listener.port <= taken + PORTS_TO_TRY
@@ -65,7 +65,7 @@ async def test_a_taken_default_port_moves_on_and_says_so(taken: int) -> None:
 async def test_a_taken_port_that_was_asked_for_is_an_error(taken: int) -> None:
     """No other port is tried, and the message says what to do."""
     with pytest.raises(ListenError) as caught:
-        await listen(Endpoint(host="127.0.0.1", port=taken, asked=True))
+        await listen(ListenAddress(host="127.0.0.1", port=taken, asked=True))
 
     assert str(caught.value) == (
         f"port {taken} on 127.0.0.1 is taken: stop what uses it, or choose another with "
@@ -79,7 +79,7 @@ async def test_when_all_ports_are_taken_it_ends() -> None:
         first = occupy_row(stack)
 
         with pytest.raises(ListenError) as caught:
-            await listen(Endpoint(host="127.0.0.1", port=first, asked=False))
+            await listen(ListenAddress(host="127.0.0.1", port=first, asked=False))
 
         assert str(caught.value).startswith(
             f"ports {first} to {first + PORTS_TO_TRY} on 127.0.0.1 are all taken: "
@@ -108,7 +108,7 @@ async def test_the_last_port_is_not_passed() -> None:
                 continue
 
         with pytest.raises(ListenError, match="ports 65530 to 65535 on 127"):
-            await listen(Endpoint(host="127.0.0.1", port=65530, asked=False))
+            await listen(ListenAddress(host="127.0.0.1", port=65530, asked=False))
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ async def test_the_last_port_is_not_passed() -> None:
 async def test_an_unknown_host_is_an_error(host: str) -> None:
     """A name that resolves to nothing is named, with advice, without a traceback."""
     with pytest.raises(ListenError, match=r"cannot be resolved: .*; use an address of"):
-        await listen(Endpoint(host=host, port=0))
+        await listen(ListenAddress(host=host, port=0))
 
 
 async def test_an_address_of_another_machine_is_an_error() -> None:
     """An address that is not ours cannot be bound, and the message says so."""
     with pytest.raises(ListenError) as caught:
-        await listen(Endpoint(host="192.0.2.1", port=0, token_given=True))
+        await listen(ListenAddress(host="192.0.2.1", port=0, token_given=True))
 
     assert str(caught.value) == (
         "cannot listen on 192.0.2.1 port 0: Cannot assign requested address; "
@@ -135,14 +135,14 @@ async def test_an_address_of_another_machine_is_an_error() -> None:
 async def test_a_privileged_port_is_an_error() -> None:
     """A port that needs privileges is refused with advice."""
     with pytest.raises(ListenError, match="choose a port above 1023"):
-        await listen(Endpoint(host="127.0.0.1", port=1))
+        await listen(ListenAddress(host="127.0.0.1", port=1))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1"])
 async def test_others_may_connect_only_where_a_token_was_given(host: str) -> None:
     """Without a configured token an address beyond loopback is not even bound."""
     with pytest.raises(ListenError) as caught:
-        await listen(Endpoint(host=host, port=0))
+        await listen(ListenAddress(host=host, port=0))
 
     assert str(caught.value) == (
         f"server.host {host} can be reached from other machines: set server.auth_token to a $VAR "
@@ -152,7 +152,7 @@ async def test_others_may_connect_only_where_a_token_was_given(host: str) -> Non
 
 async def test_with_a_token_every_address_may_be_bound() -> None:
     """A wildcard is no loopback, and is bound when a token was given."""
-    listener = await listen(Endpoint(host="0.0.0.0", port=0, token_given=True))
+    listener = await listen(ListenAddress(host="0.0.0.0", port=0, token_given=True))
 
     with closing(listener):
         assert not listener.loopback
@@ -181,7 +181,7 @@ async def test_all_addresses_of_a_name_get_one_port() -> None:
     """A name is bound at each of its addresses that this machine has, on one port."""
     trio.socket.set_custom_hostname_resolver(Names("127.0.0.1", "192.0.2.1", "127.0.0.2"))
 
-    listener = await listen(Endpoint(host="many.example", port=0, token_given=True))
+    listener = await listen(ListenAddress(host="many.example", port=0, token_given=True))
 
     with closing(listener):
         assert [sock.getsockname() for sock in listener.sockets] == [
@@ -196,7 +196,7 @@ async def test_a_port_that_is_taken_on_one_address_is_left_on_all(taken: int) ->
     trio.socket.set_custom_hostname_resolver(Names("127.0.0.2", "127.0.0.1"))
 
     with pytest.raises(ListenError, match="is taken"):
-        await listen(Endpoint(host="many.example", port=taken))
+        await listen(ListenAddress(host="many.example", port=taken))
 
     with socket.socket() as sock:
         sock.bind(("127.0.0.2", taken))
@@ -207,14 +207,14 @@ async def test_one_address_of_many_beyond_loopback_needs_a_token() -> None:
     trio.socket.set_custom_hostname_resolver(Names("127.0.0.1", "192.0.2.1"))
 
     with pytest.raises(ListenError, match="can be reached from other machines"):
-        await listen(Endpoint(host="many.example", port=0))
+        await listen(ListenAddress(host="many.example", port=0))
 
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
 async def test_an_ipv6_url_has_brackets() -> None:
     """The URL of an IPv6 address can be typed into a browser."""
     try:
-        listener = await listen(Endpoint(host="::1", port=0))
+        listener = await listen(ListenAddress(host="::1", port=0))
     except ListenError as error:
         pytest.skip(str(error))
 
@@ -237,7 +237,7 @@ async def test_an_ipv6_url_has_brackets() -> None:
 async def test_this_machine_reaches_it_without_a_name(host: str, url: str) -> None:
     """The address for commands on this machine is a number, loopback for a wildcard, and works."""
     try:
-        listener = await listen(Endpoint(host=host, port=0, token_given=True))
+        listener = await listen(ListenAddress(host=host, port=0, token_given=True))
     except ListenError:
         pytest.skip(f"this machine has no {host}")
     with closing(listener):

@@ -17,11 +17,11 @@ from sortie.web import event_stream
 from sortie.web.access import Access
 from sortie.web.app import create_app, operations_of, routes_of
 from sortie.web.openapi import document
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 from tests.web.conftest import World
 from tests.web.live_server import TOKEN, live_server
 
-ACCESS = Access(host="127.0.0.1", loopback=True, token=TOKEN, sessions=Sessions(lambda: 0.0))
+ACCESS = Access(host="127.0.0.1", loopback=True, token=TOKEN, sessions=BrowserSessions(lambda: 0.0))
 PAGES = {"/sign-in", "/sign-out"}
 _SECURITY: dict[str, list[dict[str, list[str]]]] = {
     "get": [{}, {"token": []}],
@@ -32,7 +32,7 @@ _SECURITY: dict[str, list[dict[str, list[str]]]] = {
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
     world = World()
-    return document(operations_of(world.sources(), world.controls(), ACCESS))
+    return document(operations_of(world.served(), ACCESS))
 
 
 def test_it_is_an_openapi_document(told: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ def test_it_is_an_openapi_document(told: dict[str, Any]) -> None:
 
 def test_it_tells_of_every_route(told: dict[str, Any], world: World) -> None:
     """And of no other; pages are for people."""
-    routes = routes_of(world.sources(), world.controls(), ACCESS)
+    routes = routes_of(world.served(), ACCESS)
 
     served = {(route.path, method.lower()) for route in routes for method in route.methods or ()}
     written = {(path, method) for path, methods in told["paths"].items() for method in methods}
@@ -56,7 +56,7 @@ def test_it_tells_of_every_route(told: dict[str, Any], world: World) -> None:
 
 async def test_it_is_served_as_it_is_made(told: dict[str, Any], world: World) -> None:
     """By the route that it names itself, made once."""
-    app = create_app(world.sources(), world.controls(), ACCESS, world.facts.append)
+    app = create_app(world.served(), ACCESS, world.facts.append)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         first = await client.get("/api/v1/openapi.json")
@@ -76,7 +76,9 @@ def test_every_command_needs_the_token(told: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch, live_server() as url:
-        patch.setattr(event_stream, "LIFE", 0.02)  # a stream without end would never be judged
+        patch.setattr(
+            event_stream, "STREAM_SECONDS", 0.02
+        )  # a stream without end would never be judged
         yield url
 
 

@@ -13,7 +13,6 @@ from starlette.types import ASGIApp
 from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.records import HistoryQuery
 from sortie.web.runs import run_document
 from tests.web.conftest import ISSUE, RUN, World, ask_raw
 
@@ -25,7 +24,7 @@ RUN_JSON = {**run_document(RUN), "files_modified": ["a.py"]}
 @pytest.fixture
 def app(world: World) -> ASGIApp:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    return create_app(world.sources(), world.controls(), access, world.facts.append)
+    return create_app(world.served(), access, world.facts.append)
 
 
 @pytest.fixture
@@ -140,8 +139,8 @@ async def test_history_is_paged(client: httpx.AsyncClient, world: World) -> None
     )
     assert "link" not in whole.headers
     assert world.queries == [
-        HistoryQuery(issue="a/b#1", limit=3, before=None),
-        HistoryQuery(issue=None, limit=100, before=None),
+        ("a/b#1", 3, None),
+        (None, 100, None),
     ]
     assert world.facts == [HttpAnswered(route="/api/v1/history", status=200)] * 2
 

@@ -10,8 +10,8 @@ import pytest
 
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.controls import CommandAnswer
 from sortie.web.redaction import Redaction
+from sortie.web.source import CommandAnswer
 from sortie.web.state_feed import StateFeed
 from tests.web.conftest import ISSUE, RUN, STATE, World
 
@@ -41,9 +41,9 @@ async def test_a_secret_in_any_text_is_replaced(world: World, method: str, path:
     world.explanation = replace(world.explanation, detail=text)
     world.runs = (replace(RUN, error=text),)
     world.answer = CommandAnswer(status=409, message=text)
-    sources = replace(world.sources(), redaction=Redaction(lambda: {SECRET}))
+    world.secrets = {SECRET}
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    app = create_app(sources, world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.request(method, path, headers=HOLDER)

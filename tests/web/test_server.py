@@ -20,7 +20,7 @@ from sortie.resources import Shortages, keep_account
 from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.listener import Endpoint, Listener, listen
+from sortie.web.listener import HttpListener, ListenAddress, listen
 from sortie.web.server import MAX_CONNECTIONS, connection_limit, serve
 from tests.resources.scarcity import descriptors_left
 from tests.web.conftest import World
@@ -32,13 +32,13 @@ ENDS_WITHIN = 4.0
 
 def application(world: World) -> ASGIApp:
     access = Access(host="127.0.0.1", loopback=True, token="right")
-    return create_app(world.sources(), world.controls(), access, world.facts.append)
+    return create_app(world.served(), access, world.facts.append)
 
 
 @asynccontextmanager
-async def serving(world: World, app: ASGIApp | None = None) -> AsyncIterator[Listener]:
+async def serving(world: World, app: ASGIApp | None = None) -> AsyncIterator[HttpListener]:
     """Serve for the length of the block; fail when ending takes long."""
-    listener = await listen(Endpoint(host="127.0.0.1", port=0))
+    listener = await listen(ListenAddress(host="127.0.0.1", port=0))
     async with trio.open_nursery() as nursery:
         await nursery.start(serve, app or application(world), listener, world.facts.append)
         with trio.fail_after(20):
@@ -48,7 +48,7 @@ async def serving(world: World, app: ASGIApp | None = None) -> AsyncIterator[Lis
     assert trio.current_time() - began < ENDS_WITHIN
 
 
-async def connect(listener: Listener) -> trio.SocketStream:
+async def connect(listener: HttpListener) -> trio.SocketStream:
     return await trio.open_tcp_stream("127.0.0.1", listener.port)
 
 

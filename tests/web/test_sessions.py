@@ -6,7 +6,13 @@ import secrets
 
 import pytest
 
-from sortie.web.sessions import CODE_SECONDS, MOST_CODES, MOST_SESSIONS, SESSION_SECONDS, Sessions
+from sortie.web.sessions import (
+    CODE_SECONDS,
+    MOST_CODES,
+    MOST_SESSIONS,
+    SESSION_SECONDS,
+    BrowserSessions,
+)
 
 
 class Clock:
@@ -23,17 +29,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def sessions(clock: Clock) -> Sessions:
-    return Sessions(clock)
+def sessions(clock: Clock) -> BrowserSessions:
+    return BrowserSessions(clock)
 
 
-def opened(sessions: Sessions) -> str:
+def opened(sessions: BrowserSessions) -> str:
     session = sessions.open(sessions.make_code())
     assert session is not None
     return session
 
 
-def test_a_code_opens_one_session(sessions: Sessions) -> None:
+def test_a_code_opens_one_session(sessions: BrowserSessions) -> None:
     """It is used up by it; the session is not the code."""
     code = sessions.make_code()
 
@@ -47,7 +53,7 @@ def test_a_code_opens_one_session(sessions: Sessions) -> None:
     assert not sessions.is_open(code)
 
 
-def test_both_end_after_a_time(sessions: Sessions, clock: Clock) -> None:
+def test_both_end_after_a_time(sessions: BrowserSessions, clock: Clock) -> None:
     """A code after two minutes, a session after its hours."""
     late, session = sessions.make_code(), opened(sessions)
 
@@ -59,7 +65,7 @@ def test_both_end_after_a_time(sessions: Sessions, clock: Clock) -> None:
     assert not sessions.is_open(session)
 
 
-def test_a_closed_session_is_over(sessions: Sessions) -> None:
+def test_a_closed_session_is_over(sessions: BrowserSessions) -> None:
     """And no other one is."""
     session, other = opened(sessions), opened(sessions)
 
@@ -70,7 +76,7 @@ def test_a_closed_session_is_over(sessions: Sessions) -> None:
     assert sessions.is_open(other)
 
 
-def test_the_newest_are_kept(sessions: Sessions) -> None:
+def test_the_newest_are_kept(sessions: BrowserSessions) -> None:
     """Beyond the most that there may be, the oldest give way."""
     codes = [sessions.make_code() for _ in range(MOST_CODES + 1)]
     assert sessions.open(codes[0]) is None
@@ -82,7 +88,7 @@ def test_the_newest_are_kept(sessions: Sessions) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "x", "x" * 10_000, "\udcff", "ü"])
-def test_other_words_open_nothing(sessions: Sessions, word: str) -> None:
+def test_other_words_open_nothing(sessions: BrowserSessions, word: str) -> None:
     """Neither as a code nor as a session."""
     sessions.make_code()
     opened(sessions)
@@ -91,7 +97,7 @@ def test_other_words_open_nothing(sessions: Sessions, word: str) -> None:
     assert not sessions.is_open(word)
 
 
-def test_no_secret_is_kept(sessions: Sessions) -> None:
+def test_no_secret_is_kept(sessions: BrowserSessions) -> None:
     """Nothing that the object holds is, or contains, a code or a session."""
     code, session = sessions.make_code(), opened(sessions)
 
@@ -103,10 +109,12 @@ def test_no_secret_is_kept(sessions: Sessions) -> None:
 
 def test_daemons_have_cookies_of_their_own(clock: Clock) -> None:
     """Two daemons on one machine do not sign each other's browsers out."""
-    assert Sessions(clock).cookie != Sessions(clock).cookie
+    assert BrowserSessions(clock).cookie != BrowserSessions(clock).cookie
 
 
-def test_words_cannot_be_guessed(sessions: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_cannot_be_guessed(
+    sessions: BrowserSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They have 256 random bits."""
     asked: list[int] = []
 

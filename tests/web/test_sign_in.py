@@ -10,7 +10,7 @@ import trio
 
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.sessions import Sessions
+from sortie.web.sessions import BrowserSessions
 from tests.web.conftest import World
 
 URL = "http://localhost:7678"
@@ -19,23 +19,25 @@ HOLDER = {"authorization": "Bearer right"}
 
 
 @pytest.fixture
-def sessions() -> Sessions:
-    return Sessions(trio.current_time)
+def sessions() -> BrowserSessions:
+    return BrowserSessions(trio.current_time)
 
 
-def client_of(world: World, sessions: Sessions, *, loopback: bool = True) -> httpx.AsyncClient:
+def client_of(
+    world: World, sessions: BrowserSessions, *, loopback: bool = True
+) -> httpx.AsyncClient:
     access = Access(
         host="127.0.0.1" if loopback else "localhost",
         loopback=loopback,
         token="right",
         sessions=sessions,
     )
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=URL)
 
 
 @pytest.fixture
-async def client(world: World, sessions: Sessions) -> AsyncIterator[httpx.AsyncClient]:
+async def client(world: World, sessions: BrowserSessions) -> AsyncIterator[httpx.AsyncClient]:
     async with client_of(world, sessions) as client:
         yield client
 
@@ -51,7 +53,7 @@ async def signed_in(client: httpx.AsyncClient) -> httpx.Response:
 
 
 async def test_a_link_signs_a_browser_in_once(
-    client: httpx.AsyncClient, sessions: Sessions
+    client: httpx.AsyncClient, sessions: BrowserSessions
 ) -> None:
     """The holder of the token gets a link; who follows it gets a cookie that scripts cannot read
     and other sites' pages do not send; the next one gets none."""
@@ -127,7 +129,7 @@ async def test_the_same_origin_is_found_however_it_is_written(
     assert (await client.post("/api/v1/pause", headers=headers)).status_code == 200
 
 
-async def test_a_default_port_may_be_left_out(world: World, sessions: Sessions) -> None:
+async def test_a_default_port_may_be_left_out(world: World, sessions: BrowserSessions) -> None:
     """As browsers do in Origin and Host."""
     async with client_of(world, sessions) as client:
         client.base_url = httpx.URL("http://localhost")
@@ -139,7 +141,7 @@ async def test_a_default_port_may_be_left_out(world: World, sessions: Sessions) 
 
 @pytest.mark.parametrize("cookie", ["", "x", "x" * 5000, "{name}", "{name}=", "{name}=x"])
 async def test_a_cookie_that_is_no_session_is_nobody(
-    client: httpx.AsyncClient, world: World, sessions: Sessions, cookie: str
+    client: httpx.AsyncClient, world: World, sessions: BrowserSessions, cookie: str
 ) -> None:
     """A command with it is refused for want of the token."""
     written = cookie.format(name=sessions.cookie)
@@ -201,7 +203,7 @@ async def test_a_link_that_is_followed_again_leads_on(client: httpx.AsyncClient)
 
 
 async def test_elsewhere_than_on_loopback_a_session_may_read(
-    world: World, sessions: Sessions
+    world: World, sessions: BrowserSessions
 ) -> None:
     """There everything needs the token or a session, but for the link itself."""
     async with client_of(world, sessions, loopback=False) as client:
@@ -213,7 +215,9 @@ async def test_elsewhere_than_on_loopback_a_session_may_read(
     assert [a.status_code for a in (stranger, welcome, state, forwarded)] == [401, 200, 200, 200]
 
 
-async def test_who_is_not_signed_in_is_told_how_on_a_page(world: World, sessions: Sessions) -> None:
+async def test_who_is_not_signed_in_is_told_how_on_a_page(
+    world: World, sessions: BrowserSessions
+) -> None:
     """A browser that shows what it gets to a person gets a page; a program gets JSON."""
     browser = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     async with client_of(world, sessions, loopback=False) as client:

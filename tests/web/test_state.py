@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from sortie.web.json_bytes import json_bytes
+from sortie.web.redaction import json_bytes
 from sortie.web.state import StateView, to_json
 from tests.web.conftest import STATE
 

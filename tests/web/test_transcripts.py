@@ -16,7 +16,7 @@ PATH = f"/api/v1/runs/{RUN}/transcript"
 
 async def get(world: World, path: str) -> httpx.Response:
     access = Access(host="127.0.0.1", loopback=True)
-    app = create_app(world.sources(), world.controls(), access, world.facts.append)
+    app = create_app(world.served(), access, world.facts.append)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return await client.get(path)

@@ -11,12 +11,13 @@ from sortie.daemon.doctor.isolation import isolation_result
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.programs import Answered, answer_of
 from sortie.daemon.endpoint_file import read_endpoint
-from sortie.daemon.locks import database_lock_path, living_holder, root_lock_path
+from sortie.daemon.locks import database_lock_path, holder_of
+from sortie.daemon.root_lock import root_lock_path
 from sortie.model import SortieError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
 from sortie.transports import Transport
-from sortie.web.listener import Endpoint, listen
+from sortie.web.listener import ListenAddress, listen
 
 FEW_BYTES = 16 << 20
 """Free space with which nothing can be done."""
@@ -124,11 +125,11 @@ def _has_no_file_left(path: str) -> bool:
 
 def daemon_result(settings: Settings) -> CheckResult:
     """Tell whether a daemon is at work, or another one is in the way."""
-    holder = living_holder(database_lock_path(settings.db_path))
+    holder = holder_of(database_lock_path(settings.db_path))
     if holder is not None:
         return passed(f"a daemon is at work ({holder})")
     if not settings.worker.ssh_hosts:
-        root = living_holder(root_lock_path(settings.workspace.root))
+        root = holder_of(root_lock_path(settings.workspace.root))
         if root is not None:
             return failed(
                 f"the workspaces in {settings.workspace.root} are another daemon's ({root})",
@@ -145,9 +146,9 @@ async def port_result(settings: Settings) -> CheckResult:
             "server.port is 0: no HTTP, so no dashboard, no metrics, and no 'sortie status'",
             "leave server.port out, or name a port",
         )
-    if living_holder(database_lock_path(settings.db_path)) is not None:
+    if holder_of(database_lock_path(settings.db_path)) is not None:
         return _served(settings)
-    endpoint = Endpoint(
+    endpoint = ListenAddress(
         host=server.host,
         port=server.port,
         asked=server.port_given,

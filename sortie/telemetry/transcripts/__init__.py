@@ -11,13 +11,14 @@ and ``read_page`` reads, beside a daemon that writes or without one.
 """
 
 from sortie.telemetry.transcripts.directory import directory_of, is_run_id
-from sortie.telemetry.transcripts.entries import Kind, TranscriptLine
+from sortie.telemetry.transcripts.entries import Kind, TranscriptLine, as_text
 from sortie.telemetry.transcripts.reader import TranscriptPage, read_page
 
 __all__ = [
     "Kind",
     "TranscriptLine",
     "TranscriptPage",
+    "as_text",
     "directory_of",
     "is_run_id",
     "read_page",

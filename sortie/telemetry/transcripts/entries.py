@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -75,3 +75,10 @@ def decoded(payload: bytes) -> Iterator[TranscriptLine]:
             raise ValueError("no entry of a transcript") from error
         for number, text in enumerate(texts, first):
             yield TranscriptLine(number=number, at=at, turn=turn, kind=kind, text=text)
+
+
+def as_text(line: TranscriptLine, visible: Callable[[str], str] = str) -> str:
+    """Return time, turn, kind and text; ``visible`` makes the text harmless where it is shown."""
+    at = line.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    turn = "-" if line.turn is None else str(line.turn)
+    return f"{at} {turn:>3} {line.kind.value:<10} {visible(line.text)}".rstrip()

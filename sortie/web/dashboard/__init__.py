@@ -1,6 +1,5 @@
-"""The dashboard: pages for people, rendered here, and kept up to date while somebody looks.
+"""The dashboard: pages for people, rendered here, and kept up to date while a browser shows them.
 
-``sources`` is what pages are made from, ``rows`` and ``board`` what of it is shown, ``pieces`` the
-parts that a page consists of, ``live_page`` what has changed in them, ``routes`` the addresses.
-Nothing is imported here: ``sources`` and ``activity`` are wanted without the templates.
+``board`` and ``issue_page`` say what is on a page, ``pieces`` are the parts that a page consists of
+and what has changed in them, ``painter`` makes HTML of them, ``routes`` are the addresses.
 """

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nsmallest
 
-from sortie.web.dashboard.activity import ActivityView
+from sortie.model import LOCAL
+from sortie.web.dashboard.activity import ActivityView, PastRun
 from sortie.web.dashboard.charts import charts
-from sortie.web.dashboard.notices import Status, status_of
-from sortie.web.dashboard.pieces import Part, Piece, PieceList
+from sortie.web.dashboard.notices import DaemonStatus, status_of
+from sortie.web.dashboard.pieces import Part, Piece, PieceList, pieces_of
 from sortie.web.health import Health
-from sortie.web.state import (
-    CandidateView,
-    Counts,
-    FailureView,
-    HeldView,
-    HostView,
-    RunningView,
-    SlotsView,
-    StateView,
-    TodayView,
-    TrackerView,
-    WaitingView,
-)
+from sortie.web.issue import CandidateView, FailureView, HeldView, RunningView, WaitingView
+from sortie.web.state import HostView, StateView, TrackerView
 
 RUNNING, WAITING, HELD = 200, 25, 50
 """How many issues of each kind the overview shows; ``/lists`` has them all."""
-
-LOCAL = "local"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The numbers at the top; ``used`` slots are taken."""
-
-    counts: Counts
-    slots: SlotsView
-    used: int
-    today: TodayView
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +32,13 @@ class RunWords:
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """Where runs are; ``slots`` is None where a host has no limit of its own."""
+    """Runs on a host; ``slots`` is None where it has no limit of its own, and ``trouble`` what is
+    known of a host that is down."""
 
     host: str
     used: int
     slots: int | None
-    up: bool = True
     trouble: HostView | None = None
-
-    @property
-    def since(self) -> object:
-        return self.trouble and self.trouble.since
-
-    @property
-    def rests_until(self) -> object:
-        return self.trouble and self.trouble.rests_until
-
-    @property
-    def reason(self) -> object:
-        return self.trouble and self.trouble.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +64,11 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
     handed = tuple(
         Piece(f"o:{each.issue_identifier}", "handed_off", each) for each in activity.handed_off
     )
-    ended = tuple(Piece(f"e:{run.run_id}", "past_run", run) for run in activity.runs)
+    ended = run_rows(activity.runs)
     return (
         Piece("status", "status", status_of(state, health, activity.poll)),
         Piece("controls", "controls", state.status),
-        Piece("summary", "summary", _summary(state)),
+        Piece("summary", "summary", (counts, state.slots, state.today)),
         *_list("held", counts.held, held_rows(state)[:HELD], "nothing is held"),
         *_list("running", counts.running, running_rows(state)[:RUNNING], "nothing runs"),
         *_list("waiting", counts.waiting, first_waiting(state, WAITING), "nothing waits"),
@@ -121,10 +88,8 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
 
 def status_word(parts: tuple[Part, ...]) -> str:
     """Return the word for how the daemon is."""
-    status = next(part for part in parts if part.id == "status")
-    assert isinstance(status, Piece)
-    assert isinstance(status.content, Status)
-    return status.content.word
+    words = (p.content.word for p in pieces_of(parts) if isinstance(p.content, DaemonStatus))
+    return next(words)
 
 
 def running_rows(state: StateView) -> tuple[Piece, ...]:
@@ -134,7 +99,7 @@ def running_rows(state: StateView) -> tuple[Piece, ...]:
 
 
 def _running(row: RunningView) -> Piece:
-    # What it says changes all the time, and the rest of the row with each turn.
+    # The words change all the time, the rest of the row with each turn.
     words = RunWords(row.last_message, row.tool, row.last_event_at, row.last_failure)
     still = replace(row, last_message=None, tool=None, last_event_at=row.started_at)
     said = Piece(f"s:{row.run_id}", "run_words", words)
@@ -145,6 +110,11 @@ def held_rows(state: StateView) -> tuple[Piece, ...]:
     """Return all held issues, the newest first."""
     rows: list[HeldView] = sorted(state.held, key=lambda h: (h.since, h.issue_id), reverse=True)
     return tuple(Piece(f"h:{row.issue_id}", "held", row) for row in rows)
+
+
+def run_rows(runs: Iterable[PastRun]) -> tuple[Piece, ...]:
+    """Return past runs, in the order given."""
+    return tuple(Piece(f"e:{run.run_id}", "past_run", run) for run in runs)
 
 
 def kept_rows(candidates: tuple[CandidateView, ...], *, queued: bool) -> tuple[Piece, ...]:
@@ -169,20 +139,9 @@ def _list(name: str, count: int, pieces: tuple[Piece, ...], nothing: str) -> tup
     )
 
 
-def _summary(state: StateView) -> Summary:
-    slots = state.slots
-    return Summary(state.counts, slots, state.counts.running, state.today)
-
-
 def _capacity(state: StateView) -> Capacity:
     remote = tuple(
-        HostLoad(
-            host=view.host,
-            used=view.used,
-            slots=view.slots,
-            up=view.up,
-            trouble=None if view.up else view,
-        )
+        HostLoad(view.host, view.used, view.slots, None if view.up else view)
         for view in state.hosts
     )
     here = sum(row.host == LOCAL for row in state.running)
@@ -190,12 +149,12 @@ def _capacity(state: StateView) -> Capacity:
     local: tuple[HostLoad, ...] = ()
     if here or not remote or free is not None:
         most = here + free if free is not None else None if remote else state.slots.total
-        local = (HostLoad(host=LOCAL, used=here, slots=most),)
+        local = (HostLoad(LOCAL, here, most),)
     return Capacity(hosts=(*local, *remote), by_state=tuple(state.slots.by_state.items()))
 
 
 def _tracker(tracker: TrackerView) -> TrackerView:
-    """Leave out what the status tells."""
+    """Leave out what the status says."""
     return TrackerView(
         unreadable=tracker.unreadable,
         unnamed_states=tracker.unnamed_states,

@@ -1,6 +1,6 @@
 """Small charts as SVG, drawn here, in shapes that tell as much as their colours.
 
-Every bar has its numbers as a title; the caption tells the sums, so nobody has to see the picture.
+Every bar has its numbers as a title, and the caption tells the sums: the picture need not be seen.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from sortie.model.numbers import counted, credits_text, dollars_text, number_tex
 from sortie.web.dashboard.activity import Bucket
 
 WIDTH, HEIGHT = 288, 56
-_GAP = 1.5
-_FOOT = 11
+_BAR_GAP = 1.5
+_CAPTION_HEIGHT = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars from left to right; ``told`` says in words what they come to, ``top`` how high it is."""
+    """Bars from left to right; ``told`` says in words what they come to, ``label`` the highest."""
 
     title: str
     told: str
@@ -121,11 +121,11 @@ def svg(chart: Chart) -> Markup:
         f'<line class="axis" x1="0" x2="{WIDTH}" y1="{axis:.1f}" y2="{axis:.1f}"/>',
     ]
     for place, bar in enumerate(chart.bars):
-        shapes = _shapes(bar, place * step, (axis, step - _GAP, scale))
+        shapes = _shapes(bar, place * step, (axis, step - _BAR_GAP, scale))
         begins = datetime.fromtimestamp(bar.at, UTC).strftime("%H:%M")
         parts.append(f"<g><title>{begins}Z: {bar.words}</title>{shapes}</g>" if shapes else "")
     return Markup(
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT + _FOOT}" role="img" '
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT + _CAPTION_HEIGHT}" role="img" '
         f'aria-label="{chart.title}: {chart.told}">{"".join(parts)}'
         f'<text x="0" y="{HEIGHT + 9}">12 h ago</text>'
         f'<text x="{WIDTH / 2}" y="{HEIGHT + 9}" class="mid">{chart.label}</text>'

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from sortie.model.numbers import span
 
-SHORT = 200
+SHORT_TEXT = 200
 """Characters of a message in a table."""
 
-_BAR = 60
+_BAR_WIDTH = 60
 
 
 def age(at: datetime, now: float) -> str:
@@ -43,7 +43,7 @@ def words(name: str) -> str:
 
 def short(text: str) -> str:
     """Cut a message for a table."""
-    return text if len(text) <= SHORT else f"{text[: SHORT - 1]}…"
+    return text if len(text) <= SHORT_TEXT else f"{text[: SHORT_TEXT - 1]}…"
 
 
 def web_url(url: str | None) -> str | None:
@@ -73,9 +73,9 @@ def bar(value: float, most: float) -> Markup:
     share = max(0.0, min(1.0, value / most)) if most else 0.0
     kind = "full" if share >= 1 else "part"
     return Markup(
-        f'<svg class="bar {kind}" viewBox="0 0 {_BAR} 4" preserveAspectRatio="none" '
-        f'aria-hidden="true"><rect class="track" width="{_BAR}" height="4"/>'
-        f'<rect class="fill" width="{share * _BAR:.1f}" height="4"/></svg>'
+        f'<svg class="bar {kind}" viewBox="0 0 {_BAR_WIDTH} 4" preserveAspectRatio="none" '
+        f'aria-hidden="true"><rect class="track" width="{_BAR_WIDTH}" height="4"/>'
+        f'<rect class="fill" width="{share * _BAR_WIDTH:.1f}" height="4"/></svg>'
     )
 
 

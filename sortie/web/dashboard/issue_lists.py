@@ -11,15 +11,10 @@ from dataclasses import dataclass
 
 from sortie.web.dashboard.board import KeptIssue, first_waiting, held_rows, kept_rows, running_rows
 from sortie.web.dashboard.pieces import Piece
-from sortie.web.state import (
-    CandidateView,
-    HeldView,
-    RunningView,
-    StateView,
-    WaitingView,
-)
+from sortie.web.issue import CandidateView, HeldView, RunningView, WaitingView
+from sortie.web.state import StateView
 
-_SEARCHED = ("issue_identifier", "title", "state", "host")
+_SEARCHED_FIELDS = ("issue_identifier", "title", "state", "host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +29,7 @@ class FoundIssue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IssueList:
+class IssueListing:
     """A list: its rows, the columns of its table, and what its rows can be narrowed by."""
 
     rows: Callable[[StateView], tuple[Piece, ...]]
@@ -44,46 +39,37 @@ class IssueList:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A value by which a list can be narrowed, and how many of its rows have it; 0 is unknown."""
-
-    value: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Search:
-    """What somebody looks for: a text in any case, and one value of what the list is narrowed by.
-    Both may be ""."""
+    """A text in any case, and one value of what the list is narrowed by; both may be ""."""
 
     text: str = ""
     only: str = ""
 
     def finds(self, content: object, value: str) -> bool:
-        """Tell whether a row is looked for."""
+        """Tell whether a row is found."""
         if self.only and value != self.only:
             return False
         text = self.text.strip().casefold()
         return not text or any(text in each.casefold() for each in _searched(content))
 
 
-def choices(kind: IssueList, rows: tuple[Piece, ...]) -> tuple[Choice, ...]:
-    """Return the values that rows have, those of the most rows first."""
+def choices(kind: IssueListing, rows: tuple[Piece, ...]) -> tuple[tuple[str, int], ...]:
+    """Return the values that rows have, and how many have each, those of the most rows first."""
     counted = Counter(kind.value(row.content) for row in rows)
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(Choice(value, count) for value, count in ordered if value)
+    return tuple((value, count) for value, count in ordered if value)
 
 
 def _searched(content: object) -> Iterator[str]:
     row = content.candidate if isinstance(content, KeptIssue) else content
-    for name in (*_SEARCHED, "name"):
+    for name in (*_SEARCHED_FIELDS, "name"):
         text = getattr(row, name, None)
         if isinstance(text, str):
             yield text
 
 
 def _every(state: StateView) -> tuple[Piece, ...]:
-    """Return all issues that the daemon has to do with, those that need a person first."""
+    """Return all issues that the daemon knows of, those that need a person first."""
     order = ("held", "running", "waiting", "queued", "blocked")
     return tuple(
         Piece(f"a:{row.id}", "found", _found(standing, row))
@@ -116,38 +102,38 @@ def _state(content: object) -> str:
     return content.candidate.state
 
 
-ISSUE_LISTS: Mapping[str, IssueList] = {
-    "all": IssueList(
+ISSUE_LISTS: Mapping[str, IssueListing] = {
+    "all": IssueListing(
         rows=_every,
         columns=("issue", "is", "state", "why"),
         narrowed_by="standing",
         value=_attribute("standing"),
     ),
-    "held": IssueList(
+    "held": IssueListing(
         rows=held_rows,
         columns=("issue", "reason", "#for", "why", ""),
         narrowed_by="reason",
         value=_attribute("reason"),
     ),
-    "running": IssueList(
+    "running": IssueListing(
         rows=running_rows,
         columns=("issue", "turn", "#elapsed", "last output", "host", "#used", ""),
         narrowed_by="host",
         value=_attribute("host"),
     ),
-    "waiting": IssueList(
+    "waiting": IssueListing(
         rows=lambda state: first_waiting(state, len(state.waiting)),
         columns=("issue", "for", "#due", "why", ""),
         narrowed_by="kind",
         value=_attribute("kind"),
     ),
-    "queued": IssueList(
+    "queued": IssueListing(
         rows=lambda state: kept_rows(state.queued, queued=True),
         columns=("issue", "kind", "state", "why"),
         narrowed_by="state",
         value=_state,
     ),
-    "blocked": IssueList(
+    "blocked": IssueListing(
         rows=lambda state: kept_rows(state.blocked, queued=False),
         columns=("issue", "kind", "state", "why"),
         narrowed_by="state",

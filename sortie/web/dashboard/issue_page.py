@@ -6,68 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sortie.model import StoreError
-from sortie.web.controls import Controls, ExplanationView, GateView
 from sortie.web.dashboard.activity import PastRun, past_run
 from sortie.web.dashboard.pieces import Part, Piece, PieceList
-from sortie.web.dashboard.sources import DashboardSources, SaidLine
-from sortie.web.issue import IssueView
-from sortie.web.past_issue import left_in_git
-from sortie.web.records import HistoryQuery
-from sortie.web.state import WorkspaceView
+from sortie.web.issue import ExplanationView, GateAnswer, IssueView, WorkspaceView
+from sortie.web.runs import left_in_git
+from sortie.web.source import DaemonSource
+from sortie.web.transcripts import last_lines
 
-RUNS = 20
+ISSUE_RUNS = 20
+"""Runs of an issue on its page."""
 
 _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
-
-
-@dataclass(frozen=True, slots=True)
-class IssueRun:
-    """A run of the issue; ``chosen`` is the one whose transcript is shown."""
-
-    run: PastRun
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AboutIssue:
-    """What the tracker tells of the issue."""
-
-    labels: tuple[str, ...] = ()
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PastIssue:
-    """How an issue stands that is not in hand, by its last run."""
-
-    standing: str | None
-    detail: str
-    state: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """What there is to look at: the workspace, and what the last run that is over has left."""
-
-    workspace: WorkspaceView | None
-    git: str | None = None
-    answer: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IssueControls:
-    """Which commands make sense."""
-
-    name: str
-    standing: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptHead:
-    """What stands above the lines; ``run`` is None where there are none."""
-
-    words: str
-    run: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,54 +31,41 @@ class IssuePage:
     parts: tuple[Part, ...]
 
 
-async def issue_page(
-    sources: DashboardSources, controls: Controls, name: str, run: str | None
-) -> IssuePage:
+async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssuePage:
     """Put together what is known of an issue; ``run`` is the one whose transcript is wanted."""
-    told = await controls.explain(name)
-    view = told if isinstance(told, ExplanationView) else None
+    explanation = await daemon.explain(name)
+    view = explanation if isinstance(explanation, ExplanationView) else None
     identifier = name if view is None else view.issue_identifier
-    asked = HistoryQuery(issue=identifier, limit=RUNS, before=None)
     found: IssueView | str = ""
+    trouble = "it has not run yet"
     try:
-        recorded = await controls.records.history(asked)
+        recorded = await daemon.history(issue=identifier, limit=ISSUE_RUNS, before=None)
         if recorded:
-            found = await controls.records.issue(identifier)
-        trouble = "it has not run yet"
+            found = await daemon.issue(identifier)
     except StoreError as exc:
         recorded, trouble = (), str(exc)
     rows = tuple(map(past_run, recorded))
     past = None if view is not None or isinstance(found, str) else found
     chosen = _chosen(rows, run)
-    said: Sequence[SaidLine] | str = "" if chosen is None else await sources.said(chosen)
+    said = trouble if chosen is None else await last_lines(daemon.transcripts, chosen)
+    lines = () if isinstance(said, str) else said
     head = said if isinstance(said, str) else f"run {chosen}, its last {len(said)} lines"
-    lines = () if isinstance(said, str) else tuple(said)
-    told_of = chosen if lines else None
-    runs = tuple(
-        Piece(f"run:{r.run_id}", "issue_run", IssueRun(r, r.run_id == chosen)) for r in rows
-    )
+    runs = tuple(Piece(f"run:{r.run_id}", "issue_run", (r, r.run_id == chosen)) for r in rows)
+    standing = None if view is None else view.standing
     return IssuePage(
         name=identifier,
-        title=(past.title or "" if past else "") if view is None else view.title,
+        title=view.title if view is not None else (past.title or "" if past else ""),
         url=None if view is None else view.issue_url,
         known=view is not None or bool(rows),
         run=chosen,
         parts=(
-            _explanation(told, past),
-            Piece("left", "last_run", _left(view, found)),
-            Piece(
-                "controls",
-                "issue_controls",
-                IssueControls(identifier, None if view is None else view.standing),
-            ),
-            Piece(
-                "about",
-                "about",
-                AboutIssue() if view is None else AboutIssue(view.labels, view.description),
-            ),
+            _explanation(explanation, past),
+            Piece("left", "last_run", _last_run(view, found)),
+            Piece("controls", "issue_controls", (identifier, standing)),
+            Piece("about", "about", view),
             Piece("gates", "gates", _closed_gates(view)),
             PieceList("runs-rows", runs or (Piece("no-runs", "nothing", trouble),)),
-            Piece("transcript-head", "transcript_head", TranscriptHead(head or trouble, told_of)),
+            Piece("transcript-head", "transcript_head", (head, chosen if lines else None)),
             PieceList(
                 "transcript-lines",
                 tuple(Piece(f"line:{chosen}:{line.number}", "said", line) for line in lines),
@@ -138,28 +74,30 @@ async def issue_page(
     )
 
 
-def _closed_gates(view: ExplanationView | None) -> tuple[GateView, ...]:
+def _closed_gates(view: ExplanationView | None) -> tuple[GateAnswer, ...]:
     """Return all gates where one keeps the issue from a run that it does not have yet."""
     if view is None or view.standing in _WORKED or all(g.reason is None for g in view.gates):
         return ()
     return view.gates
 
 
-def _explanation(told: ExplanationView | str, past: IssueView | None) -> Piece:
-    if isinstance(told, ExplanationView):
-        return Piece("explanation", "explanation", told)
-    if past is None:
-        return Piece("explanation", "unknown", told)
-    return Piece("explanation", "past_issue", PastIssue(past.standing, past.detail, past.state))
+def _explanation(explanation: ExplanationView | str, past: IssueView | None) -> Piece:
+    if isinstance(explanation, str) and past is not None:
+        return Piece("explanation", "past_issue", past)
+    kind = "unknown" if isinstance(explanation, str) else "explanation"
+    return Piece("explanation", kind, explanation)
 
 
-def _left(view: ExplanationView | None, found: IssueView | str) -> LastRun:
+def _last_run(
+    view: ExplanationView | None, found: IssueView | str
+) -> tuple[WorkspaceView | None, str | None, str | None]:
+    """Return the workspace, and what git and the agent said after the last run that ended."""
     if isinstance(found, str):
-        return LastRun(None if view is None else view.workspace)
-    over = next((run for run in found.runs if run.finished_at is not None), None)
-    if over is None:
-        return LastRun(found.workspace)
-    return LastRun(found.workspace, left_in_git(over), over.answer)
+        return (None if view is None else view.workspace), None, None
+    ended = next((run for run in found.runs if run.finished_at is not None), None)
+    if ended is None:
+        return found.workspace, None, None
+    return found.workspace, left_in_git(ended), ended.answer
 
 
 def _chosen(rows: Sequence[PastRun], run: str | None) -> str | None:

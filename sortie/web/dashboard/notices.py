@@ -1,4 +1,4 @@
-"""In which way the daemon is, in a word, and what somebody who looks should know first."""
+"""How the daemon is, in a word and a sentence, and what a viewer should know first."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sortie.web.dashboard.activity import PollView
 from sortie.web.health import Health
 from sortie.web.state import StateView
 
-_STOPPING = "the daemon is stopping"
+_STOPPING_REASON = "the daemon is stopping"
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class StatusNotice:
     """Something to know; ``until`` is when it ends, where that is known."""
 
     level: Literal["bad", "warn"]
@@ -25,7 +25,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class DaemonStatus:
     """The daemon in a word and a sentence, with the picture and the colour that go with it."""
 
     word: str
@@ -33,10 +33,10 @@ class Status:
     icon: str
     level: Literal["good", "warn", "bad", "quiet"]
     poll: PollView | None
-    notices: tuple[Notice, ...]
+    notices: tuple[StatusNotice, ...]
 
 
-def status_of(state: StateView, health: Health, poll: PollView | None) -> Status:
+def status_of(state: StateView, health: Health, poll: PollView | None) -> DaemonStatus:
     """Return how the daemon is."""
     notices = tuple(_notices(state, health, poll))
     if state.status == "draining":
@@ -51,7 +51,7 @@ def status_of(state: StateView, health: Health, poll: PollView | None) -> Status
         word = ("Working", _sentence(state), "run", "good")
     else:
         word = ("Idle", "nothing runs", "ok", "quiet")
-    return Status(*word, poll=poll, notices=notices)  # type: ignore[arg-type]
+    return DaemonStatus(*word, poll=poll, notices=notices)  # type: ignore[arg-type]
 
 
 def _sentence(state: StateView) -> str:
@@ -59,26 +59,26 @@ def _sentence(state: StateView) -> str:
     return "on one issue" if count == 1 else f"on {count:,} issues"
 
 
-def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterator[Notice]:
+def _notices(state: StateView, health: Health, poll: PollView | None) -> Iterator[StatusNotice]:
     if not state.workflow.valid:
         title = f"{state.workflow.path} is not valid; the settings before it are in force"
-        yield Notice("bad", title, state.workflow.errors)
+        yield StatusNotice("bad", title, state.workflow.errors)
     tracker = state.tracker
-    told = {_STOPPING}
+    told = {_STOPPING_REASON}
     if tracker.rests_until is not None:
         because = () if tracker.rests_because is None else (tracker.rests_because,)
-        yield Notice(
+        yield StatusNotice(
             "bad", "The tracker is left alone; it is asked again", because, tracker.rests_until
         )
         told |= {reason for reason in health.reasons if "left alone until" in reason}
         told |= set(because)
     elif poll is not None and poll.result == "error":
-        yield Notice("bad", "The tracker could not be polled", (poll.error or "",))
+        yield StatusNotice("bad", "The tracker could not be polled", (poll.error or "",))
     if poll is not None and poll.error is not None:
         told.add(poll.error)
     if reasons := tuple(reason for reason in health.reasons if reason not in told):
-        yield Notice("bad", "It is not ready", reasons)
+        yield StatusNotice("bad", "It is not ready", reasons)
     if (limit := state.usage_limit) is not None:
-        yield Notice("warn", f"Usage limit of {limit.agent}", (limit.reason,), limit.until)
+        yield StatusNotice("warn", f"Usage limit of {limit.agent}", (limit.reason,), limit.until)
     if state.today.exhausted is not None:
-        yield Notice("warn", "The budget of the day is used up", (state.today.exhausted,))
+        yield StatusNotice("warn", "The budget of the day is used up", (state.today.exhausted,))

@@ -1,14 +1,15 @@
 """Make HTML of pieces and pages; what is put into a template is escaped, and rid of secrets.
 
 Rule 1: no text reaches a page but through ``Painter``, so nothing has to be escaped elsewhere.
-Rule 2: what holds a secret once it is painted is painted again, with each text redacted before it
-is escaped; so secrets cost nothing where there are none, and one that looks like a tag breaks none.
+Rule 2: HTML with a secret in it is painted again, with each text redacted before it is escaped: a
+secret that looks like a tag breaks none, and pages without secrets pay for one look.
 Rule 3: all files are read when this module is loaded, so that no page needs a descriptor.
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any, cast
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
 
 from sortie import __version__
 from sortie.model.numbers import credits_text, dollars_text, number_text, tokens_text, took
@@ -23,12 +26,13 @@ from sortie.web.dashboard import formats
 from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
 from sortie.web.redaction import Redaction
+from sortie.web.sign_in import is_signed_in
 
 _HERE = Path(__file__).parent
 _TEMPLATES = {path.name: path.read_text("utf-8") for path in (_HERE / "templates").iterdir()}
 STATIC = {path.name: path.read_bytes() for path in sorted((_HERE / "static").iterdir())}
 _MACROS = "macros.html"
-_START = 8
+_ID_START = 8
 
 
 @cache
@@ -84,7 +88,7 @@ class _Templates:
             # Cut before it is redacted, half a secret could be left.
             "short": lambda text: formats.short(clean(text)),
             "quoted": formats.quoted,
-            "start": lambda text: clean(text)[:_START],
+            "start": lambda text: clean(text)[:_ID_START],
             "static": static_path,
             "svg": svg,
             "web_url": formats.web_url,
@@ -124,23 +128,44 @@ class Painter:
 
     @cached_property
     def _redacting(self) -> _Templates:
-        """Made when something is to be hidden for the first time, which seldom comes."""
+        """Made when a secret is to be hidden for the first time."""
         return _Templates(self._redaction)
 
     def paint(self, piece: Piece, now: float, operator: bool) -> str:
         """Make the element of a piece as it is at ``now`` (Unix seconds)."""
-        made = self._plain.paint(piece, now, operator)
-        if self._redaction.is_needed(made):
-            made = self._redacting.paint(piece, now, operator)
-        return str(made)
+        return self._clean(lambda templates: str(templates.paint(piece, now, operator)))
 
     def page(self, template: str, parts: Sequence[Part], values: Mapping[str, object]) -> bytes:
-        """Make a page; ``part(ID)`` is in its template what stands for a piece or list.
+        """Make a page; ``part(ID)`` stands in its template for a piece or list.
 
-        ``values`` have ``now`` and ``operator``, whether whoever looks may give commands.
+        ``values`` have ``now`` and ``operator``, whether the viewer may give commands.
         """
         known = {part.id: part for part in parts}
-        made = self._plain.page(template, known, values)
-        if self._redaction.is_needed(made):
-            made = self._redacting.page(template, known, values)
-        return made.encode(errors="backslashreplace")
+        page = self._clean(lambda templates: templates.page(template, known, values))
+        return page.encode(errors="backslashreplace")
+
+    def _clean(self, make: Callable[[_Templates], str]) -> str:
+        made = make(self._plain)
+        return make(self._redacting) if self._redaction.is_needed(made) else made
+
+    def answer(
+        self,
+        request: Request,
+        template: str,
+        parts: Sequence[Part],
+        values: Mapping[str, object],
+        status: int = 200,
+    ) -> Response:
+        """Answer with a page; ``values`` are those that this template needs besides the common."""
+        common = {"now": time.time(), "operator": is_signed_in(request)}
+        page = self.page(template, parts, {**common, **values})
+        return Response(page, status_code=status, media_type="text/html")
+
+    def message(
+        self, request: Request, values: Mapping[str, object], status: int = 200
+    ) -> Response:
+        """Answer with a page of a few words: ``heading``, ``text``, ``back`` is where it leads, and
+        ``command`` the path of a command that can be given there, under ``label``."""
+        return self.answer(
+            request, "message.html", (), {"command": "", "label": "", **values}, status
+        )

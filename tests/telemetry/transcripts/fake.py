@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 
 from sortie.model import RunId
 from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage
-from sortie.web.transcript_view import TranscriptSource
 
 RUN = RunId("11111111-2222-3333-4444-555555555555")
 EXAMPLE = RunId("6f1f2b1e-6a0e-4f53-9f3e-0a7d2c9b8e11")
@@ -33,10 +32,10 @@ class FakeTranscripts:
     live: set[RunId] = field(default_factory=set)
     trouble: Exception | None = None
 
-    def source(self) -> TranscriptSource:
-        return TranscriptSource(page=self._page, last=self._last, is_live=self.live.__contains__)
+    def is_live(self, run_id: RunId) -> bool:
+        return run_id in self.live
 
-    async def _page(self, run_id: RunId, after: int, limit: int) -> TranscriptPage:
+    async def page(self, run_id: RunId, after: int, limit: int) -> TranscriptPage:
         if self.trouble is not None:
             raise self.trouble
         if run_id not in self.lines:
@@ -46,6 +45,6 @@ class FakeTranscripts:
         ended = not more and run_id not in self.live
         return TranscriptPage(lines=tuple(found[:limit]), more=more, ended=ended)
 
-    async def _last(self, run_id: RunId, limit: int) -> TranscriptPage:
+    async def last(self, run_id: RunId, limit: int) -> TranscriptPage:
         lines = self.lines.get(run_id, ())
-        return await self._page(run_id, max(0, len(lines) - limit), limit)
+        return await self.page(run_id, max(0, len(lines) - limit), limit)

@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 
 import trio
 
-from sortie.model import StoreError
+from sortie.model import RunId, StoreError
 from sortie.telemetry.metrics.exposition import Exposition
+from sortie.telemetry.transcripts import TranscriptLine, TranscriptPage
 from sortie.web.access import Access
+from sortie.web.app import Served as Parts
 from sortie.web.app import create_app
 from sortie.web.broadcaster import Broadcaster
-from sortie.web.controls import CommandAnswer, Controls, ExplanationView, GateView
 from sortie.web.dashboard.activity import ActivityView
 from sortie.web.dashboard.routes import Dashboard
-from sortie.web.dashboard.sources import DashboardSources, SaidLine
-from sortie.web.event_stream import StreamRoom
+from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
-from sortie.web.issue import IssueView
-from sortie.web.listener import Endpoint, listen
-from sortie.web.live import Live
-from sortie.web.records import HistoryQuery, Records
+from sortie.web.issue import ExplanationView, GateAnswer, IssueView
+from sortie.web.listener import ListenAddress, listen
 from sortie.web.redaction import Redaction
 from sortie.web.runs import RunView
 from sortie.web.server import serve
-from sortie.web.sessions import Sessions
-from sortie.web.sources import Sources
+from sortie.web.sessions import BrowserSessions
+from sortie.web.source import CommandAnswer
 from sortie.web.state import StateView
 from sortie.web.state_feed import StateFeed
 from tests.telemetry.transcripts.fake import FakeTranscripts
 from tests.web.dashboard import states
+from tests.web.fixed_daemon import FixedDaemon
 
 SECRET = "sk-very-secret-0123<&>'\""
+
+
+class SaidTranscripts(FakeTranscripts):
+    """The same lines for every run."""
+
+    def __init__(self, said: tuple[TranscriptLine, ...]) -> None:
+        super().__init__()
+        self.said = said
+
+    async def last(self, run_id: RunId, limit: int) -> TranscriptPage:
+        if not self.said:
+            raise FileNotFoundError(run_id)
+        return TranscriptPage(lines=self.said[-limit:])
 
 
 @dataclass
@@ -48,13 +59,14 @@ class World:
     activity: ActivityView = field(default_factory=states.activity)
     answer: CommandAnswer = field(default_factory=lambda: CommandAnswer(status=200, message="ok"))
     commands: list[str] = field(default_factory=list)
-    said: list[SaidLine] = field(default_factory=list)
+    said: list[TranscriptLine] = field(default_factory=list)
     title: str = states.TITLES[2]
     standing: str = "held"
-    gates: tuple[GateView, ...] = states.GATES
-    past: list[RunView] = field(default_factory=list)
+    gates: tuple[GateAnswer, ...] = states.GATES
+    runs: list[RunView] = field(default_factory=list)
     found: IssueView | None = None
     looks: int = 0
+    secrets: Set[str] = frozenset({SECRET})
 
     def begin_anew(self) -> None:
         """Make up everything as it was at first."""
@@ -68,53 +80,45 @@ class World:
         self.looks += 1
         return self.state
 
-    def controls(self) -> Controls:
-        """Return commands that are noted, and answers as they were made up."""
-        return Controls(
-            refresh=lambda: self._command("refresh"),
-            pause=lambda: self._command("pause"),
-            resume=lambda: self._command("resume"),
-            stop=lambda issue: self._command(f"stop {issue}"),
-            retry=lambda issue: self._command(f"retry {issue}"),
-            explain=self._explain,
-            days=self._days,
-            records=Records(history=self._history, run=self._run, issue=self._issue),
-            transcripts=FakeTranscripts().source(),
-        )
+    def source(self) -> FakeTranscripts:
+        """Return what the agent wrote, in whatever run."""
+        return SaidTranscripts(tuple(self.said))
 
-    async def _command(self, command: str) -> CommandAnswer:
+    async def command(self, command: str) -> CommandAnswer:
+        """Note a command."""
         self.commands.append(command)
         return self.answer
 
-    async def _explain(self, issue: str) -> ExplanationView | str:
+    async def explain(self, issue: str) -> ExplanationView | str:
+        """Explain an issue as it was made up."""
         if issue.startswith(("no", "over")):
             return f"{issue} is not known"
         told = states.explanation(issue, self.title)
         return replace(told, standing=self.standing, gates=self.gates)  # type: ignore[arg-type]
 
-    async def _days(self, _limit: int) -> tuple[()]:
+    async def used(self, _count: int) -> tuple[()]:
+        """Tell of no day."""
         return ()
 
-    async def _history(self, query: HistoryQuery) -> Sequence[RunView]:
-        if query.issue is not None and query.issue.startswith("no"):
+    async def past(self, issue: str | None, limit: int, before: str | None) -> Sequence[RunView]:
+        """Return runs as they were made up."""
+        if issue is not None and issue.startswith("no"):
             return ()
-        if query.before == "unknown":
+        if before == "unknown":
             raise StoreError("no run unknown is recorded")
-        if not self.past:
-            return states.history(query.issue, query.limit)
-        ids = [run.run_id for run in self.past]
-        first = 0 if query.before is None else ids.index(query.before) + 1
-        return tuple(self.past[first : first + query.limit])
+        if not self.runs:
+            return states.history(issue, limit)
+        ids = [run.run_id for run in self.runs]
+        first = 0 if before is None else ids.index(before) + 1
+        return tuple(self.runs[first : first + limit])
 
-    async def _run(self, _run: str) -> None:
-        return None
+    async def run(self, _run: str) -> None:
+        """Find no run."""
+        return
 
-    async def _issue(self, issue: str) -> IssueView | str:
+    async def find(self, issue: str) -> IssueView | str:
+        """Return an issue as it was made up."""
         return self.found or f"{issue} is not known"
-
-    async def lines(self, _run: str) -> Sequence[SaidLine] | str:
-        """Return what the agent wrote."""
-        return tuple(self.said) or "no transcript is kept"
 
 
 class Served:
@@ -123,25 +127,15 @@ class Served:
     def __init__(self, world: World) -> None:
         self.world = world
         self.url = ""
-        self._sessions = Sessions(time.monotonic)
+        self._sessions = BrowserSessions(time.monotonic)
         self._ready = threading.Event()
         self._token: trio.lowlevel.TrioToken
         self._scope = trio.CancelScope()
-        redaction = self._redaction = Redaction(lambda: frozenset({SECRET}))
-        self.dashboard = Dashboard(
-            DashboardSources(
-                state=world.look,
-                overview=world.look,
-                health=lambda: world.health,
-                activity=lambda: world.activity,
-                said=world.lines,
-                redaction=redaction,
-            ),
-            world.controls(),
-            secrets.token_hex(4),
-        )
-        self.live = Live(
-            events=Broadcaster(StateFeed(world.look, redaction), "life"),
+        self.daemon = FixedDaemon(world)
+        self.dashboard = Dashboard(self.daemon)
+        feed = StateFeed(world.look, Redaction(self.daemon.secrets))
+        self.live = LiveEvents(
+            events=Broadcaster(feed, "life"),
             room=StreamRoom(100),
             pages=self.dashboard.broadcasters,
         )
@@ -153,11 +147,11 @@ class Served:
     def stir(self) -> None:
         """Have pages look for changes."""
 
-        def stir() -> None:
+        def notify() -> None:
             for broadcaster in self.live.broadcasters:
-                broadcaster.stir()
+                broadcaster.notify()
 
-        trio.from_thread.run_sync(stir, trio_token=self._token)
+        trio.from_thread.run_sync(notify, trio_token=self._token)
 
     def drop_all(self) -> None:
         """Cut everybody off who follows a page."""
@@ -182,18 +176,16 @@ class Served:
 
     async def _run(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        listener = await listen(Endpoint(host="127.0.0.1", port=0))
+        listener = await listen(ListenAddress(host="127.0.0.1", port=0))
         self.url = f"http://127.0.0.1:{listener.port}"
-        sources = Sources(
-            state=self.world.look,
-            health=lambda: self.world.health,
+        parts = Parts(
+            daemon=self.daemon,
             metrics=lambda _accept: Exposition(body=b"", content_type="text/plain"),
             live=self.live,
-            pages=tuple(self.dashboard.routes(self.live.room)),
-            redaction=self._redaction,
+            dashboard=self.dashboard,
         )
         access = Access(host="127.0.0.1", loopback=True, token="right", sessions=self._sessions)
-        app = create_app(sources, self.world.controls(), access, lambda _fact: None)
+        app = create_app(parts, access, lambda _fact: None)
         with self._scope:
             async with trio.open_nursery() as nursery:
                 await nursery.start(serve, app, listener, lambda _fact: None)

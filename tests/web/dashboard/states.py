@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from sortie.model import NOTHING, Spending
 from sortie.model.times import rfc3339
-from sortie.web.controls import ExplanationView, GateView
+from sortie.telemetry.transcripts import Kind, TranscriptLine
 from sortie.web.dashboard.activity import (
     BUCKET,
     BUCKETS,
@@ -17,23 +17,26 @@ from sortie.web.dashboard.activity import (
     PollView,
     past_run,
 )
-from sortie.web.dashboard.sources import SaidLine
-from sortie.web.runs import RunView
-from sortie.web.state import (
+from sortie.web.issue import (
     BudgetView,
     CandidateView,
-    Counts,
+    ExplanationView,
     FailureView,
+    GateAnswer,
     HeldView,
-    HostView,
     RunningView,
+    WaitingView,
+)
+from sortie.web.runs import RunView
+from sortie.web.state import (
+    Counts,
+    HostView,
     SlotsView,
     StateView,
     TodayView,
     TotalsView,
     TrackerView,
     UnnamedStateView,
-    WaitingView,
     WorkflowView,
 )
 
@@ -228,12 +231,17 @@ def bucket(number: int) -> Bucket:
 STATUSES = ("succeeded", "succeeded", "failed", "succeeded", "timed_out", "cancelled")
 
 
+def past_id(number: int) -> str:
+    """Return the id of a run that is over."""
+    return f"00000000-0000-0000-0000-{number:012}"
+
+
 def ended(number: int, issue: str | None = None) -> RunView:
     """Return a run that is over."""
     status = STATUSES[number % len(STATUSES)]
     failed = status in ("failed", "timed_out")
     return RunView(
-        run_id=f"past-{number}",
+        run_id=past_id(number),
         issue=issue or f"SHOP-{200 + number}",
         issue_id=f"id-e{number}",
         attempt=0,
@@ -261,9 +269,9 @@ def ended(number: int, issue: str | None = None) -> RunView:
     )
 
 
-def said(number: int, text: str) -> SaidLine:
+def said(number: int, text: str) -> TranscriptLine:
     """Return a line of a transcript."""
-    return SaidLine(number=number, at=ago(300 - number), turn=1, kind="output", text=text)
+    return TranscriptLine(number=number, at=ago(300 - number), turn=1, kind=Kind.OUTPUT, text=text)
 
 
 def activity(runs: int = 12, poll: PollView | None = None) -> ActivityView:
@@ -277,10 +285,10 @@ def activity(runs: int = 12, poll: PollView | None = None) -> ActivityView:
 
 
 GATES = (
-    GateView(gate="active state", reason=None),
-    GateView(gate="blockers", reason=None),
-    GateView(gate="claim", reason="it is held (agent_blocked)"),
-    GateView(gate="slots", reason="no available orchestrator slots"),
+    GateAnswer(gate="active state", open=True, reason=None),
+    GateAnswer(gate="blockers", open=True, reason=None),
+    GateAnswer(gate="claim", open=False, reason="it is held (agent_blocked)"),
+    GateAnswer(gate="slots", open=False, reason="no available orchestrator slots"),
 )
 
 

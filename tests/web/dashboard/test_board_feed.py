@@ -13,19 +13,18 @@ import trio.testing
 
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import board
-from sortie.web.dashboard.board_feed import BoardFeed
 from sortie.web.dashboard.painter import Painter
-from sortie.web.dashboard.pieces import Piece
+from sortie.web.dashboard.pieces import PageFeed, Piece
 from sortie.web.redaction import NOTHING_SECRET
 from sortie.web.state import StateView
 from tests.web.dashboard import states
 from tests.web.dashboard.served import World
 
 
-def feed_of(world: World, operator: bool = False) -> BoardFeed:
-    return BoardFeed(
+def feed_of(world: World, operator: bool = False) -> PageFeed:
+    return PageFeed(
         look=lambda: board(world.look(), world.health, world.activity),
-        painter=Painter(NOTHING_SECRET),
+        paint=Painter(NOTHING_SECRET).paint,
         clock=states.NOW.timestamp,
         operator=operator,
     )
@@ -138,7 +137,7 @@ async def test_ten_who_watch_are_painted_for_once(autojump_clock: trio.testing.M
             painted.append(piece.id)
             return super().paint(piece, now, operator)
 
-    feed = replace(feed_of(world), painter=Counting(NOTHING_SECRET))
+    feed = replace(feed_of(world), paint=Counting(NOTHING_SECRET).paint)
     broadcaster = Broadcaster(feed, "life")
     first = broadcaster.look_now()
     async with trio.open_nursery() as nursery:
@@ -148,7 +147,7 @@ async def test_ten_who_watch_are_painted_for_once(autojump_clock: trio.testing.M
             run, *rest = world.state.running
             world.state = replace(world.state, running=(replace(run, turn=8), *rest))
             looks = world.looks
-            broadcaster.stir()
+            broadcaster.notify()
             blocks = [await each.next_block() for each in everybody]
         nursery.cancel_scope.cancel()
 

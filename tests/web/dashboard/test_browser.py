@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sortie.web.state import RunningView
+from sortie.web.issue import RunningView
 from tests.web.dashboard import states
 from tests.web.dashboard.served import Served, World
 

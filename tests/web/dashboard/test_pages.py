@@ -13,17 +13,17 @@ import httpx
 import pytest
 
 from sortie.model.times import rfc3339
-from sortie.web.controls import CommandAnswer
+from sortie.telemetry.transcripts import Kind
 from sortie.web.dashboard.activity import HandedOff, PollView
 from sortie.web.dashboard.formats import issue_path
 from sortie.web.dashboard.issue_lists import ISSUE_LISTS
-from sortie.web.dashboard.list_pages import LOOKED_THROUGH
+from sortie.web.dashboard.list_pages import SEARCHED_RUNS
 from sortie.web.dashboard.painter import Painter
 from sortie.web.health import Health
-from sortie.web.issue import IssueView
-from sortie.web.past_issue import past_detail
+from sortie.web.issue import IssueView, WorkspaceView
 from sortie.web.redaction import NOTHING_SECRET
-from sortie.web.state import WorkspaceView
+from sortie.web.runs import past_detail
+from sortie.web.source import CommandAnswer
 from tests.web.dashboard import states
 from tests.web.dashboard.served import SECRET, Served, World
 
@@ -162,16 +162,16 @@ def test_what_is_searched_is_shown_again(visitor: httpx.Client, world: World) ->
 
 def test_runs_can_be_searched_behind_the_first_page(visitor: httpx.Client, world: World) -> None:
     """As far back as is looked; from there the link to older ones goes on."""
-    world.past = [states.ended(number) for number in range(3 * LOOKED_THROUGH // 2)]
-    world.past = [replace(run, status="succeeded", error=None) for run in world.past]
-    world.past[LOOKED_THROUGH + 7] = replace(world.past[0], run_id="the-one", status="stalled")
+    world.runs = [states.ended(number) for number in range(3 * SEARCHED_RUNS // 2)]
+    world.runs = [replace(run, status="succeeded", error=None) for run in world.runs]
+    world.runs[SEARCHED_RUNS + 7] = replace(world.runs[0], run_id="the-one", status="stalled")
 
     first = visitor.get("/runs?only=stalled").text
     older, _ = re.findall(r'href="(/runs\?[^"]*before=[^"]*)"', first)
     second = visitor.get(older.replace("&amp;", "&")).text
 
     assert listed(first) == []
-    assert f"before={world.past[LOOKED_THROUGH - 1].run_id}" in older
+    assert f"before={world.runs[SEARCHED_RUNS - 1].run_id}" in older
     assert listed(second) == ["SHOP-200"]
 
 
@@ -193,7 +193,7 @@ def test_a_healthy_run_shows_nothing_red(operator: httpx.Client, world: World) -
 def test_gates_are_shown_where_one_is_closed(visitor: httpx.Client, world: World) -> None:
     """All of them, below the transcript, which is what people come for."""
     closed = visitor.get("/issues/SHOP-77").text
-    world.gates = tuple(replace(gate, reason=None) for gate in world.gates)
+    world.gates = tuple(replace(gate, open=True, reason=None) for gate in world.gates)
     opened = visitor.get("/issues/SHOP-77").text
 
     assert closed.index('id="transcript"') < closed.index("Gates between the issue and a run")
@@ -389,7 +389,7 @@ def test_no_page_holds_a_secret(
     world.title = text
     world.health = Health(ready=False, reasons=(text,))
     long = replace(states.ended(2), error=f"{'x' * 185} {SECRET}")
-    world.past = [long]
+    world.runs = [long]
     world.activity = states.activity(runs=1)
     world.said = [states.said(1, text)]
 
@@ -409,7 +409,7 @@ def test_no_answer_of_the_api_holds_a_secret(visitor: httpx.Client, world: World
     run = replace(states.running(1), title=text, last_message=text)
     world.state = replace(world.state, running=(run,))
     world.title = text
-    world.past = [replace(states.ended(2), error=text)]
+    world.runs = [replace(states.ended(2), error=text)]
 
     state = visitor.get("/api/v1/state")
     others = [
@@ -450,7 +450,7 @@ def test_history_comes_by_the_page(visitor: httpx.Client, world: World) -> None:
     unknown = visitor.get("/runs?before=unknown")
 
     assert older is not None
-    assert older[1] == "/runs?before=past-99"
+    assert older[1] == f"/runs?before={states.past_id(99)}"
     assert visitor.get(older[1]).status_code == 200
     assert unknown.status_code == 503
     assert "no run unknown is recorded" in unknown.text
@@ -473,7 +473,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
         uncommitted=1,
         handed_off_at=rfc3339(states.ago(60)),
     )
-    world.past = [run]
+    world.runs = [run]
     world.found = IssueView(
         issue_id="id-o1",
         issue_identifier="over-1",
@@ -523,7 +523,7 @@ def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> No
     world.said = [states.said(1, "line 1"), states.said(2, "line 2")]
 
     page = operator.get("/issues/SHOP-77").text
-    other = operator.get("/issues/SHOP-77?run=past-2").text
+    other = operator.get(f"/issues/SHOP-77?run={states.past_id(2)}").text
     strange = operator.get("/issues/SHOP-77?run=nothing").text
 
     for told in (
@@ -535,14 +535,14 @@ def test_an_issue_says_how_it_stands(operator: httpx.Client, world: World) -> No
         'href="/issues/SHOP-77/retry"',
     ):
         assert told in page, told
-    assert re.search(r'id="run:past-0" aria-current="true"', page)
-    assert re.search(r'id="run:past-2" aria-current="true"', other)
-    assert re.search(r'id="run:past-0" aria-current="true"', strange)
+    assert re.search(f'id="run:{states.past_id(0)}" aria-current="true"', page)
+    assert re.search(f'id="run:{states.past_id(2)}" aria-current="true"', other)
+    assert re.search(f'id="run:{states.past_id(0)}" aria-current="true"', strange)
 
 
 def test_a_transcript_tells_what_is_no_output(visitor: httpx.Client, world: World) -> None:
     """Lines outside of turns have no turn, others than output say what they are."""
-    began = replace(states.said(1, "run began"), turn=None, kind="run")
+    began = replace(states.said(1, "run began"), turn=None, kind=Kind.RUN)
     world.said = [began, states.said(2, "Hello")]
 
     page = visitor.get("/issues/SHOP-77").text
@@ -550,7 +550,7 @@ def test_a_transcript_tells_what_is_no_output(visitor: httpx.Client, world: Worl
     assert '<span class="kind">run</span><span class="text">run began</span>' in page
     assert '<span class="kind"></span><span class="text">Hello</span>' in page
     assert "None" not in page
-    assert 'href="/api/v1/runs/past-0/transcript?format=text"' in page
+    assert f'href="/api/v1/runs/{states.past_id(0)}/transcript?format=text"' in page
 
 
 def test_a_browser_is_signed_out(operator: httpx.Client) -> None:

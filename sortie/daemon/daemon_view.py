@@ -1,0 +1,272 @@
+"""The running daemon as HTTP asks and steers it: the one implementation of ``DaemonSource``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from typing import TypeVar
+
+import trio
+
+from sortie.daemon import state_view as views
+from sortie.daemon.last_failures import LastFailures
+from sortie.daemon.recent_activity import RecentActivity
+from sortie.daemon.totals import RunTotals
+from sortie.daemon.tracker_status import SHOWN_ISSUES, TrackerStatus
+from sortie.daemon.wall_time import utc_now
+from sortie.model import IssueId, RunId
+from sortie.orchestrator import Orchestrator
+from sortie.resources import Shortages
+from sortie.scheduler import Event
+from sortie.scheduler import events as ev
+from sortie.store import DayRow, Store
+from sortie.telemetry.live_runs import LiveRuns
+from sortie.web.dashboard.activity import ActivityView
+from sortie.web.health import Health
+from sortie.web.issue import (
+    ExplanationView,
+    HeldView,
+    IssueView,
+    RunningView,
+    WaitingView,
+    WorkspaceView,
+)
+from sortie.web.runs import RunView, past_detail, past_standing, run_view
+from sortie.web.source import CommandAnswer, CommandStatus, TranscriptSource
+from sortie.web.state import Counts, StateView, WorkflowView
+
+ISSUE_RUNS = 20
+"""How many runs of an issue are shown with it."""
+
+_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
+
+_Row = TypeVar("_Row", RunningView, WaitingView, HeldView)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonView:
+    """What views are made from, and where commands go; see DaemonSource."""
+
+    orchestrator: Orchestrator
+    store: Store
+    live_runs: LiveRuns
+    totals: RunTotals
+    failures: LastFailures
+    tracker: TrackerStatus
+    transcripts: TranscriptSource
+    workflow: Callable[[], WorkflowView]
+    shortages: Shortages = field(default_factory=Shortages)
+    recent: RecentActivity = field(default_factory=lambda: RecentActivity(utc_now))
+    secrets: Callable[[], Set[str]] = frozenset
+    transcripts_error: Callable[[], str | None] = lambda: None
+    host_isolation: Callable[[], tuple[str, ...]] = tuple
+
+    def state(self) -> StateView:
+        """See DaemonSource."""
+        return self._state(None, SHOWN_ISSUES)
+
+    def overview(self, waiting: int) -> StateView:
+        """See DaemonSource."""
+        return self._state(waiting, SHOWN_ISSUES)
+
+    def whole_state(self) -> StateView:
+        """See DaemonSource."""
+        return self._state(None, sys.maxsize)
+
+    def _state(self, first_waiting: int | None, first_kept: int) -> StateView:
+        """Return the state with the first waits, and the first queued and blocked issues; all are
+        counted."""
+        snapshot, details = self.orchestrator.snapshot(), self.live_runs.runs()
+        backlog, failure = self.orchestrator.backlog(snapshot, first_kept), self.failures.of
+        waits, place = snapshot.waiting, self.workspace
+        shown = waits if first_waiting is None else nsmallest(first_waiting, waits, views.due_at)
+        return StateView(
+            generated_at=utc_now(),
+            status=snapshot.status,
+            workflow=self.workflow(),
+            counts=Counts(
+                running=len(snapshot.worked),
+                waiting=len(waits),
+                held=len(snapshot.held),
+                queued=backlog.queued,
+                blocked=backlog.blocked,
+                unreadable=self.tracker.unreadable_count(),
+                kept=len(snapshot.kept),
+            ),
+            running=tuple(
+                views.running_view(c, details.get(c.run_id), failure(c.issue))
+                for c in snapshot.worked
+            ),
+            waiting=tuple(
+                views.waiting_view(c, failure(c.issue), place(c.issue.id)) for c in shown
+            ),
+            held=tuple(
+                views.held_view(c, failure(c.issue), place(c.issue.id)) for c in snapshot.held
+            ),
+            slots=views.slots_view(snapshot),
+            totals=self.totals.view(views.elapsed(snapshot)),
+            queued=tuple(map(views.candidate_view, backlog.first_queued)),
+            blocked=tuple(map(views.candidate_view, backlog.first_blocked)),
+            hosts=views.host_views(snapshot),
+            tracker=self.tracker.view(),
+            usage_limit=views.usage_limit_view(snapshot),
+            today=views.today_view(snapshot),
+            kept=tuple(views.kept_view(claim, snapshot.policy) for claim in snapshot.kept),
+        )
+
+    def workspace(self, issue_id: IssueId) -> WorkspaceView | None:
+        """Return the directory that an issue was given last, if one is there."""
+        known = self.orchestrator.workspaces_of(issue_id)
+        return WorkspaceView(host=known[-1].host, path=known[-1].path) if known else None
+
+    def activity(self) -> ActivityView:
+        """See DaemonSource."""
+        return self.recent.view()
+
+    def health(self) -> Health:
+        """See DaemonSource."""
+        snapshot = self.orchestrator.snapshot()
+        faults = (
+            self.orchestrator.store_error,
+            *self.shortages.shortages,
+            *self.shortages.unknown,
+            snapshot.skipped,
+            snapshot.hindrance,
+            snapshot.poll_error,
+            self.tracker.resting(),
+            None if self.tracker.tracker.is_listing else views.endless_poll(snapshot),
+            views.no_usable_host(snapshot),
+            views.closed_tracker(snapshot),
+            "the daemon is stopping" if snapshot.draining else None,
+        )
+        reasons = tuple(dict.fromkeys(fault for fault in faults if fault))
+        unwritten = self.transcripts_error()
+        return Health(
+            ready=not reasons,
+            reasons=reasons,
+            details=(
+                *views.stop_sentences(snapshot),
+                *views.host_sentences(snapshot),
+                *self.host_isolation(),
+                *self.tracker.budget_sentences(),
+                *([f"transcripts cannot be written: {unwritten}"] if unwritten else ()),
+            ),
+            overdue=max(0.0, trio.current_time() - self.orchestrator.next_round_at),
+        )
+
+    async def refresh(self) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(ev.RefreshRequested, done=202)
+
+    async def pause(self) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(lambda ask: ev.PauseAsked(True, ask))
+
+    async def resume(self) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(lambda ask: ev.PauseAsked(False, ask))
+
+    async def stop(self, issue: str) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(lambda ask: ev.StopAsked(issue, ask), issue)
+
+    async def retry(self, issue: str) -> CommandAnswer:
+        """See DaemonSource."""
+        return await self._command(lambda ask: ev.RetryAsked(issue, ask), issue)
+
+    async def _command(
+        self, event: Callable[[int], Event], issue: str = "", done: CommandStatus = 200
+    ) -> CommandAnswer:
+        answer = await self.orchestrator.ask(event)
+        if answer is None:
+            error = self.orchestrator.store_error
+            message = (
+                f"it could not be recorded yet{f': {error}' if error else ''}; it takes effect once"
+                " it is, unless the daemon is restarted before"
+            )
+            return CommandAnswer(status=503, message=message)
+        status = done if answer.verdict == "done" else _STATUSES[answer.verdict]
+        is_unknown = status == 404 and issue
+        message = self._unknown(issue, answer.message) if is_unknown else answer.message
+        return CommandAnswer(status=status, message=message)
+
+    def _unknown(self, name: str, sentence: str) -> str:
+        """Return what to say of an issue that the scheduler does not know."""
+        snapshot = self.orchestrator.snapshot()
+        known = {issue.identifier for issue in snapshot.candidates}
+        known |= {claim.issue.identifier for claim in snapshot.claims.values()}
+        return self.tracker.explain_unknown(name, sentence, known)
+
+    async def explain(self, issue: str) -> ExplanationView | str:
+        """See DaemonSource."""
+        found = self.orchestrator.explain_issue(issue)
+        if isinstance(found, str):
+            return self._unknown(issue, found)
+        failure, place = self.failures.of(found.issue), self.workspace(found.issue.id)
+        return views.explanation_view(found, failure, self.tracker.budgets(), place)
+
+    async def history(
+        self, *, issue: str | None, limit: int, before: str | None
+    ) -> Sequence[RunView]:
+        """See DaemonSource."""
+        last = None if before is None else RunId(before)
+        return tuple(map(run_view, await self.store.history(issue=issue, limit=limit, before=last)))
+
+    async def run(self, run_id: str) -> RunView | None:
+        """See DaemonSource."""
+        row = await self.store.run(RunId(run_id))
+        return None if row is None else run_view(row)
+
+    async def days(self, count: int) -> Sequence[DayRow]:
+        """See DaemonSource."""
+        return await self.store.days(count)
+
+    async def issue(self, issue: str) -> IssueView | str:
+        """See DaemonSource."""
+        found = await self.explain(issue)
+        identifier = issue if isinstance(found, str) else found.issue_identifier
+        runs = await self.history(issue=identifier, limit=ISSUE_RUNS, before=None)
+        if not isinstance(found, str):
+            return _issue_in_hand(found, self.state(), runs)
+        if not runs:
+            return found
+        last = runs[0]
+        return IssueView(
+            issue_id=last.issue_id,
+            issue_identifier=issue,
+            title=last.title,
+            state=last.state,
+            standing=past_standing(last),
+            detail=past_detail(last),
+            since=None,
+            running=None,
+            waiting=None,
+            held=None,
+            last_failure=None,
+            runs=tuple(runs),
+            workspace=self.workspace(IssueId(last.issue_id)),
+        )
+
+
+def _issue_in_hand(found: ExplanationView, state: StateView, runs: Sequence[RunView]) -> IssueView:
+    return IssueView(
+        issue_id=found.issue_id,
+        issue_identifier=found.issue_identifier,
+        title=found.title,
+        state=found.state,
+        standing=found.standing,
+        detail=found.detail,
+        since=found.since,
+        running=_row(state.running, found.issue_id),
+        waiting=_row(state.waiting, found.issue_id),
+        held=_row(state.held, found.issue_id),
+        last_failure=found.last_failure,
+        runs=tuple(runs),
+        workspace=found.workspace,
+    )
+
+
+def _row(rows: Sequence[_Row], issue_id: str) -> _Row | None:
+    return next((row for row in rows if row.issue_id == issue_id), None)
