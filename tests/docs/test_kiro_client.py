@@ -12,7 +12,7 @@ import sortie.kiro
 from sortie.kiro import KiroAgentOptions, KiroSDKClient, KiroSDKError, OptionError, query
 from tests.docs.pages import ROOT, page, table, words
 
-TEXT = page(PAGE)
+TEXT = page("kiro-client.md")
 ROWS = {words(row["name"])[0]: row["is"] for row in table(TEXT, "name") if words(row["name"])}
 EXAMPLES = {path.stem for path in (ROOT / "docs/kiro-client").glob("*.py")}
 REFUSED: dict[str, Any] = {"temperature": 0.5, "max_turns": 1}
