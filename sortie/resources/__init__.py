@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from sortie.resources.threads import (
         FIRST_PAUSE,
         LONGEST_PAUSE,
-        check_cancelled,
         patiently,
         run_in_thread,
     )
@@ -20,7 +19,6 @@ else:
         "threads": (
             "FIRST_PAUSE",
             "LONGEST_PAUSE",
-            "check_cancelled",
             "patiently",
             "run_in_thread",
         ),
@@ -40,7 +38,6 @@ __all__ = [
     "Resource",
     "Shortage",
     "Shortages",
-    "check_cancelled",
     "keep_account",
     "note",
     "patiently",

@@ -6,16 +6,18 @@ Rule 2: nothing above this package knows which kind of transport it has.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import field
 from enum import Enum, auto
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import trio.abc
 
 from sortie.dataclass import dataclass
 from sortie.model import ProcessIdentity, RunId
+
+T = TypeVar("T")
 
 COOKIE = "SORTIE_RUN_ID"
 """The environment variable that holds a run's id, and by which its processes are known."""
@@ -132,6 +134,14 @@ class Process(Protocol):
 
 class Files(Protocol):
     """One host's directories and small files."""
+
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations, of which each may depend on what the ones before found.
+
+        ``work`` awaits operations of the files that it is given, and nothing else: on this machine
+        all of them are done in one thread.
+        """
+        ...
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name`` (mode 0700) inside the real root; return its real path and whether

@@ -216,6 +216,10 @@ class MonitoredFiles:
         self.files = files
         self._hold = hold
 
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations, one after the other; see the port."""
+        return await work(self)
+
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """See the port."""
         await self._prepare(root)

@@ -71,7 +71,7 @@ async def take_turn(turn: TurnRequest, session: Session) -> TurnEnd:
 async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvents) -> TurnEnd:
     settings = turn.context.settings.agent
     end: TurnEnd | None = None
-    with heard.deadlines.kept():
+    with heard.deadlines.scope:
         try:
             end = TurnEnd(_checked(await session.run_turn(turn.prompt, heard.take)))
         except Exception as exc:  # known ones are the turn's end, others the run's

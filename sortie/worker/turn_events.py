@@ -77,8 +77,8 @@ class TurnEvents:
         self._agent = turn.context.settings.agent.kind
         self._redact = turn.context.redact
         settings = turn.context.settings.agent
-        patience = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
-        self.deadlines = TurnDeadlines(settings.turn_timeout, patience)
+        silence_limit = settings.stall_timeout if settings.stall_timeout > 0 else math.inf
+        self.deadlines = TurnDeadlines(settings.turn_timeout, silence_limit)
         self._launched_at: float | None = None
         self._tools: dict[str, tuple[float, ToolStarted]] = {}
         self.usage = turn.usage.begin_turn()
@@ -87,7 +87,7 @@ class TurnEvents:
     def take(self, batch: Sequence[AgentEvent]) -> None:
         """Take a batch of events; an empty one is a sign of life, and told as such."""
         now = trio.current_time()
-        self.deadlines.heard(now)
+        self.deadlines.output_came(now)
         lines, message, launched = 0, None, False
         texts: list[str] = []
         for event in batch:

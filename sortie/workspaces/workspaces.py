@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import trio
 
@@ -23,26 +22,22 @@ from sortie.model import (
     TransportError,
     WorkspaceError,
 )
-from sortie.transports import Transport
-from sortie.transports.file_steps import Steps, perform
+from sortie.transports import Files, Transport
 from sortie.workspaces.keys import workspace_key
-from sortie.workspaces.workspace_steps import (
+from sortie.workspaces.workspace_files import (
     STATUS_FILE,
     STATUS_LIMIT,
     Make,
     Recognise,
     Taken,
-    hidden,
-    made_complete,
-    made_marked,
+    hide,
+    make_complete,
+    make_marked,
     marker_of,
-    proven,
-    recognised,
-    status_taken,
-    taken,
+    prove_root,
+    take,
+    take_status,
 )
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +65,22 @@ class Workspaces:
         self,
         root: str,
         transport: Transport,
-        recognise: Recognise | None = None,
+        recognise: Recognise = lambda: False,
     ) -> None:
         self._root = root
         self._transport = transport
+        self._files = transport.files
         self.recognise = recognise
 
     async def reach(self) -> None:
         """Prove that the host can be asked."""
         with _workspace_errors():
-            await self._transport.files.contained(self._root, self._root)
+            await self._files.contained(self._root, self._root)
 
     async def check(self) -> None:
         """Make the root if need be, and prove that something can be made in it."""
         with _workspace_errors():
-            await self._perform(proven(self._root, self.recognise))
+            await self._files.together(lambda files: prove_root(files, self._root, self.recognise))
 
     async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
         """Return an issue's workspace, made or reused, in which nobody lives.
@@ -96,12 +92,12 @@ class Workspaces:
         What earlier runs left in it gets ``grace`` seconds between SIGTERM and SIGKILL. Raises
         OccupiedError where somebody else lives there.
         """
-        return await self._prepare(workspace_key(identifier), made_marked, grace)
+        return await self._prepare(workspace_key(identifier), make_marked, grace)
 
     async def prepare_complete(self, identifier: str, *, grace: float = 5.0) -> Workspace:
         """Do as ``prepare`` where a new workspace lacks nothing: neither ``complete`` nor ``hide``
         is due then."""
-        workspace = await self._prepare(workspace_key(identifier), made_complete, grace)
+        workspace = await self._prepare(workspace_key(identifier), make_complete, grace)
         if not workspace.created:
             await self.hide(workspace.path)
         return workspace
@@ -123,7 +119,7 @@ class Workspaces:
             if found.marker is not None:
                 # Somebody else made it in between; it must not be taken for incomplete.
                 with trio.CancelScope(shield=True):
-                    await self._transport.files.remove_file(self._root, found.marker)
+                    await self._files.remove_file(self._root, found.marker)
             if not found.created:  # nobody can live yet in what is new
                 reaped += await self._clear(found.path, grace)
         return Workspace(
@@ -136,23 +132,30 @@ class Workspaces:
 
     async def _take(self, key: str, make: Make) -> Taken | None:
         """Make a workspace or take what is there; None where that is incomplete."""
-        return await self._perform(taken(self._root, key, make, self.recognise))
+        return await self._files.together(
+            lambda files: take(files, self._root, key, make, self.recognise)
+        )
 
-    async def _perform(self, steps: Steps[T]) -> T:
-        return await perform(self._transport.files, steps)
+    async def _recognise(self) -> None:
+        """See whether the root is the one that it was. Raises WorkspaceError where it is not."""
+
+        async def look(_: Files) -> None:
+            self.recognise()
+
+        await self._files.together(look)
 
     async def complete(self, workspace: Workspace) -> None:
         """Note that all that makes a new workspace usable was done."""
         with _workspace_errors():
-            await self._transport.files.remove_file(self._root, marker_of(workspace.key))
+            await self._files.remove_file(self._root, marker_of(workspace.key))
 
     async def hide(self, path: str) -> None:
-        """Make the directory of the status file and keep git from seeing it; see ``hidden``.
+        """Make the directory of the status file and keep git from seeing it.
 
         Call it when the hooks that may need an empty directory have run.
         """
         with _workspace_errors():
-            await self._perform(hidden(path))
+            await self._files.together(lambda files: hide(files, path))
 
     async def verify(self, path: str) -> None:
         """Check that a workspace is still where it has to be; call it before each launch.
@@ -160,9 +163,9 @@ class Workspaces:
         Raises NotInRootError where it is not, and WorkspaceError where that cannot be told.
         """
         with _workspace_errors():
-            if not await self._transport.files.contained(self._root, path):
+            if not await self._files.contained(self._root, path):
                 # A root that is away is nothing that this issue did.
-                await self._perform(recognised(self.recognise))
+                await self._recognise()
                 raise NotInRootError(
                     f"{path} is no directory inside the workspace root {self._root} (any more);"
                     " look whether it was removed or replaced by a link"
@@ -171,7 +174,7 @@ class Workspaces:
     async def remove(self, identifier: str) -> bool:
         """Remove an issue's workspace with all it holds; return whether it was there."""
         with _workspace_errors():
-            await self._perform(recognised(self.recognise))
+            await self._recognise()
             return await self._remove(workspace_key(identifier))
 
     async def read_status(self, path: str) -> str | None:
@@ -182,7 +185,7 @@ class Workspaces:
         deleted too, and wherever ``verify`` would raise.
         """
         with _workspace_errors():
-            content = await self._perform(status_taken(self._root, path))
+            content = await self._files.together(lambda files: take_status(files, self._root, path))
         if content is None:
             return None
         text = content.decode("utf-8", "replace")
@@ -193,7 +196,7 @@ class Workspaces:
     async def clear_status(self, path: str) -> None:
         """Delete a status file that an earlier run left."""
         with _workspace_errors():
-            await self._transport.files.remove_file(path, STATUS_FILE)
+            await self._files.remove_file(path, STATUS_FILE)
 
     async def _clear(self, path: str, grace: float) -> int:
         try:
@@ -209,8 +212,8 @@ class Workspaces:
                 f"could not remove {path}: these processes live in it:"
                 f" {', '.join(str(pid) for pid in sorted(pids))}; end them first"
             )
-        removed = await self._transport.files.remove_directory(self._root, key)
-        await self._transport.files.remove_file(self._root, marker_of(key))
+        removed = await self._files.remove_directory(self._root, key)
+        await self._files.remove_file(self._root, marker_of(key))
         return removed
 
 

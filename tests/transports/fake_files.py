@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Coroutine
+from typing import Any, TypeVar
 
 import trio
 
 from sortie.model import TransportError
+from sortie.transports import Files
+
+T = TypeVar("T")
 
 NAME_LIMIT = 255
 
@@ -26,6 +30,10 @@ class FakeFiles:
         self.odd: set[str] = set()
         self.faults: dict[str, Exception] = {}
         self.pauses: dict[str, float] = {}
+
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations, one after the other; see the port."""
+        return await work(self)
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name``."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 import trio
 
 from sortie.model import NotInRootError, OccupiedError, RunId, TransportError, WorkspaceError
-from sortie.transports import Command
+from sortie.transports import Command, Files
 from sortie.transports.local import LocalTransport
 from sortie.transports.local.files import LocalFiles
 from sortie.workspaces import Workspace, Workspaces
@@ -419,6 +420,9 @@ async def test_the_ignore_file_is_kept(workspaces: Workspaces, tmp_path: Path, k
     assert outside.read_text() == "precious"
 
 
+T = TypeVar("T")
+
+
 class FailingFiles:
     """Files whose next directory is made, and then the answer is lost."""
 
@@ -429,6 +433,9 @@ class FailingFiles:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._files, name)
+
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        return await work(self)
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         answer = await self._files.make_directory(root, name)

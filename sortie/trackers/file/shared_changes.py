@@ -15,7 +15,6 @@ from outcome import Outcome
 from sortie.dataclass import dataclass
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.resources import run_in_thread
-from sortie.resources.locks import held
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.entries import Change, IssueEntry, WantedChange
 from sortie.trackers.file.issue_files import Changed, IssueFiles
@@ -52,13 +51,13 @@ class SharedChanges:
         asked = _Asked(WantedChange(issue_id=issue.id, expected=expected, change=change))
         self._asked.append(asked)
         try:
-            async with held(self._making):
+            async with self._making:
                 if asked.answer is None:
                     await self._make_changes()
         finally:
             if asked.answer is None and asked not in self._asked:  # another task makes it now
                 with trio.CancelScope(shield=True):
-                    async with held(self._making):
+                    async with self._making:
                         pass
             if asked in self._asked:
                 self._asked.remove(asked)

@@ -21,7 +21,6 @@ from sortie.model import (
 )
 from sortie.model.checks import Check
 from sortie.resources import run_in_thread
-from sortie.resources.locks import held
 from sortie.telemetry.log.structlog_alone import structlog
 from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
 from sortie.trackers.file.checks import file_checks
@@ -168,7 +167,7 @@ class FileTracker(Tracker):
             look.ids = None
         else:
             look.ids.update(ids)
-        async with held(self._looking):
+        async with self._looking:
             if look.reading is None:
                 if look is self._next_look:
                     self._next_look = _Look()

@@ -9,15 +9,15 @@ from __future__ import annotations
 import itertools
 import os
 import stat
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sortie.model import TransportError
 from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.resources.descriptors import own
-from sortie.transports.file_steps import FilesByThread, Steps, performed
+from sortie.transports import Files
 from sortie.transports.local.mounts import mounts_in
 from sortie.transports.local.removal import Removal
 from sortie.transports.local.safe_open import (
@@ -46,17 +46,6 @@ async def in_thread(work: Callable[P, T], *args: P.args, **options: P.kwargs) ->
     except Shortage as exc:
         attempt = work.__name__.replace("_", " ").strip()
         raise TransportError(f"could not {attempt}: {exc}") from exc
-
-
-def _threaded(
-    work: Callable[P, T],
-) -> Callable[Concatenate[LocalFiles, P], Coroutine[Any, Any, T]]:
-    """Return a method that does its work in a thread."""
-
-    def method(_: LocalFiles, /, *args: P.args, **options: P.kwargs) -> Coroutine[Any, Any, T]:
-        return in_thread(work, *args, **options)
-
-    return method
 
 
 def _make_directory(root: str, name: str) -> tuple[str, bool]:
@@ -219,22 +208,6 @@ def _remove_file(directory: str, name: str) -> None:
         os.unlink(last, dir_fd=fd)
 
 
-_OPERATIONS: Mapping[str, Callable[..., Any]] = {
-    "make_directory": _make_directory,
-    "remove_directory": _remove_directory,
-    "contained": _contained,
-    "read_file": _read_file,
-    "read_file_inside": _read_file_inside,
-    "write_file": _write_file,
-    "remove_file": _remove_file,
-}
-
-
-def _perform(steps: Steps[T]) -> T:
-    """Use the files of a workspace, step by step."""
-    return performed(steps, lambda step: _OPERATIONS[step.operation](*step.arguments))
-
-
 def _check_regular(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise TransportError(f"could not read {path}: it is no regular file")
@@ -250,17 +223,58 @@ def _read_all(file: int, limit: int) -> bytes:
     return bytes(content)
 
 
-class LocalFiles(FilesByThread):
-    """The files of this machine; see the port."""
+class LocalFiles:
+    """The files of this machine; see the port. Each operation is done in a thread."""
 
-    async def perform(self, steps: Steps[T]) -> T:
-        """Perform steps in one thread."""
-        return await in_thread(_perform, steps)
+    async def _do(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        return await in_thread(work, *args, **options)
 
-    make_directory = _threaded(_make_directory)
-    remove_directory = _threaded(_remove_directory)
-    contained = _threaded(_contained)
-    read_file = _threaded(_read_file)
-    read_file_inside = _threaded(_read_file_inside)
-    write_file = _threaded(_write_file)
-    remove_file = _threaded(_remove_file)
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations in one thread; see the port."""
+        return await in_thread(_use_files, work)
+
+    async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
+        """See the port."""
+        return await self._do(_make_directory, root, name)
+
+    async def remove_directory(self, root: str, name: str) -> bool:
+        """See the port."""
+        return await self._do(_remove_directory, root, name)
+
+    async def contained(self, root: str, path: str) -> bool:
+        """See the port."""
+        return await self._do(_contained, root, path)
+
+    async def read_file(self, directory: str, name: str, limit: int) -> bytes | None:
+        """See the port."""
+        return await self._do(_read_file, directory, name, limit)
+
+    async def read_file_inside(
+        self, root: str, directory: str, name: str, limit: int
+    ) -> bytes | None:
+        """See the port."""
+        return await self._do(_read_file_inside, root, directory, name, limit)
+
+    async def write_file(self, directory: str, name: str, content: bytes) -> None:
+        """See the port."""
+        return await self._do(_write_file, directory, name, content)
+
+    async def remove_file(self, directory: str, name: str) -> None:
+        """See the port."""
+        return await self._do(_remove_file, directory, name)
+
+
+class _FilesInThread(LocalFiles):
+    """The same for work that is in a thread already: nothing here waits for another one."""
+
+    async def _do(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        return work(*args, **options)
+
+
+def _use_files(work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+    """Do what awaits operations of files, and nothing else, to its end; blocks."""
+    try:
+        work(_FilesInThread()).send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("what is done together has to await operations of its files alone")

@@ -12,8 +12,9 @@ import os
 import stat
 from contextlib import suppress
 
+from trio.from_thread import check_cancelled
+
 from sortie.model import TransportError
-from sortie.resources import check_cancelled
 from sortie.transports.local.mounts import mount_of
 from sortie.transports.local.safe_open import DIRECTORY
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from sortie.model import TransportError
+from sortie.transports import Files
 from sortie.transports.paths import parts_of, plain, single
 from sortie.transports.ssh.conversation import ANSWER_LIMIT
 from sortie.transports.ssh.protocol import numbers_in
@@ -24,6 +27,8 @@ from sortie.transports.ssh.scripts import (
     text,
 )
 from sortie.transports.ssh.shell import ANSWER_BOUND, Answer, Question, Shell
+
+T = TypeVar("T")
 
 REMOVAL_BOUND = 600.0
 """Seconds for the removal of one directory, which may be large."""
@@ -38,6 +43,10 @@ class RemoteFiles:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations, one after the other; see the port."""
+        return await work(self)
 
     async def make_directory(self, root: str, name: str) -> tuple[str, bool]:
         """Make ``root/name`` inside the real root; see the port."""

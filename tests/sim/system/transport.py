@@ -19,7 +19,7 @@ import trio
 import trio.abc
 
 from sortie.model import LOCAL, ProcessIdentity, ProgramNotFound, RunId, TransportError
-from sortie.transports import Command, Exit, Script
+from sortie.transports import Command, Exit, Files, Script
 from sortie.workspaces.unsaved_work import LOOK_FOR_WORK
 from tests.sim.system.machine import Machine, Process
 from tests.sim.system.plug import Plug
@@ -83,6 +83,10 @@ class LifeFiles:
     def __init__(self, machine: Machine, plug: Plug) -> None:
         self.machine = machine
         self.plug = plug
+
+    async def together(self, work: Callable[[Files], Coroutine[Any, Any, T]]) -> T:
+        """Do several operations, one after the other; see the port."""
+        return await work(self)
 
     make_directory = _plugged(FakeFiles.make_directory)
     remove_directory = _plugged(FakeFiles.remove_directory)

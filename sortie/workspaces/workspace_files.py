@@ -1,15 +1,18 @@
-"""What is done with the files of a workspace, as steps that a host performs; pure."""
+"""What is done with the files of a workspace, on whatever host they are.
+
+Each function is handed to ``Files.together``: it awaits operations of its files and nothing else.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from sortie.model import HostError, TransportError
 from sortie.resources import shortage_behind
-from sortie.transports import file_steps as steps
-from sortie.transports.file_steps import Steps
+from sortie.transports import Files
 
 STATUS_FILE = ".sortie/status"
 STATUS_LIMIT = 4096
@@ -47,48 +50,43 @@ class Taken:
 Recognise = Callable[[], bool]
 """Tells whether the root is known, and may block. Raises WorkspaceError where it is another one."""
 
-Make = Callable[[str, str], Steps[Taken]]
-"""How a directory that may be there already is made, by the root and the key."""
+Make = Callable[[Files, str, str], Coroutine[Any, Any, Taken]]
+"""Makes a directory that may be there already, by the root and the key."""
 
 
-def recognised(recognise: Recognise | None) -> Steps[bool]:
-    """Tell whether the root is known."""
-    return False if recognise is None else (yield from steps.own(recognise))
-
-
-def with_root(root: str, recognise: Recognise | None) -> Steps[None]:
+async def make_root(files: Files, root: str, recognise: Recognise) -> None:
     """Make the root, and in it the directory for the markers, unless it is known."""
-    if not (yield from recognised(recognise)):
-        yield from steps.make_directory(root, INCOMPLETE)
+    if not recognise():
+        await files.make_directory(root, INCOMPLETE)
 
 
-def proven(root: str, recognise: Recognise | None) -> Steps[None]:
+async def prove_root(files: Files, root: str, recognise: Recognise) -> None:
     """Make the root if need be, and prove that something can be made in it."""
-    yield from with_root(root, recognise)
-    yield from steps.write_file(root, _PROBE, _PROBE_CONTENT)
-    yield from steps.remove_file(root, _PROBE)
+    await make_root(files, root, recognise)
+    await files.write_file(root, _PROBE, _PROBE_CONTENT)
+    await files.remove_file(root, _PROBE)
 
 
-def taken(root: str, key: str, make: Make, recognise: Recognise | None) -> Steps[Taken | None]:
+async def take(files: Files, root: str, key: str, make: Make, recognise: Recognise) -> Taken | None:
     """Make a workspace or take what is there; None where that is incomplete."""
-    yield from with_root(root, recognise)
-    if (yield from steps.read_file(root, marker_of(key), 1)) is not None:
+    await make_root(files, root, recognise)
+    if await files.read_file(root, marker_of(key), 1) is not None:
         return None
-    return (yield from make(root, key))
+    return await make(files, root, key)
 
 
-def made_complete(root: str, key: str) -> Steps[Taken]:
+async def make_complete(files: Files, root: str, key: str) -> Taken:
     """Make a workspace that lacks nothing, or take what is there."""
-    made = yield from _made(root, key)
+    made = await _make(files, root, key)
     if made.created:
-        yield from steps.write_file(made.path, _IGNORE_FILE, _IGNORE_ALL)
+        await files.write_file(made.path, _IGNORE_FILE, _IGNORE_ALL)
     return made
 
 
-def _made(root: str, key: str) -> Steps[Taken]:
+async def _make(files: Files, root: str, key: str) -> Taken:
     """Make an empty directory, or take what is there."""
-    path, created = yield from steps.make_directory(root, key)
-    if not (yield from steps.contained(root, path)):
+    path, created = await files.make_directory(root, key)
+    if not await files.contained(root, path):
         raise TransportError(
             f"could not make {path}: what is there is no directory inside {root}; remove it, and"
             " look what has put it there"
@@ -96,22 +94,22 @@ def _made(root: str, key: str) -> Steps[Taken]:
     return Taken(path=path, created=created)
 
 
-def made_marked(root: str, key: str) -> Steps[Taken]:
+async def make_marked(files: Files, root: str, key: str) -> Taken:
     """Make a workspace, marked as incomplete from before it exists; or take what is there."""
     path, marker = os.path.join(root, key), marker_of(key)
-    if (yield from steps.contained(root, path)):
-        return (yield from _made(root, key))
-    yield from steps.write_file(root, marker, b"")
+    if await files.contained(root, path):
+        return await _make(files, root, key)
+    await files.write_file(root, marker, b"")
     try:
-        made, created = yield from steps.make_directory(root, key)
+        made, created = await files.make_directory(root, key)
     except TransportError:
-        if not (yield from steps.contained(root, path)):
-            yield from steps.remove_file(root, marker)
+        if not await files.contained(root, path):
+            await files.remove_file(root, marker)
         raise
     return Taken(path=made, created=created, marker=None if created else marker)
 
 
-def hidden(path: str) -> Steps[None]:
+async def hide(files: Files, path: str) -> None:
     """Keep git from seeing the workspace's own ``.sortie`` directory, which is made if need be.
 
     A ``.gitignore`` in it does that in every work tree. Where the repository lies in the workspace
@@ -120,40 +118,40 @@ def hidden(path: str) -> Steps[None]:
     a repository elsewhere is left alone: nothing is written outside the workspace.
     """
     try:
-        content = yield from steps.read_file(path, _IGNORE_FILE, len(_IGNORE_ALL) + 1)
+        content = await files.read_file(path, _IGNORE_FILE, len(_IGNORE_ALL) + 1)
     except TransportError:
         content = None  # a link or the like: replaced, not written through
     if content != _IGNORE_ALL:
-        yield from steps.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
-    yield from _excluded(path)
+        await files.write_file(path, _IGNORE_FILE, _IGNORE_ALL)
+    await _exclude(files, path)
 
 
-def _excluded(path: str) -> Steps[None]:
+async def _exclude(files: Files, path: str) -> None:
     """Have the repository in a workspace exclude ``.sortie``; leave alone what is none."""
     try:
-        content = yield from steps.read_file(path, _GIT_EXCLUDE, _EXCLUDE_LIMIT + 1)
-        if content is None and (yield from steps.read_file(path, _GIT_HEAD, 1)) is None:
+        content = await files.read_file(path, _GIT_EXCLUDE, _EXCLUDE_LIMIT + 1)
+        if content is None and await files.read_file(path, _GIT_HEAD, 1) is None:
             return
         lines = content or b""
         if _EXCLUDED in lines.splitlines() or len(lines) > _EXCLUDE_LIMIT:
             return
         end = b"\n" if lines and not lines.endswith(b"\n") else b""
-        yield from steps.write_file(path, _GIT_EXCLUDE, lines + end + _EXCLUDED + b"\n")
+        await files.write_file(path, _GIT_EXCLUDE, lines + end + _EXCLUDED + b"\n")
     except TransportError as exc:  # .git is a file or a link, or a part of it is one
         if isinstance(exc, HostError) or shortage_behind(exc) is not None:
             raise
 
 
-def status_taken(root: str, path: str) -> Steps[bytes | None]:
+async def take_status(files: Files, root: str, path: str) -> bytes | None:
     """Read the status file, None where there is none, and delete it, whatever it is.
 
     Raises TransportError also where the workspace does not lie inside the root.
     """
     try:
-        content = yield from steps.read_file_inside(root, path, STATUS_FILE, STATUS_LIMIT)
+        content = await files.read_file_inside(root, path, STATUS_FILE, STATUS_LIMIT)
     except TransportError:
-        yield from steps.remove_file(path, STATUS_FILE)
+        await files.remove_file(path, STATUS_FILE)
         raise
     if content is not None:
-        yield from steps.remove_file(path, STATUS_FILE)
+        await files.remove_file(path, STATUS_FILE)
     return content
