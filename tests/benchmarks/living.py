@@ -10,7 +10,6 @@ from tests.benchmarks.row import Scale, Value
 
 SESSIONS = 100
 TURNS = 150
-SIMULATED_TURNS = 20
 SETTING_UP = 5
 """Turns that are not counted: the first ones import and fill caches."""
 
@@ -46,43 +45,6 @@ def living(scale: Scale) -> Mapping[str, Value]:
             also={"of a living agent [ms]": alive, "of a process a turn [ms]": started},
         ),
     }
-
-
-def living_simulator(scale: Scale) -> Mapping[str, Value]:
-    """Measure turns of the simulator both ways, with all that it takes itself: what a user pays.
-
-    A real agent takes far longer to start.
-    """
-    alive, started = _simulated(scale, lives=True), _simulated(scale, lives=False)
-    return {
-        "living.turn.all": Value(
-            ours=100 * alive / started,
-            also={"over ACP [ms]": alive, "of a process a turn [ms]": started},
-        ),
-    }
-
-
-def _simulated(scale: Scale, *, lives: bool) -> float:
-    """Return the milliseconds of processor time that a turn takes daemon and agent together.
-
-    All of a run counts, so that a living agent's start does, too.
-    """
-    count = scale.of(SIMULATED_TURNS, 3)
-    agent: dict[str, object] = {"max_turns": count, "command": "sortie-kiro-sim"}
-    with benchmark_place() as place:
-        if lives:
-            agent |= {"kind": "acp", "command": "sortie-kiro-sim acp"}
-            place.configure(agent=agent, acp=_SETTINGS)
-        else:
-            place.configure(agent=agent)
-        with place.daemon() as daemon:
-            daemon.wait("http.listening")
-            before = daemon.spent()
-            place.add_issue("ONE")
-            daemon.refresh()
-            daemon.wait("run.finished", status="succeeded")
-            time.sleep(0.2)  # the end of the run
-            return (daemon.spent() - before).all / count * 1e3
 
 
 def _memory(scale: Scale) -> float:

@@ -172,14 +172,6 @@ ROWS = (
         measure=living.living,
     ),
     Row(
-        name="living.turn.all",
-        what="the same of the simulator, the agent's own processor time included",
-        unit="%",
-        bar=50,
-        baseline="none",
-        measure=living.living_simulator,
-    ),
-    Row(
         name="silent.share",
         what="200 silent sessions: share of a core",
         unit="%",

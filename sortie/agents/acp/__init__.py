@@ -29,7 +29,6 @@ ADAPTER = AgentAdapter(
     create=create,
     warn=warn,
     resumes=True,
-    simulators=frozenset({"sortie-kiro-sim", "sortie.kiro.simulator"}),
     commands={
         "codex": "codex-acp",
         "codex-acp": "codex-acp",

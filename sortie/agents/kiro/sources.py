@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import trio
@@ -49,8 +49,8 @@ class LocalSource:
 
     def __init__(self, params: SessionParams, limiter: trio.CapacityLimiter) -> None:
         places = KiroPlaces.of(params.env)
-        # A relative place is one for the agent, who lives in the workspace.
-        places = replace(places, sessions=os.path.join(params.workspace, places.sessions))
+        # A relative path is relative to the agent's working directory.
+        places.sessions = os.path.join(params.workspace, places.sessions)
         self._latest = LatestConversations(places, params.workspace, LIMIT)
         self._limiter = limiter
         self._busy = False

@@ -5,7 +5,6 @@ Kiro writes is not documented by its vendor: unknown fields and records are pass
 is missing is None. The tables of the database that hold credentials are never read.
 """
 
-from sortie.kiro.conversations.places import KiroPlaces
 from sortie.kiro.conversations.records import (
     Answer,
     Conversation,
@@ -21,6 +20,7 @@ from sortie.kiro.conversations.records import (
     Usage,
 )
 from sortie.kiro.conversations.stores import ConversationStores
+from sortie.kiro.places import KiroPlaces
 
 __all__ = [
     "Answer",

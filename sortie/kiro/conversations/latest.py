@@ -18,7 +18,6 @@ from sortie.acp import values
 from sortie.kiro.conversations.database_v1 import opened, tables
 from sortie.kiro.conversations.files import lines_in, names_in, object_in, read_bytes
 from sortie.kiro.conversations.history_v1 import read_document
-from sortie.kiro.conversations.places import KiroPlaces
 from sortie.kiro.conversations.records import (
     Conversation,
     ConversationError,
@@ -27,6 +26,7 @@ from sortie.kiro.conversations.records import (
 )
 from sortie.kiro.conversations.sessions_v2 import conversation_v2
 from sortie.kiro.conversations.sessions_v3 import MESSAGES, SESSION, conversation_v3
+from sortie.kiro.places import KiroPlaces
 
 LOOKED_AT = 50
 """Sessions of an engine that are looked into, the newest first; so many may have changed since."""

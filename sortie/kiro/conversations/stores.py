@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from sortie.kiro.conversations.database_v1 import DatabaseV1
-from sortie.kiro.conversations.places import KiroPlaces
 from sortie.kiro.conversations.records import (
     Conversation,
     ConversationError,
@@ -16,6 +15,7 @@ from sortie.kiro.conversations.records import (
 )
 from sortie.kiro.conversations.sessions_v2 import SessionsV2
 from sortie.kiro.conversations.sessions_v3 import SessionsV3
+from sortie.kiro.places import KiroPlaces
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of one document or file that are read, unless a caller says otherwise."""

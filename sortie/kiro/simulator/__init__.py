@@ -2,17 +2,13 @@
 
 It calls no model. By default a turn appends a note to ``SORTIE_DEMO.md`` in its directory, prints
 an answer as Kiro does, keeps the conversation in Kiro's v1 store and closes with a credits trailer.
-Agent files and their hooks are obeyed as Kiro obeys them; ``acp`` does the same turns behind the
-Agent Client Protocol.
-Directives ask for something else; ``sortie-kiro-sim --help`` lists them all, from ``directives``.
-They stand in the prompt, on lines such as ``sim: delay=2 exit=1``, or in ``KIRO_SIM_DELAY=2``; the
-environment, which is the operator's, beats the prompt, which may be a stranger's.
-A directive that is unknown or malformed ends the turn with exit status 2 and says why, since a test
-with a typing error in it must not pass.
+Directives ask for something else; ``sortie-kiro-sim --help`` lists them.
+They stand in the prompt, on lines such as ``sim: delay=2 exit=1``, or in ``KIRO_SIM_DELAY=2``. The
+environment, which the operator sets, beats the prompt, which may be a stranger's text.
+An unknown or malformed directive ends the turn with exit status 2, so that a test with a typing
+error in it fails.
 
-Standard library only, without ``typing``, ``dataclasses`` and ``argparse``: a turn has to start in
-some 30 ms, so that fifty agents do. What is about earlier conversations, and ``acp``, whose process
-lives longer, are imported where they are needed and may import more.
+Standard library only: a turn has to start in some 30 ms, so that fifty agents do.
 """
 
 from sortie.kiro.simulator.program import main

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-TYPE_CHECKING = False  # importing typing for it would cost a third of the start-up time
-if TYPE_CHECKING:
-    from io import RawIOBase
-    from typing import BinaryIO
+from io import RawIOBase
 
 MARKER = b"\x1b[38;5;141m> \x1b[0m"
 _MCP_WARNING = "Failed to retrieve MCP settings; MCP functionality disabled"
@@ -19,10 +15,10 @@ _BLOCK = 64 * 1024
 class Console:
     """Kiro's stdout and stderr; everything is written at once.
 
-    Output that cannot be written raises OSError, but for a complaint: nobody is left to hear it.
+    Output that cannot be written raises OSError, except by ``complain``.
     """
 
-    def __init__(self, out: BinaryIO | RawIOBase, err: BinaryIO | RawIOBase) -> None:
+    def __init__(self, out: RawIOBase, err: RawIOBase) -> None:
         self._out = out
         self._err = err
 
@@ -39,10 +35,6 @@ class Console:
             self._complain_raw(text.encode(errors="replace") + b"\n")
         except OSError:
             pass
-
-    def warn(self, text: str) -> None:
-        """Print a warning on stderr."""
-        self.complain(f"\x1b[33mWARNING: \x1b[0m{text}")
 
     def progress(self, step: int) -> None:
         """Draw a progress line over the last one, with the cursor hidden."""
@@ -71,21 +63,16 @@ class Console:
         elif style == "new":
             self._complain_raw(block)
 
-    def trailer(self, style: str, credits_text: str, seconds: int) -> None:
+    def trailer(self, credits_text: str, seconds: int) -> None:
         """Print the line that proves that the turn ran."""
         text = f" ▸ Credits: {credits_text} • Time: {seconds}s"
-        if style == "plain":
-            self._complain_raw(f"{text}\n".encode())
-        elif style == "prefixed":
-            self._complain_raw(f"all tools done\x1b[K{text}\x1b[0m".encode())
-        else:
-            self._complain_raw(f"\n\x1b[38;5;244m{text}\x1b[0m\x1b[?25h\n\n".encode())
+        self._complain_raw(f"\n\x1b[38;5;244m{text}\x1b[0m\x1b[?25h\n\n".encode())
 
     def _complain_raw(self, data: bytes) -> None:
         _write_all(self._err, data)
 
 
-def _write_all(stream: BinaryIO | RawIOBase, data: bytes) -> None:
+def _write_all(stream: RawIOBase, data: bytes) -> None:
     while data:
         data = data[stream.write(data) or 0 :]
 

@@ -31,19 +31,15 @@ class Directives:
         self.stderr = ""
         self.exit = 0
         self.signal = 0
-        self.fail = ""
         self.fail_first = 0
         self.auth_failure = False
         self.no_trailer = False
-        self.trailer_style = "escapes"
         self.credits = 0.05
-        self.context = 1.0
         self.say = ""
         self.recall = False
-        self.tool_status = "success"
         self.child = "none"
         self.ignore_sigterm = False
-        self.store = ""
+        self.store = "v1"
         self.note = True
         self.write = ""
         self.status = ""
@@ -51,26 +47,12 @@ class Directives:
         self.log = ""
         self.whoami_delay = 0.0
         self.login = False
-        self.list_headless = False
-        self.list_stderr = False
-        self.ignore_resume_id = False
-        self.acp_fault = "none"
-        self.acp_stop = ""
-        self.acp_ignore_cancel = False
-        self.acp_load = "ok"
 
 
-def _seconds(text: str) -> float:
+def _amount(text: str) -> float:
     value = float(text)
     if not 0 <= value < float("inf"):
-        raise ValueError("is no time in seconds")
-    return value
-
-
-def _percent(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 100:
-        raise ValueError("is no share in percent")
+        raise ValueError("is no amount from 0 on")
     return value
 
 
@@ -117,9 +99,10 @@ def _one_of(*choices: str) -> Callable[[str], str]:
     return parse
 
 
+_KINDS = ("none", "plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten")
 _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
-    "delay": (_seconds, "SECONDS   work for so long, redrawing a progress line"),
-    "silence": (_seconds, "SECONDS   print nothing for so long"),
+    "delay": (_amount, "SECONDS   work for so long, redrawing a progress line"),
+    "silence": (_amount, "SECONDS   print nothing for so long"),
     "hang": (_switch, "1         print nothing for ever"),
     "output": (_count, "BYTES     answer with so much text, in lines"),
     "long_line": (_count, "BYTES     answer with one line of this length"),
@@ -127,51 +110,22 @@ _KNOWN: dict[str, tuple[Callable[[str], object], str]] = {
     "stderr": (_text, "TEXT      print this on stderr"),
     "exit": (_exit_status, "STATUS    end with it; unless 0, without answer and trailer"),
     "signal": (_signal, "NAME      die by this signal in the middle of the answer"),
-    "fail": (_text, "TEXT      say that the prompt failed, with this error"),
     "fail_first": (_count, "N         exit 1 for the first N turns in this directory"),
     "auth_failure": (_switch, "1         behave as with a bad KIRO_API_KEY"),
     "no_trailer": (_switch, "1         leave the credits trailer out"),
-    "trailer_style": (_one_of("escapes", "plain", "prefixed"), "STYLE  escapes, plain, prefixed"),
-    "credits": (_seconds, "FLOAT     the number in the trailer"),
-    "context": (_percent, "PERCENT   how full the model's context is"),
+    "credits": (_amount, "FLOAT     the number in the trailer"),
     "say": (_text, "TEXT      answer with it"),
-    "recall": (_switch, "1         answer with what was said in the conversation so far"),
-    "tool_status": (
-        _one_of("success", "error", "cancelled"),
-        "STATUS    what becomes of the tools: success, error, cancelled",
-    ),
-    "child": (
-        _one_of("none", "plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten"),
-        "KIND      leave a process: plain, setsid, double_fork, hold_stdout, cleared, overwritten",
-    ),
+    "recall": (_switch, "1         answer with the earlier prompts of the conversation"),
+    "child": (_one_of(*_KINDS), f"KIND      leave a process: {', '.join(_KINDS[1:])}"),
     "ignore_sigterm": (_switch, "1         do not die by SIGTERM, nor does the child"),
-    "store": (
-        _one_of("v1", "v2", "v3", "none"),
-        "ENGINE    where it is kept: v1 (of chat), v2 (of acp), v3, none",
-    ),
+    "store": (_one_of("v1", "v2", "none"), "ENGINE    where it is kept: v1, v2, none"),
     "note": (_switch, "0         write no note to SORTIE_DEMO.md"),
     "write": (_text, "FILE      write this file below the directory"),
     "status": (_text, "WORD      write it to .sortie/status"),
     "set_state": (_text, "FILE.md STATE   set the state in a Markdown issue's front matter"),
     "log": (_text, "FILE      append a JSON line at start, stop and for a child"),
-    "whoami_delay": (_seconds, "SECONDS   how long whoami takes (environment only)"),
+    "whoami_delay": (_amount, "SECONDS   how long whoami takes (environment only)"),
     "login": (_switch, "1         somebody is logged in: no key is needed, and MCP is on"),
-    "list_headless": (
-        _switch,
-        "1      list conversations of headless turns, too (environment only)",
-    ),
-    "list_stderr": (_switch, "1        list conversations on stderr (environment only)"),
-    "ignore_resume_id": (_switch, "1   begin a new conversation all the same (environment only)"),
-    "acp_fault": (
-        _one_of("none", "junk", "unknown", "repeated_ids", "unasked", "unterminated"),
-        "FAULT  write: junk, unknown, repeated_ids, unasked, unterminated",
-    ),
-    "acp_stop": (_text, "WORD   end the turn for this reason, such as refusal"),
-    "acp_ignore_cancel": (_switch, "1   heed no cancellation while it hangs, nor the end of stdin"),
-    "acp_load": (
-        _one_of("ok", "hang", "exit", "active"),
-        "HOW    do so where a session is not there, or is in use (environment only)",
-    ),
 }
 
 
@@ -220,9 +174,6 @@ def _set(directives: Directives, name: str, text: str, place: str) -> None:
     try:
         value = _KNOWN[name][0](text.strip())
     except ValueError as error:
-        raise DirectiveError(f"{place}: {name}: {text!r} {_reason(error)}") from error
+        reason = "is no number" if "could not convert" in str(error) else str(error)
+        raise DirectiveError(f"{place}: {name}: {text!r} {reason}") from error
     setattr(directives, name, value)
-
-
-def _reason(error: ValueError) -> str:
-    return "is no number" if "could not convert" in str(error) else str(error)

@@ -1,47 +1,53 @@
-"""What one turn said and did, and ids for it."""
+"""One simulated turn as a conversation store keeps it, and random ids."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+MADE_BY = "made_by"
+"""The field of a stored conversation that marks it as the simulator's; Kiro has no such field."""
 
-SUCCESS, ERROR, CANCELLED = "success", "error", "cancelled"
-"""What may come of a tool use."""
+PROGRAM = "sortie-kiro-sim"
+"""The value of that field."""
+
+NEWEST = "newest"
+"""In place of a session id: the conversation of the directory that was changed last."""
 
 
-class ToolUse:
-    """A tool that the turn used; ``status`` is one of SUCCESS, ERROR and CANCELLED."""
+class StoreError(Exception):
+    """A conversation could not be stored or found."""
+
+
+class SimulatedToolUse:
+    """A file that the turn writes by a tool."""
 
     def __init__(self, name: str, args: Mapping[str, object]) -> None:
         self.id = new_id()
         self.name = name
         self.args = args
-        self.result = ""
-        self.status = SUCCESS
 
 
 class Exchange:
-    """What one turn said; ``added`` is what hooks have put into the model's context.
+    """What a turn adds to a conversation: a prompt, tool uses and an answer.
 
-    ``spent`` is in credits, ``context_share`` in percent.
+    ``session`` is "" for a new conversation, NEWEST, or an id. ``spent`` is in credits.
     """
 
-    def __init__(self, *, prompt: str, answer: str, model: str, spent: float) -> None:
+    def __init__(
+        self, *, directory: str, session: str, prompt: str, model: str, spent: float
+    ) -> None:
+        self.directory = directory
+        self.session = session
         self.prompt = prompt
-        self.answer = answer
         self.model = model
         self.spent = spent
-        self.context_share = 1.0
-        self.added = ""
-        self.agent: str | None = None
-        self.tools: Sequence[ToolUse] = ()
+        self.answer = ""
+        self.tools: list[SimulatedToolUse] = []
 
 
 def new_id() -> str:
-    """Return a random UUID; the module uuid would take a third of the start-up time."""
+    """Return a random UUID; importing the module uuid would take a third of the start-up time."""
     digits = bytearray(os.urandom(16))
     digits[6] = digits[6] & 0x0F | 0x40
     digits[8] = digits[8] & 0x3F | 0x80

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from io import RawIOBase
 
 from sortie import __version__
 from sortie.kiro.simulator.actions import ActionError, Log
-from sortie.kiro.simulator.arguments import Acp, Chat, UsageError, parse_acp, parse_chat
-from sortie.kiro.simulator.chat import Turn, key_is_bad
 from sortie.kiro.simulator.console import Console
 from sortie.kiro.simulator.directives import DirectiveError, describe, read_directives
-from sortie.kiro.simulator.keeping import StoreTrouble
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
+from sortie.kiro.simulator.exchange import StoreError
+from sortie.kiro.simulator.turn import SimulatedTurn, key_is_bad
 
 VERSION = f"sortie-kiro-sim {__version__} (a simulator, not kiro-cli)"
 
@@ -26,16 +24,12 @@ _HELP = f"""{VERSION}
 Stands in for kiro-cli: same command line, output, exit codes and conversation store; no model.
 
 Usage: sortie-kiro-sim chat --no-interactive [OPTIONS] [PROMPT]
-       sortie-kiro-sim acp [OPTIONS]
        sortie-kiro-sim whoami
        sortie-kiro-sim --version
 
 Options of chat, as kiro-cli has them: --no-interactive  --wrap always|never|auto  -r, --resume
-  --model M  --agent A  -a, --trust-all-tools  --trust-tools=A,B  --require-mcp-startup
-  -v, --verbose  --resume-id ID  --list-sessions [-f, --format plain|json]
-  --delete-session ID [--session-source v1|v2]
-Options of acp, which speaks the Agent Client Protocol: --agent-engine v2|v3, and with v2 --model M
-  --agent A  -a, --trust-all-tools  --trust-tools=A,B, with v3 --auth-method cli
+  --resume-id ID  --model M  --agent A  -a, --trust-all-tools  --trust-tools=A,B
+  --require-mcp-startup  -v, --verbose
 Without PROMPT, and with --no-interactive, all of stdin is the prompt.
 KIRO_API_KEY: any value will do; "invalid" and values that begin with "bad" are refused, and without
 one chat waits for a device login for ever.
@@ -48,6 +42,36 @@ KIRO_SIM_NAME=VALUE, which wins. Quote a value that holds NAME=. An unknown one 
 
 Example: sortie-kiro-sim chat --no-interactive --trust-tools= "$(printf 'Hello\\nsim: exit=1')"
 """
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,200}")
+
+
+class UsageError(Exception):
+    """The command line is not one that kiro-cli accepts."""
+
+
+class _Parser(ArgumentParser):
+    def error(self, message):  # type: ignore[no-untyped-def]  # typing.NoReturn costs start-up time
+        raise UsageError(message)
+
+
+def parse_chat(arguments: Sequence[str]) -> Namespace:
+    """Return what follows ``chat``. Raises UsageError."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    switches = ("--no-interactive", "--require-mcp-startup")
+    for names in (("--help", "-h"), ("--trust-all-tools", "-a"), *((name,) for name in switches)):
+        parser.add_argument(*names, action="store_true")
+    parser.add_argument("--verbose", "-v", action="count", default=0)
+    parser.add_argument("--wrap", choices=("always", "never", "auto"))
+    for name in ("--model", "--agent", "--trust-tools"):
+        parser.add_argument(name)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--resume", "-r", action="store_true")
+    which.add_argument("--resume-id")
+    parser.add_argument("prompt", nargs="?")
+    chat = parser.parse_args(arguments)
+    if chat.resume_id is not None and not _SESSION_ID.fullmatch(chat.resume_id):
+        raise UsageError(f"invalid value '{chat.resume_id}' for '--resume-id': it is no session id")
+    return chat
 
 
 def main() -> None:
@@ -56,9 +80,9 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for descriptor in range(3):
         _open_on_nothing_if_missing(descriptor)
-    # Without a buffer nothing is left of what could not be written, to fail again at the end.
+    # Unbuffered: a buffer that could not be written would fail a second time at exit.
     with (
-        open(0, "rb", closefd=False) as stdin,
+        open(0, "rb", buffering=0, closefd=False) as stdin,
         open(1, "wb", buffering=0, closefd=False) as out,
         open(2, "wb", buffering=0, closefd=False) as err,
     ):
@@ -75,7 +99,7 @@ def _open_on_nothing_if_missing(descriptor: int) -> None:
 def run(
     arguments: Sequence[str],
     environment: Mapping[str, str],
-    stdin: BinaryIO,
+    stdin: RawIOBase,
     console: Console,
 ) -> int:
     """Run one command and return its exit status."""
@@ -92,21 +116,19 @@ def run(
                 raise UsageError(f"unexpected argument '{extra}' found")
             case ["chat", *rest]:
                 return _chat(parse_chat(rest), environment, stdin, console)
-            case ["acp", *rest]:
-                return _acp(parse_acp(rest), environment, console)
-            case ["login" | "logout" | "mcp" | "agent" | "settings" as command, *_]:
+            case ["login" | "logout" | "mcp" | "agent" | "settings" | "acp" as command, *_]:
                 raise UsageError(f"the simulator has no '{command}'")
             case [other, *_]:
                 raise UsageError(f"unrecognized subcommand '{other}'")
             case _:
-                raise UsageError("a subcommand is required: chat, acp or whoami")
+                raise UsageError("a subcommand is required: chat or whoami")
     except UsageError as error:
         console.complain(f"error: {error}\n\nFor more information, try '--help'.")
         return 2
     except DirectiveError as error:
         console.complain(f"error: simulator directive: {error}")
         return 2
-    except (ActionError, StoreTrouble, OSError) as error:
+    except (ActionError, StoreError, OSError) as error:
         console.complain(f"error: {error}")
         return 1
 
@@ -133,13 +155,11 @@ def _whoami(environment: Mapping[str, str], console: Console) -> int:
     return status
 
 
-def _chat(chat: Chat, environment: Mapping[str, str], stdin: BinaryIO, console: Console) -> int:
+def _chat(
+    chat: Namespace, environment: Mapping[str, str], stdin: RawIOBase, console: Console
+) -> int:
     if chat.help:
         return _help(console)
-    if chat.list_sessions:
-        return _list_sessions(chat, environment, console)
-    if chat.delete_session is not None:
-        return _delete_session(chat, environment, console)
     if not chat.no_interactive:
         console.complain("error: the simulator has no interactive mode; use --no-interactive")
         return 1
@@ -152,58 +172,20 @@ def _chat(chat: Chat, environment: Mapping[str, str], stdin: BinaryIO, console: 
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     log = Log(directives.log, "chat", environment)
     log.write("start", resume=chat.resume, model=chat.model, prompt_bytes=len(prompt.encode()))
-    status = Turn(chat, prompt, directives, environment).run(console, log)
+    status = SimulatedTurn(chat, prompt, directives, environment).run(console, log)
     log.write("stop", status=status)
     return status
 
 
-def _acp(options: Acp, environment: Mapping[str, str], console: Console) -> int:
-    if options.help:
-        return _help(console)
-    if not environment.get("KIRO_API_KEY", "").strip():
-        console.print(b"You are not logged in, please log in with kiro-cli login\n")
-        return 1
-    from sortie.kiro.simulator.acp.server import serve
-
-    serve(options, environment, console)
-    return 0
-
-
-def _prompt(chat: Chat, stdin: BinaryIO) -> str:
-    """Return the prompt; stdin is read only where none was given and it is no terminal."""
+def _prompt(chat: Namespace, stdin: RawIOBase) -> str:
+    """Return the prompt; stdin is read only where no prompt was given and it is no terminal."""
     if chat.prompt is not None:
         return os.fsencode(chat.prompt).decode(errors="replace")
     if stdin.isatty():
         return ""
-    return stdin.read().decode(errors="replace").strip()
+    return stdin.readall().decode(errors="replace").strip()
 
 
 def _help(console: Console) -> int:
     console.print(_HELP.encode())
-    return 0
-
-
-def _list_sessions(chat: Chat, environment: Mapping[str, str], console: Console) -> int:
-    """List the conversations of this directory; as in Kiro, headless turns do not count."""
-    from sortie.kiro.simulator.sessions import Sessions, as_json, as_text
-
-    do, here = read_directives("", environment), os.getcwd()
-    sessions = Sessions(environment).listed(here, headless=do.list_headless)
-    if chat.format == "json":
-        text = as_json(here, sessions)
-    else:
-        text = as_text(here, sessions, time.time())
-    if do.list_stderr:
-        console.complain(text.removesuffix("\n"))
-    else:
-        console.print(text.encode(errors="replace"))
-    return 0
-
-
-def _delete_session(chat: Chat, environment: Mapping[str, str], console: Console) -> int:
-    from sortie.kiro.simulator.sessions import Sessions
-
-    assert chat.delete_session is not None
-    Sessions(environment).delete(chat.delete_session, chat.session_source)
-    console.print(f"Deleted chat session {chat.delete_session}\n".encode())
     return 0

@@ -22,10 +22,18 @@ from sortie.model import TurnOutcome
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted, TurnTraced, TurnUntraced, Usage
 from sortie.transports.local import LocalTransport
 from tests.agents.kiro.simulated import Heard, Rig, is_alive
-from tests.kiro.conversations.written import document, entry, results, said, uses, write_v1
+from tests.kiro.conversations.written import (
+    document,
+    entry,
+    results,
+    said,
+    uses,
+    write_v1,
+    write_v3,
+)
 
 LIMIT = 30.0
-ENGINES = ("v1", "v2", "v3")
+ENGINES = ("v1", "v2")
 TOOLS = ("sh", "head", "grep", "tr", "wc", "ls", "uname", "sed", "cat")
 
 
@@ -146,19 +154,28 @@ async def test_a_turn_that_is_prompted_twice_is_told_whole(rig: Rig, database: P
     ]
 
 
-async def test_tools_that_fail_modify_nothing(rig: Rig) -> None:
-    """They are told with what they have said, and those that were stopped as such."""
+async def test_a_session_of_v3_is_told(rig: Rig, tmp_path: Path) -> None:
+    """The newest engine keeps a folder for each session, and of it two files are read."""
+    home = Path(rig.environment["HOME"])
+    write_v3(
+        tmp_path / "made",
+        str(rig.workspace),
+        "2026-11-01T09:00:09Z",
+        {"type": "user", "content": "Go"},
+        {"type": "tool_call", "toolUseId": "t", "name": "write", "input": {"path": "a.py"}},
+        {"type": "tool_result", "toolUseId": "t", "content": "ok", "success": True},
+        {"type": "assistant", "content": "PONG"},
+    )
+    copy = f"mkdir -p {home}/.kiro && cp -r {tmp_path}/made {home}/.kiro/sessions"
+    rig.script(f"#!/bin/sh\ncase $1 in chat) {copy};; esac\n{PRINTS}")
     with trio.fail_after(LIMIT):
-        _, failed = await rig.turn("Go\nsim: tool_status=error")
-        _, stopped = await rig.turn("Go\nsim: tool_status=cancelled")
+        _, heard = await rig.turn("Go")
 
-    for heard in (failed, stopped):
-        (end,) = [event for event in heard.events if isinstance(event, ToolEnded)]
-        assert end.failed
-    assert end.error == "it was cancelled"
+    assert tools(heard.events) == [("write", "edit", ("a.py",))]
+    assert traces(heard.events) == [TurnTraced(model="claude-haiku", answer="PONG")]
 
 
-@pytest.mark.parametrize("engine", ["v1", "v3"])
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_the_agents_own_environment_says_where(rig: Rig, engine: str, tmp_path: Path) -> None:
     """Kiro's places are where the agent's variables put them, also below the workspace."""
     del rig.environment["XDG_DATA_HOME"]
@@ -434,7 +451,7 @@ async def test_one_of_two_programs_is_enough_for_v1(there: Rig, names: tuple[str
     assert traces(heard.events) == [TurnTraced(model="auto", answer="PÖNG")]
 
 
-@pytest.mark.parametrize("engine", ["v1", "v3"])
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_without_both_v1_is_not_read(there: Rig, engine: str) -> None:
     """It is told why; the files of newer engines need neither."""
     programs(there)

@@ -26,7 +26,7 @@ from tests.kiro.client.rig import BACKENDS, Rig, run
 
 T = TypeVar("T")
 
-ENGINES = ("v1", "v2", "v3")
+ENGINES = ("v1", "v2")
 
 
 async def ask(client: KiroSDKClient, prompt: str) -> list[Message]:
@@ -222,8 +222,7 @@ def damage(rig: Rig, engine: str) -> None:
             database.execute("UPDATE conversations_v2 SET value = '{\"history'")
         database.close()
         return
-    name = "messages.jsonl" if engine == "v3" else "*.jsonl"
-    (path,) = (rig.home / ".kiro" / "sessions").rglob(name)
+    (path,) = (rig.home / ".kiro" / "sessions").rglob("*.jsonl")
     path.unlink()
     path.mkdir()
 

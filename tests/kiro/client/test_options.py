@@ -87,21 +87,6 @@ def test_what_only_an_agents_file_can_tell_is_told_there(rig: Rig, told: Path) -
     assert rig.agent_files() == []
 
 
-def test_the_simulator_takes_the_agents_file(rig: Rig) -> None:
-    """A reader that accepts only what Kiro knows accepts it."""
-    rig.ask(
-        "sync",
-        "go",
-        system_prompt="Be brief",
-        mcp_servers={"sh": {"command": "sh"}},
-        KIRO_SIM_LOGIN="1",
-    )
-
-    (event,) = rig.events("agent")
-    assert event["agent"]["prompt"] == "Be brief"
-    assert event["agent"]["mcp_servers"] == ["sh"]
-
-
 def test_a_system_prompt_is_no_address() -> None:
     """Kiro reads ``file://`` as a file; what was meant as text stays text."""
     assert agent_content("file:///etc/passwd", None)["prompt"] == "\nfile:///etc/passwd"

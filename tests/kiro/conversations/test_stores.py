@@ -35,10 +35,6 @@ from sortie.kiro.conversations.records import (
     modified_files,
     prompts,
 )
-from sortie.kiro.simulator.exchange import CANCELLED, ERROR, Exchange
-from sortie.kiro.simulator.exchange import ToolUse as ToolUseSaid
-from sortie.kiro.simulator.keeping import NEWEST, Keeping
-from sortie.kiro.simulator.store import record
 from tests.kiro.conversations.written import (
     document,
     entry,
@@ -350,45 +346,6 @@ def test_what_is_too_large_is_not_read(places: KiroPlaces, here: str) -> None:
         with pytest.raises(ConversationError):
             stores.load(summary)
     assert len(stores.summaries(here)) == 2
-
-
-@pytest.mark.parametrize("engine", ["v1", "v2", "v3"])
-def test_what_the_simulator_keeps_is_read(places: KiroPlaces, here: str, engine: str) -> None:
-    """It writes as Kiro does; only v2 has no word for a tool use that was stopped."""
-    environment = {
-        "XDG_DATA_HOME": str(Path(places.database).parents[1]),
-        "KIRO_HOME": str(Path(places.sessions).parent),
-    }
-    good, bad, stopped = (ToolUseSaid("fs_write", {"path": f"{n}.md"}) for n in range(3))
-    good.result, bad.status, stopped.status = "written", ERROR, CANCELLED
-    exchange = Exchange(prompt="do it", answer="done", model="m-1", spent=0.5)
-    exchange.tools, exchange.context_share = (good, bad, stopped), 12.5
-    for session in ("", NEWEST):
-        record(engine, Keeping(environment, here, session=session), exchange)
-
-    (found,) = read_all(ConversationStores(places))
-
-    uses = [r for r in found.records if isinstance(r, ToolUse)]
-    outcomes = [(r.tool_use_id, r.succeeded) for r in found.records if isinstance(r, ToolResult)]
-    cancelled = [r for r in found.records if isinstance(r, ToolUsesCancelled)]
-    (said,) = [
-        r for r in found.records[: len(found.records) // 2] if getattr(r, "text", "") == "done"
-    ]
-    assert (found.summary.directory, found.summary.engine) == (here, engine)
-    assert found.summary.updated > 1_600_000_000_000
-    assert (prompts(found.records), final_answer(found.records)) == (("do it", "do it"), "done")
-    assert [(use.name, use.input["path"]) for use in uses[:3]] == [
-        ("fs_write", "0.md"),
-        ("fs_write", "1.md"),
-        ("fs_write", "2.md"),
-    ]
-    assert outcomes[:2] == [(good.id, True), (bad.id, False)]
-    assert ("written", good.id) in [(getattr(r, "text", ""), good.id) for r in found.records]
-    assert [r.tool_use_ids for r in cancelled[:1]] == ([] if engine == "v2" else [(stopped.id,)])
-    assert modified_files(found.records) == ("0.md",)
-    assert isinstance(said, Answer)
-    assert (said.model, said.context_share) == ("m-1", 12.5)
-    assert [(usage.credits, usage.model) for usage in found.usages] == [(0.5, "m-1")] * 2
 
 
 def test_places_follow_the_environment() -> None:

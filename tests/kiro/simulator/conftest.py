@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import pytest
@@ -32,9 +32,17 @@ class Simulator:
         self.database = home / "data" / "kiro-cli" / "data.sqlite3"
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> Ran:
-        out, err = io.BytesIO(), io.BytesIO()
-        status = run(arguments, self.environment, io.BytesIO(stdin), Console(out, err))
-        return Ran(status, out.getvalue().decode(), err.getvalue().decode())
+        with (
+            TemporaryFile(buffering=0) as given,
+            TemporaryFile(buffering=0) as out,
+            TemporaryFile(buffering=0) as err,
+        ):
+            given.write(stdin)
+            given.seek(0)
+            status = run(arguments, self.environment, given, Console(out, err))
+            out.seek(0)
+            err.seek(0)
+            return Ran(status, out.read().decode(), err.read().decode())
 
     def chat(self, prompt: str, *options: str) -> Ran:
         return self("chat", "--no-interactive", "--wrap", "never", *options, "--", prompt)

@@ -185,7 +185,7 @@ def test_it_starts_with_the_standard_library_only(tmp_path: Path) -> None:
         check=True,
     )
 
-    heavy = {"trio", "pydantic", "typer", "psutil", "typing", "dataclasses", "argparse", "uuid"}
+    heavy = {"trio", "pydantic", "typer", "psutil", "typing", "dataclasses", "uuid", "sqlite3"}
     assert heavy & set(done.stdout.split()) == set()
 
 

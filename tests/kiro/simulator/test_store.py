@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pytest
 from sortie.kiro.conversations import ConversationStores, KiroPlaces
 from sortie.kiro.conversations.records import prompts
 from sortie.kiro.simulator.exchange import new_id
-from sortie.kiro.simulator.keeping import Keeping
 from tests.kiro.simulator.conftest import Simulator
 
 
@@ -72,7 +70,7 @@ def test_resume_goes_on_with_the_newest_conversation(simulator: Simulator) -> No
     assert histories == [["one\ns"], ["two\ns", "three"]]
 
 
-@pytest.mark.parametrize("engine", ["v1", "v2", "v3"])
+@pytest.mark.parametrize("engine", ["v1", "v2"])
 def test_resume_is_about_one_directory(
     simulator: Simulator, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +87,23 @@ def test_resume_is_about_one_directory(
         str(tmp_path / "work"): ("one", "three"),
         str(tmp_path / "other"): ("two",),
     }
+
+
+@pytest.mark.parametrize("engine", ["v1", "v2"])
+def test_a_named_conversation_goes_on(simulator: Simulator, engine: str) -> None:
+    """The older of two, in the store that has it; the turn can tell what was asked in it."""
+    for prompt in ("one", "two"):
+        simulator.chat(f"{prompt}\nsim: store={engine}")
+    stores = ConversationStores(KiroPlaces.of(simulator.environment))
+    older = next(s for s in stores.summaries() if prompts(stores.load(s).records)[0][:3] == "one")
+
+    ran = simulator.chat("three\nsim: recall=1", "--resume-id", older.id)
+
+    assert ran.stdout.endswith(f"I remember:\none\nsim: store={engine}")
+    grown = stores.find(older.id)
+    assert grown is not None
+    assert len(prompts(stores.load(grown).records)) == 2
+    assert len(stores.summaries()) == 2
 
 
 def test_resume_without_a_conversation_begins_one(simulator: Simulator) -> None:
@@ -129,18 +144,6 @@ def test_the_engine_can_be_none(simulator: Simulator) -> None:
     assert not simulator.database.exists()
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="the place differs on macOS")
-def test_where_the_v1_store_is() -> None:
-    """XDG_DATA_HOME moves it; else it lies below the home."""
-    default, moved = (
-        Keeping(environment, "/w").database
-        for environment in ({"HOME": "/h"}, {"HOME": "/h", "XDG_DATA_HOME": "/d"})
-    )
-
-    assert default == "/h/.local/share/kiro-cli/data.sqlite3"
-    assert moved == "/d/kiro-cli/data.sqlite3"
-
-
 def test_a_v2_session(simulator: Simulator) -> None:
     """The session's summary and messages lie in two files, and --resume adds to them."""
     simulator.environment["KIRO_SIM_STORE"] = "v2"
@@ -166,43 +169,12 @@ def test_a_v2_session(simulator: Simulator) -> None:
     ] * 2
 
 
-def test_a_v3_session(simulator: Simulator) -> None:
-    """The session's folder lies in that of its workspace, and --resume adds to it."""
-    simulator.environment["KIRO_SIM_STORE"] = "v3"
-    for prompt, options in (("one", ()), ("two", ("--resume",)), ("three", ())):
-        simulator.chat(prompt, *options)
-
-    folder = Path(simulator.environment["HOME"]) / ".kiro" / "sessions"
-    places = {
-        json.loads(path.read_text())["title"]: path for path in folder.glob("*/*/session.json")
-    }
-    session = json.loads(places["one"].read_text())
-    lines = (places["one"].parent / "messages.jsonl").read_text().splitlines()
-    types = [json.loads(line)["payload"]["type"] for line in lines]
-    assert set(places) == {"one", "three"}
-    assert len(places["one"].parents[1].name) == 16
-    assert session["id"] == places["one"].parent.name
-    assert session["id"].startswith("sess_")
-    assert session["workspacePaths"] == [os.getcwd()]
-    assert types == [
-        "turn_start",
-        "user",
-        "tool_call",
-        "tool_result",
-        "assistant",
-        "session_metadata",
-        "turn_end",
-        "usage_summary",
-    ] * 2  # fmt: skip
-
-
-@pytest.mark.parametrize("engine", ["v2", "v3"])
-def test_a_session_of_a_real_kiro_is_not_resumed(simulator: Simulator, engine: str) -> None:
-    """What has not the simulator's mark stays as it is, and the turn begins its own."""
-    simulator.environment["KIRO_SIM_STORE"] = engine
+def test_a_session_of_a_real_kiro_is_not_resumed(simulator: Simulator) -> None:
+    """A session without the simulator's mark stays as it is, and the turn begins its own."""
+    simulator.environment["KIRO_SIM_STORE"] = "v2"
     simulator.chat("one")
     folder = Path(simulator.environment["HOME"]) / ".kiro" / "sessions"
-    (path,) = folder.glob("cli/*.json" if engine == "v2" else "*/*/session.json")
+    (path,) = folder.glob("cli/*.json")
     real = {k: v for k, v in json.loads(path.read_text()).items() if k != "made_by"}
     path.write_text(json.dumps(real))
 

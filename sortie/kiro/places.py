@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KiroPlaces:
-    """The database of engine v1, and the folder below which v2 and v3 keep their sessions."""
+    """The database of engine v1, and the folder below which v2 and v3 keep their sessions.
 
-    database: str
-    sessions: str
+    A plain class, because the simulator starts without ``dataclasses`` and ``typing``.
+    """
+
+    def __init__(self, *, database: str, sessions: str) -> None:
+        self.database = database
+        self.sessions = sessions
 
     @classmethod
     def of(cls, environment: Mapping[str, str], *, macos: bool | None = None) -> KiroPlaces:
         """Return the places that this environment means.
 
         ``KIRO_HOME`` moves the sessions, and ``XDG_DATA_HOME`` the database; a relative path in it
-        means nothing (XDG Base Directory Specification).
+        is ignored (XDG Base Directory Specification).
         """
         home = environment.get("HOME") or os.path.expanduser("~")
         on_macos = sys.platform == "darwin" if macos is None else macos
