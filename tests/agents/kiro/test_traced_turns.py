@@ -388,8 +388,9 @@ class Hanging:
 
 async def test_a_reading_that_hangs_is_bounded(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A success that was seen stands, also where the turn's time runs out meanwhile."""
-    monkeypatch.setattr(LocalSource, "read", Hanging.read)
-    monkeypatch.setattr(HostSource, "read", Hanging.read)
+    for kind in (LocalSource, HostSource):
+        monkeypatch.setattr(kind, "look", Hanging.look)
+        monkeypatch.setattr(kind, "read", Hanging.read)
     monkeypatch.setattr(traced_session, "BOUND", 0.2)
     heard = Heard()
     with trio.fail_after(LIMIT):
