@@ -1,4 +1,4 @@
-"""What two inner parts cost by themselves: the scheduler at a poll, and the store at a commit."""
+"""What a commit of the store costs by itself."""
 
 from __future__ import annotations
 
@@ -10,37 +10,13 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-from sortie.scheduler import events as ev
 from sortie.store.sqlite import open_store
 from tests.benchmarks.row import Scale, Value, middle
-from tests.scheduler.driver import Driver, issue
+from tests.scheduler.driver import issue
 from tests.store.records import T0, begin
 
-CANDIDATES = 5000
-SLOTS = 10  # of the default policy
 COMMITS = 500
 PAGE = 4096
-
-
-def scheduler(scale: Scale) -> Mapping[str, Value]:
-    """Measure a poll's answer while all slots are taken, in milliseconds, beside a sort of it."""
-    driver = Driver()
-    count = scale.of(CANDIDATES, 100)
-    issues = tuple(issue(f"i{number}") for number in range(count))
-    driver.put(*issues)
-    driver.settle(driver.tell(ev.TimePassed()))
-    ours, base = [], []
-    for _ in range(scale.of(30, 3)):
-        driver.now += 1.0
-        began = time.thread_time()
-        driver.scheduler.handle(ev.CandidatesFetched(issues=issues), driver.now)
-        handled = time.thread_time()
-        sorted(issues, key=lambda one: (one.priority or 0, one.created_at, one.identifier))
-        ours.append((handled - began) * 1e3)
-        base.append((time.thread_time() - handled) * 1e3)
-    claims = len(driver.scheduler.snapshot(driver.now).claims)
-    assert claims == min(count, SLOTS), f"{claims} issues were taken"
-    return {"scheduler.poll": Value(ours=middle(ours), baseline=middle(base))}
 
 
 def store(scale: Scale) -> Mapping[str, Value]:

@@ -54,37 +54,15 @@ def _rows(slots: int, scale: Scale) -> dict[str, Value]:
     }
 
 
-def in_progress(scale: Scale) -> Mapping[str, Value]:
-    """Measure runs whose issue is moved when they begin, too, beside runs without that."""
-    count = scale.of(200, 8)
-    moved = run_all(count, 8, tracker={"in_progress_state": "In Progress"})
-    return {"runs.in-progress": Value(ours=moved.cpu, baseline=run_all(count, 8).cpu)}
-
-
-def files(scale: Scale) -> Mapping[str, Value]:
-    """Compare runs beside 450 further issues, which nobody works on, with runs without them."""
-    few, many = scale.of(50, 4), scale.of(500, 40)
-    pairs = [(run_all(few, 8), run_all(few, 8, many - few)) for _ in range(scale.of(3, 1))]
-    ratios = sorted(with_many.cpu / alone.cpu for alone, with_many in pairs)
-    alone, with_many = pairs[0]
-    return {
-        "runs.files": Value(
-            ours=ratios[len(ratios) // 2],
-            also={"CPU with 50 files [ms]": alone.cpu, "CPU with 500 files [ms]": with_many.cpu},
-        )
-    }
-
-
-def run_all(count: int, slots: int, others: int = 0, **settings: Mapping[str, object]) -> Batch:
-    """Have a daemon run issues of one turn each, beside others that stay as they are.
+def run_all(count: int, slots: int) -> Batch:
+    """Have a daemon run issues of one turn each.
 
     Processor time counts from the first agent's beginning to the last issue's handoff.
     """
     with benchmark_place() as place:
         place.write_agent(AGENT)
-        place.configure(POLL, agent={"max_concurrent_agents": slots}, **settings)
+        place.configure(POLL, agent={"max_concurrent_agents": slots})
         place.add_issues(f"N-{number}" for number in range(count))
-        place.add_issues((f"O-{number}" for number in range(others)), state="Backlog")
         with place.daemon() as daemon:
             began = place.marks.wait("begun")
             with daemon.spending() as spending:

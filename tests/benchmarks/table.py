@@ -13,7 +13,6 @@ from tests.benchmarks import (
     runs,
     sessions,
     startup,
-    transports,
     turn,
     watching,
 )
@@ -61,24 +60,10 @@ ROWS = (
         measure=poll.polls,
     ),
     Row(
-        name="poll.markdown.one-changed",
-        what="the same, one file changed: CPU",
-        unit="ms",
-        baseline="scandir and stat",
-        measure=poll.polls,
-    ),
-    Row(
         name="poll.json.unchanged",
         what="poll of 10,000 blocked issues in a JSON list, nothing changed: CPU",
         unit="ms",
         bar=40,
-        baseline="read and json.loads",
-        measure=poll.polls,
-    ),
-    Row(
-        name="poll.json.one-changed",
-        what="the same, one issue changed: CPU",
-        unit="ms",
         baseline="read and json.loads",
         measure=poll.polls,
     ),
@@ -131,21 +116,6 @@ ROWS = (
         more_is_better=True,
         baseline="the same steps in a bare trio program",
         measure=runs.sixty_four_slots,
-    ),
-    Row(
-        name="runs.in-progress",
-        what="the same in 8 slots, with an in_progress_state: CPU each",
-        unit="ms",
-        baseline="the same without it",
-        measure=runs.in_progress,
-    ),
-    Row(
-        name="runs.files",
-        what="CPU of a run beside 450 other issue files, over that without them",
-        unit="times",
-        bar=1.2,
-        baseline="the same without them",
-        measure=runs.files,
     ),
     Row(
         name="refresh",
@@ -237,13 +207,6 @@ ROWS = (
         measure=watching.watching,
     ),
     Row(
-        name="watching.page",
-        what="the same, answering with the whole page: CPU",
-        unit="ms",
-        baseline="none",
-        measure=watching.watching,
-    ),
-    Row(
         name="remote.cpu",
         what="a remote turn over a kept connection: CPU of the daemon's side",
         unit="ms",
@@ -266,37 +229,6 @@ ROWS = (
         bar=15,
         baseline="cat into cat",
         measure=output.output,
-    ),
-    Row(
-        name="transport.remote",
-        what="a program of a run on a host, from start to certain end, without a daemon: CPU",
-        unit="ms",
-        baseline="the bare command over the same connection",
-        measure=transports.transports,
-    ),
-    *(
-        Row(
-            name=f"transport.remote.{count}",
-            what=f"the same, {count} at once: CPU each",
-            unit="ms",
-            baseline="the bare command over the same connection",
-            measure=transports.transports,
-        )
-        for count in (10, 100)
-    ),
-    Row(
-        name="transport.local",
-        what="a program of a run on this machine, the same way: CPU with the program",
-        unit="ms",
-        baseline="trio.run_process",
-        measure=transports.transports,
-    ),
-    Row(
-        name="scheduler.poll",
-        what="a poll of 5,000 candidates in the scheduler, all slots taken: CPU",
-        unit="ms",
-        baseline="sorting them",
-        measure=inner.scheduler,
     ),
     Row(
         name="store.commit",

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.benchmarks import remote_turn, transports
+from tests.benchmarks import remote_turn
 from tests.benchmarks.row import Measure, Scale
 from tests.benchmarks.table import ROWS
 from tests.transports.ssh.sshd import requires_sshd
@@ -20,7 +20,7 @@ pytestmark = [
 MEASURES = {row.measure: row.name.partition(".")[0] for row in reversed(ROWS)}
 
 
-REMOTE = (remote_turn.remote_turns, transports.transports)
+REMOTE = (remote_turn.remote_turns,)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from sortie.model import IssueId, Streak, Trigger, WaitKind
 from sortie.scheduler.records import RecordRetry
 from sortie.store.sqlite import open_store
 from tests.benchmarks.place import PATIENCE, BenchmarkPlace, Daemon, benchmark_place
-from tests.benchmarks.row import Scale, Value, middle
+from tests.benchmarks.row import Scale, Value
 from tests.benchmarks.sessions import PREFIX, speakers_in, talk
 from tests.store.records import an_issue
 
@@ -69,7 +69,6 @@ def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
     ]
     alone, one, ten = (_together(seen) for seen in zip(*rounds, strict=True))
     assert min(one.fewest, ten.fewest) > 0, "somebody was sent nothing"
-    pages = [_page(daemon) for _ in range(scale.of(20, 2))]
     # In the short form the difference may drown in what else the daemon does.
     for_one = max(one.share - alone.share, _NOTHING) / one.updates
     for_ten = max(ten.share - alone.share, _NOTHING) / ten.updates
@@ -86,7 +85,6 @@ def _measured(daemon: Daemon, scale: Scale) -> Mapping[str, Value]:
             },
         ),
         "watching.ten": Value(ours=for_ten / for_one),
-        "watching.page": Value(ours=max(middle(pages), _NOTHING) * 1e3),
     }
 
 
@@ -116,20 +114,6 @@ def _share(daemon: Daemon, browsers: int, scale: Scale) -> Watched:
     return Watched(
         share=spent / seconds, updates=updates / seconds, size=size / max(updates, 1), fewest=fewest
     )
-
-
-def _page(daemon: Daemon) -> float:
-    """Return what it costs to answer with the whole page."""
-    before = daemon.spent().own
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=PATIENCE)
-    try:
-        connection.request("GET", "/")
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.status
-        answer.read()
-    finally:
-        connection.close()
-    return daemon.spent().own - before
 
 
 @contextmanager

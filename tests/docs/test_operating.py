@@ -22,13 +22,9 @@ from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
 from sortie.transports.local import LocalTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.web.access import Access
-from sortie.web.app import routes_of
-from sortie.web.sessions import BrowserSessions
 from sortie.web.state import StateView
 from tests.docs.pages import ROOT, page, section, table, word
 from tests.store.first_schema import HISTORY
-from tests.web.conftest import World
 from tests.worker.rig import settings_of
 
 PAGES = ("operating", "doctor", "history", "retries", "log-events", "state")
@@ -84,15 +80,6 @@ def test_every_field_of_history_is_listed() -> None:
     written = [word(row["field"]) for row in table(section(TEXT, "History"), "field")]
 
     assert written == list(cast("dict[str, object]", as_json(HISTORY[0])))
-
-
-def test_every_route_is_listed() -> None:
-    """The table of routes holds those of the application."""
-    world, sessions = World(), BrowserSessions(lambda: 0.0)
-    access = Access(host="127.0.0.1", loopback=True, sessions=sessions)
-    routes = {route.path for route in routes_of(world.served(), access)}
-
-    assert {word(row["route"]) for row in table(TEXT, "route")} == routes
 
 
 def test_every_check_of_the_doctor_is_listed() -> None:
