@@ -34,24 +34,25 @@ class _Number(str):
 _DECODER = JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
 
 
-def read_items(text: Text, after: int | None = None) -> Iterator[Item]:
-    """Yield what stands in the list that a text is; with ``after``, from that item's end on.
+def item_spans(text: Text) -> Iterator[tuple[int, int]]:
+    """Yield where each item begins and ends in the list that a text is.
 
     Raises Fault where the text is not a JSON list, which may be after some items.
     """
     content = text.content
-    if after is None:
-        at = _skip(content, 1 if content.startswith("\ufeff") else 0)
-        if content[at : at + 1] != "[":
-            raise Fault(text.place(at), "not a JSON list of issues")
-        at = _skip(content, at + 1)
-        more = content[at : at + 1] != "]"
-    else:
-        more, at = _more(text, after, "]")
+    at = _skip(content, 1 if content.startswith("\ufeff") else 0)
+    if content[at : at + 1] != "[":
+        raise Fault(text.place(at), "not a JSON list of issues")
+    at = _skip(content, at + 1)
+    more = content[at : at + 1] != "]"
     while more:
-        item, at = item_at(text, at)
-        yield item
-        more, at = _more(text, at, "]")
+        try:
+            _, end = _value(text, at)
+        except Fault:
+            item_at(text, at)  # which says better where it is no JSON
+            raise
+        yield at, end
+        more, at = _more(text, end, "]")
     at = _skip(content, at + 1)
     if at < len(content):
         raise _invalid(text, at, "text after the list")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sortie.model.checks import Check, CheckResult, failed, passed
 from sortie.resources import run_in_thread
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.reading import Reading
+from sortie.trackers.file.issue_index import Reading
 
 
 def file_checks(files: IssueFiles) -> Sequence[Check]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sortie.dataclass import dataclass
 from sortie.documents import Fault, Node, Text
-from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
+from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.times import rfc3339
 
 AUTHOR = "sortie"
@@ -20,7 +20,6 @@ class IssueEntry:
     """An issue as it stands in a file; ``digest`` changes with its content."""
 
     issue: Issue
-    state_key: str
     digest: str
     where: str  # for people: the file's name, with the line in a file of several
 
@@ -50,6 +49,50 @@ Content = tuple[Entry | IgnoredFile, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IssueFile:
+    """A file as last read; ``stamp`` is its status, None where it has to be read again.
+
+    ``file`` is its device and inode, None where unknown. ``formerly`` are ids that its issue may
+    have had before.
+    """
+
+    name: str
+    stamp: tuple[int, ...] | None
+    digest: str
+    entries: Content
+    file: tuple[int, int] | None = None
+    formerly: tuple[IssueId, ...] = ()
+
+    def known_id(self) -> IssueId | None:
+        """Return the id of the one issue it holds, or a guess where that cannot be read."""
+        match self.entries:
+            case (IssueEntry(issue=issue),):
+                return issue.id
+            case (MalformedEntry(id=guess),):
+                return guess
+            case _:
+                return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """Something that is logged once; ``token`` changes when it is to be logged again.
+
+    ``names`` are those of the issues that cannot be given because of it.
+    """
+
+    subject: str
+    token: str
+    message: str
+    names: frozenset[str] = frozenset()
+    kind: TrackerErrorKind = TrackerErrorKind.INVALID
+
+    def error(self) -> TrackerError:
+        """Return the error about an issue that cannot be given."""
+        return TrackerError(self.kind, self.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetState:
     """Put an issue into a state."""
 
@@ -73,15 +116,6 @@ class AddComment:
 Change = SetState | AddComment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedChange:
-    """A change of an issue; with ``expected``, that must be in this state."""
-
-    issue_id: IssueId
-    expected: str | None
-    change: Change
-
-
 Splice = tuple[int, int, str]
 """A change of a text: from where, to where, and what stands there instead."""
 
@@ -98,8 +132,10 @@ class FileFormat(Protocol):
         """
         ...
 
-    def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change, /) -> bytes:
-        """Return the file's content with the change made to the issue, and to nothing else.
+    def rewrite(
+        self, name: str, raw: bytes, issue: Issue, change: Change, /
+    ) -> tuple[bytes, IssueEntry]:
+        """Return the file with the change made to the issue and to nothing else, and the issue.
 
         Raises TrackerError (INVALID) where that cannot be done.
         """
@@ -156,9 +192,3 @@ def content_of(node: Node, without: Collection[str] = ()) -> object:
             return ("special", "")
         case _:
             return ("special", node.text.casefold())
-
-
-def pick(entries: Content, issue_id: IssueId) -> IssueEntry | None:
-    """Return the issue of that id, if it is among them."""
-    found = (e for e in entries if isinstance(e, IssueEntry) and e.issue.id == issue_id)
-    return next(found, None)

@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-
-from outcome import Outcome, Value, capture
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
 from sortie.trackers.file import disk
 from sortie.trackers.file.entries import (
     Change,
-    Content,
     FileFormat,
     IssueEntry,
+    IssueFile,
     MalformedEntry,
     SetState,
-    WantedChange,
-    pick,
 )
 from sortie.trackers.file.fields import one_line
-from sortie.trackers.file.issue_index import IssueFile
+from sortie.trackers.file.issue_index import Reading
 from sortie.trackers.file.json_list import IssueList
 from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
-from sortie.trackers.file.reading import Reading
 
 TRIES = 3
 """How often a change is tried anew after somebody else changed the file meanwhile."""
@@ -47,15 +42,11 @@ class _Place:
     only: str | None = None
 
 
-Changed = tuple[Reading, IssueEntry]
-"""An issue that was changed, and what is known with that."""
-
-
 class IssueFiles:
     """A directory of Markdown issues, or one JSON file: whichever the path is at the time.
 
-    The caller hands over what it knows and gets what is known then. Kept here is only what spares
-    work that was done before; calls may be made from several threads at once.
+    A call takes the last reading and returns the next one, so that calls may be made from several
+    threads at once.
     """
 
     def __init__(self, path: Path, calls: disk.Syscalls | None = None) -> None:
@@ -63,7 +54,6 @@ class IssueFiles:
         self._calls = calls or disk.Syscalls()
         self._markdown, self._list = Markdown(), IssueList()
         self._has_leftovers = True  # as far as is known
-        self._written: dict[str, tuple[str, Content]] = {}  # by name: digest, and what it holds
 
     @property
     def path(self) -> Path:
@@ -106,42 +96,35 @@ class IssueFiles:
                 known = known.changed(self._changes(place, known, names, at))
         return self.look(known, at)
 
-    def change(self, known: Reading, wanted: Sequence[WantedChange]) -> list[Outcome[Changed]]:
-        """Make changes durable, one after the other, and return what came of each.
+    def change(
+        self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
+    ) -> tuple[Reading, IssueEntry]:
+        """Make a change durable; return the changed issue and what was read around it.
 
-        That is the changed issue with what was read around it, or what was raised, TrackerError
-        above all. Raises TrackerError and LockTaken where none could be tried.
+        With ``expected`` the issue must be in that state. Raises TrackerError, and LockTaken where
+        another process changes issues.
         """
-        made: list[Outcome[Changed]] = []
         with self._translated("change an issue in"):
             folder = self._place().folder
             with disk.locked(folder):
                 if self._has_leftovers:
                     self._has_leftovers = False
                     disk.remove_leftovers(folder)
-                for one in wanted:
-                    made.append(capture(self._change, known, one))
-                    if isinstance(made[-1], Value):
-                        known = made[-1].value[0]
-        return made
-
-    def _change(self, known: Reading, wanted: WantedChange) -> Changed:
-        with self._translated("change an issue in"):
-            for _ in range(TRIES):
-                known = self.reread(known, {wanted.issue_id}, 0.0)
-                changed = self._try(known, wanted.issue_id, wanted.expected, wanted.change)
-                if changed is not None:
-                    return known, changed
+                for _ in range(TRIES):
+                    known = self.reread(known, {issue_id}, 0.0)
+                    changed = self._try(known, issue_id, expected, change)
+                    if changed is not None:
+                        return known, changed
         raise TrackerError(
             TrackerErrorKind.UNAVAILABLE,
-            f"issue {wanted.issue_id!r} was changed by somebody else {TRIES} times meanwhile",
+            f"issue {issue_id!r} was changed by others {TRIES} times meanwhile",
         )
 
     def _try(
         self, reading: Reading, issue_id: IssueId, expected: str | None, change: Change
     ) -> IssueEntry | None:
         """Make a change once; None where the file is no longer what was read."""
-        reading.index.require(issue_id, str(self._path))
+        present = reading.index.require(issue_id, str(self._path))
         place = self._place()
         name = reading.index.files[issue_id]
         path, limit = place.folder / name, place.file_format.limit
@@ -151,10 +134,7 @@ class IssueFiles:
             return None
         except OSError as exc:
             raise disk.translated(exc, f"cannot change issue {issue_id!r}") from exc
-        present: IssueEntry | None = reading.index.found[issue_id]
         if reading.documents[name].digest != _digest(raw):
-            present = pick(place.file_format.read(path.name, raw, issue_id), issue_id)
-        if present is None:
             return None
         if expected is not None and not same_state(present.issue.state, expected):
             raise TrackerError(
@@ -164,17 +144,13 @@ class IssueFiles:
             )
         if isinstance(change, SetState) and change.state == present.issue.state:
             return present
-        new = place.file_format.rewrite(path.name, raw, present.issue, change)
+        new, made = place.file_format.rewrite(path.name, raw, present.issue, change)
         if len(new) > limit:
             raise TrackerError(
                 TrackerErrorKind.INVALID,
                 f"{present.where}: would become larger than {limit} bytes",
             )
-        if not disk.replace_if_same(path, raw, new, self._calls):
-            return None
-        written = place.file_format.read(path.name, new, issue_id)
-        self._written[name] = _digest(new), written
-        return pick(written, issue_id)
+        return made if disk.replace_if_same(path, raw, new, self._calls) else None
 
     def _place(self) -> _Place:
         status = os.stat(self._path)
@@ -257,9 +233,7 @@ class IssueFiles:
         if old is not None and old.digest == digest:
             same = old.stamp == stamp and old.file == file
             return old if same else replace(old, stamp=stamp, file=file)
-        written, entries = self._written.pop(name, ("", ()))
-        if written != digest:
-            entries = place.file_format.read(path.name, raw, known)
+        entries = place.file_format.read(path.name, raw, known)
         return IssueFile(name=name, stamp=stamp, digest=digest, entries=entries, file=file)
 
     @contextmanager

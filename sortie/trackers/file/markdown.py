@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 
 from sortie.documents import (
@@ -15,7 +15,7 @@ from sortie.documents import (
     read_yaml,
     split_front_matter,
 )
-from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
+from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers.file import yaml_editor
 from sortie.trackers.file.entries import (
     Change,
@@ -69,36 +69,39 @@ class Markdown:
             guess = _guess(text.content[parts.start : parts.end], guess)
             root = _root(text, parts)
             guess = id_of(root, stem) or guess
-            issue = issue_of(root, stem=stem, body=text.content[parts.body :])
+            return (_issue_entry(text, parts, root, stem),)
         except Fault as fault:
             return (MalformedEntry(id=guess, where=where, message=str(fault.problem)),)
-        digest = sha256(raw).hexdigest()
-        return (
-            IssueEntry(issue=issue, state_key=state_key(issue.state), digest=digest, where=where),
-        )
 
-    def rewrite(self, name: str, raw: bytes, issue: Issue, change: Change) -> bytes:
-        """Change the front matter: its text where that is enough, else all of it anew."""
-        text = text_of(name, raw)
+    def rewrite(
+        self, name: str, raw: bytes, issue: Issue, change: Change
+    ) -> tuple[bytes, IssueEntry]:
+        """Change the text of the front matter."""
+        text = text_of(one_line(name), raw)
         parts = _split(text)
         root = _root(text, parts)
-        for new in _rewritten(text.content, parts, root, change):
-            try:
-                again = Text(name, new)
+        new = yaml_editor.edited(text.content, parts, root, change)
+        if new is not None:
+            with suppress(Fault):
+                again = Text(text.source, new)
                 new_parts = _split(again)
                 new_root = _root(again, new_parts)
-                body = new[new_parts.body :]
-                new_issue = issue_of(new_root, stem=stem_of(name), body=body)
-            except Fault:
-                continue
-            meant = is_as_meant(change, (issue, root), (new_issue, new_root))
-            if meant and new[new_parts.end :] == text.content[parts.end :]:
-                return new.encode()
+                made = _issue_entry(again, new_parts, new_root, stem_of(name))
+                meant = is_as_meant(change, (issue, root), (made.issue, new_root))
+                if meant and new[new_parts.end :] == text.content[parts.end :]:
+                    return new.encode(), made
         raise TrackerError(
             TrackerErrorKind.INVALID,
-            f"{one_line(name)}: the front matter is written in a way that cannot be changed "
+            f"{text.source}: the front matter is written in a way that cannot be changed "
             "without changing more than was asked; write its fields one to a line",
         )
+
+
+def _issue_entry(text: Text, parts: FrontMatter, root: Node, stem: str) -> IssueEntry:
+    """Return a file's issue. Raises Fault."""
+    issue = issue_of(root, stem=stem, body=text.content[parts.body :])
+    digest = sha256(text.content.encode()).hexdigest()
+    return IssueEntry(issue=issue, digest=digest, where=text.source)
 
 
 def _begins(raw: bytes) -> bool:
@@ -131,13 +134,3 @@ def _root(text: Text, parts: FrontMatter) -> Node:
 def _guess(front: str, otherwise: IssueId) -> IssueId:
     found = _ID_LINE.search(front)
     return IssueId(found.group(1).strip()) if found and is_name(found.group(1)) else otherwise
-
-
-def _rewritten(text: str, parts: FrontMatter, root: Node, change: Change) -> Iterator[str]:
-    """Yield the changed text, most careful first."""
-    spliced = yaml_editor.edited(text, parts.end, root, change)
-    if spliced is not None:
-        yield spliced
-    dumped = yaml_editor.dumped(text[parts.start : parts.end], change)
-    if dumped is not None:
-        yield text[: parts.start] + dumped + text[parts.end :]

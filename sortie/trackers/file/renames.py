@@ -13,9 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sortie.dataclass import dataclass
 from sortie.model import IssueId
-from sortie.trackers.file.entries import IssueEntry
-from sortie.trackers.file.issue_index import Changes, GoneIssue, IssueFile
+from sortie.trackers.file.entries import IssueEntry, IssueFile
+
+Changes = Mapping[str, IssueFile | None]
+"""Files that are new or not what they were, by name; None is one that is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneIssue:
+    """An issue that no file holds any more: its ids, the last one last, and how to know it."""
+
+    ids: tuple[IssueId, ...]
+    file: tuple[int, int] | None
+    digest: str
+    title: str | None
+
 
 GONE_LIMIT = 1000
 """Issues that are gone and remembered, the last ones; their runs end within minutes."""

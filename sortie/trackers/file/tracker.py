@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import trio
 
-from sortie.dataclass import dataclass
 from sortie.model import (
     Blocker,
     Issue,
@@ -22,35 +23,22 @@ from sortie.model import (
 from sortie.model.checks import Check
 from sortie.resources import run_in_thread
 from sortie.telemetry.log.structlog_alone import structlog
-from sortie.trackers import IssuesRead, Overview, Sightings, Tracker, UnreadableIssue
+from sortie.trackers import IssuesRead, Overview, Sightings, Tracker
 from sortie.trackers.file.checks import file_checks
-from sortie.trackers.file.entries import AUTHOR, AddComment, IssueEntry, SetState
+from sortie.trackers.file.disk import LockTaken
+from sortie.trackers.file.entries import AUTHOR, AddComment, Change, IssueEntry, SetState
 from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import IssueIndex
-from sortie.trackers.file.reading import Reading
-from sortie.trackers.file.shared_changes import SharedChanges
+from sortie.trackers.file.issue_index import IssueIndex, Reading
 
 _ISSUES_AT_ONCE = 500  # some milliseconds of work, after which other tasks have their turn
 
+LOCK_WAIT = 10.0
+"""Seconds that a change waits for another process to give up the lock."""
+
+_LOCK_INTERVAL = 0.05
+
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Look:
-    """One look at the files, for all who ask before it begins; ``ids`` is None for all issues."""
-
-    ids: set[IssueId] | None = field(default_factory=set)
-    reading: Reading | None = None  # None until it has ended well
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Completed:
-    """An issue as it is given, and what it was made from."""
-
-    written: Issue
-    blocking: tuple[Issue | None, ...]
-    issue: Issue
 
 
 class FileTracker(Tracker):
@@ -58,7 +46,7 @@ class FileTracker(Tracker):
 
     Rule 1: every answer is from a look at the files that began after the question.
     Rule 2: looks and changes run in threads; a look may be abandoned, a change never is.
-    Rule 3: an issue is given as the same object as before while nothing in it has changed.
+    Rule 3: a list is the same object as before while no issue has changed.
     """
 
     def __init__(
@@ -68,15 +56,11 @@ class FileTracker(Tracker):
         self._sightings = sightings
         self._now = now
         self._reading = Reading()
-        self._next_look = _Look()
-        self._looking = trio.Lock()
-        self._changes = SharedChanges(files, lambda: self._reading)
+        self._looking, self._changing = trio.Lock(), trio.Lock()
         self._complaints: dict[str, str] = {}
-        self._told_of: IssueIndex | None = None
+        self._logged: IssueIndex | None = None
         self._sighted: dict[IssueId, tuple[str, Sighting]] = {}
-        self._completed: dict[IssueId, _Completed] = {}
         self._list: tuple[IssueIndex, frozenset[str], tuple[Issue, ...]] | None = None
-        self._overview: tuple[IssueIndex, Overview] | None = None
 
     async def fetch_candidates(self, states: Collection[str]) -> tuple[Issue, ...]:
         """Return the issues in these states; the same tuple as before where nothing changed."""
@@ -84,10 +68,10 @@ class FileTracker(Tracker):
         known = (await self._look()).index
         if self._list is not None and self._list[0] is known and self._list[1] == wanted:
             return self._list[2]
-        chosen = [found for found in known.found.values() if found.state_key in wanted]
+        chosen = [found for found in known.found.values() if state_key(found.issue.state) in wanted]
         issues = await self._issues(known, chosen)
         self._list = known, wanted, issues
-        self._forget_all_but(known)
+        self._sighted = {i: seen for i, seen in self._sighted.items() if i in known.found}
         return issues
 
     async def fetch_by_ids(self, ids: Collection[IssueId]) -> IssuesRead:
@@ -118,7 +102,7 @@ class FileTracker(Tracker):
                 f"a state is one line of at most {NAME_LIMIT} characters",
             )
         change = SetState(state=state.strip(), at=self._now())
-        known, found = await self._changes.make(issue, issue.state, change)
+        known, found = await self._change(issue, issue.state, change)
         return (await self._issues(known, [found]))[0]
 
     async def comment(
@@ -132,7 +116,7 @@ class FileTracker(Tracker):
         text = harmless(body).rstrip("\n")
         if again and await self._last_said(issue) == text:
             return
-        await self._changes.make(issue, None, AddComment(body=text, at=self._now()))
+        await self._change(issue, None, AddComment(body=text, at=self._now()))
 
     async def _last_said(self, issue: Issue) -> str | None:
         read = await self.fetch_by_ids([issue.id])
@@ -140,52 +124,46 @@ class FileTracker(Tracker):
         ours = [comment.body for comment in comments if comment.author == AUTHOR]
         return ours[-1] if ours else None
 
+    async def _change(
+        self, issue: Issue, expected: str | None, change: Change
+    ) -> tuple[IssueIndex, IssueEntry]:
+        """Make a change, one after the other; a change that has begun ends although cancelled."""
+        async with self._changing:
+            with trio.move_on_after(LOCK_WAIT):
+                while True:
+                    with suppress(LockTaken):
+                        reading, changed = await run_in_thread(
+                            self._files.change, self._reading, issue.id, expected, change
+                        )
+                        return reading.index, changed
+                    await trio.sleep(_LOCK_INTERVAL)
+        raise TrackerError(
+            TrackerErrorKind.UNAVAILABLE,
+            f"cannot change issue {issue.identifier}: another process has held the lock of its "
+            f"directory for {LOCK_WAIT:g} s",
+        )
+
     def overview(self) -> Overview:
         """Return what the last look found; the same object as before where nothing changed."""
-        known = self._reading.index
-        if self._overview is None or self._overview[0] is not known:
-            overview = Overview(
-                issues=tuple(found.issue for found in known.found.values()),
-                unreadable=tuple(
-                    UnreadableIssue(message=c.message, names=c.names) for c in known.complaints
-                ),
-            )
-            self._overview = known, overview
-        return self._overview[1]
+        return self._reading.index.overview
 
     def checks(self) -> Sequence[Check]:
         """Look whether the files can be read, and their directory written."""
         return file_checks(self._files)
 
     async def _look(self, ids: Collection[IssueId] | None = None) -> Reading:
-        """Look at the files; those who ask while a look is under way share the next one.
-
-        With ``ids``, only at what tells of these issues.
-        """
-        look = self._next_look
-        if ids is None or look.ids is None:
-            look.ids = None
-        else:
-            look.ids.update(ids)
+        """Look at the files, with ``ids`` only at those that tell of these issues."""
         async with self._looking:
-            if look.reading is None:
-                if look is self._next_look:
-                    self._next_look = _Look()
-                look.reading = self._reading = await self._looked(look.ids)
-                self._complain(look.reading.index)
-        return look.reading
-
-    async def _looked(self, ids: Collection[IssueId] | None) -> Reading:
-        at = self._now().timestamp()
-        if ids is None:
-            return await run_in_thread(self._files.look, self._reading, at, abandon_on_cancel=True)
-        return await run_in_thread(
-            self._files.reread, self._reading, ids, at, abandon_on_cancel=True
-        )
+            at = self._now().timestamp()
+            look = self._files.look if ids is None else partial(self._files.reread, ids=ids)
+            look = partial(look, self._reading, at=at)
+            self._reading = await run_in_thread(look, abandon_on_cancel=True)
+            self._complain(self._reading.index)
+            return self._reading
 
     def _complain(self, known: IssueIndex) -> None:
         """Log what is wrong in the files, each thing once until it changes."""
-        if known is self._told_of:
+        if known is self._logged:
             return
         present: dict[str, str] = {}
         for event, complaints in (
@@ -196,14 +174,14 @@ class FileTracker(Tracker):
                 present[complaint.subject] = complaint.token
                 if self._complaints.get(complaint.subject) != complaint.token:
                     log.warning(event, error=complaint.message)
-        self._complaints, self._told_of = present, known
+        self._complaints, self._logged = present, known
 
     async def _issues(self, known: IssueIndex, chosen: Sequence[IssueEntry]) -> tuple[Issue, ...]:
         """Add what does not stand in the issues' own files: missing times, blockers' states."""
         await self._sight([found for found in chosen if _lacks_time(found.issue)])
         sighted, issues = self._sighted, []
         for found in chosen:
-            issues.append(self._complete(known, sighted, found))
+            issues.append(_complete(known, sighted, found))
             if len(issues) % _ISSUES_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
         return tuple(issues)
@@ -225,44 +203,30 @@ class FileTracker(Tracker):
         for issue_id, digest in unknown.items():
             self._sighted[IssueId(issue_id)] = (digest, sightings[issue_id])
 
-    def _complete(
-        self,
-        known: IssueIndex,
-        sighted: Mapping[IssueId, tuple[str, Sighting]],
-        found: IssueEntry,
-    ) -> Issue:
-        written = found.issue
-        if not written.blocked_by and not _lacks_time(written):
-            return written
-        holders = [known.identifiers.get(blocker.identifier) for blocker in written.blocked_by]
-        blocking = tuple([None if holder is None else holder.issue for holder in holders])
-        before = self._completed.get(written.id)
-        if before is not None and before.written is written and before.blocking == blocking:
-            return before.issue
-        issue = replace(written, blocked_by=tuple(map(_resolved, written.blocked_by, blocking)))
-        if _lacks_time(issue):
-            _, sighting = sighted[issue.id]
-            issue = replace(
-                issue,
-                created_at=issue.created_at or sighting.first_seen,
-                updated_at=issue.updated_at or sighting.changed_at,
-            )
-        self._completed[issue.id] = _Completed(written=written, blocking=blocking, issue=issue)
-        return issue
 
-    def _forget_all_but(self, known: IssueIndex) -> None:
-        """Keep nothing about issues that are gone, once these could be many."""
-        if len(self._completed) > len(known.found):
-            self._completed = {i: c for i, c in self._completed.items() if i in known.found}
-        if len(self._sighted) > len(known.found):
-            self._sighted = {i: s for i, s in self._sighted.items() if i in known.found}
+def _complete(
+    known: IssueIndex, sighted: Mapping[IssueId, tuple[str, Sighting]], found: IssueEntry
+) -> Issue:
+    issue = found.issue
+    if issue.blocked_by:
+        holders = (known.identifiers.get(b.identifier) for b in issue.blocked_by)
+        issue = replace(issue, blocked_by=tuple(map(_resolved, issue.blocked_by, holders)))
+    if _lacks_time(issue):
+        _, sighting = sighted[issue.id]
+        issue = replace(
+            issue,
+            created_at=issue.created_at or sighting.first_seen,
+            updated_at=issue.updated_at or sighting.changed_at,
+        )
+    return issue
 
 
 def _lacks_time(issue: Issue) -> bool:
     return issue.created_at is None or issue.updated_at is None
 
 
-def _resolved(blocker: Blocker, holder: Issue | None) -> Blocker:
+def _resolved(blocker: Blocker, holder: IssueEntry | None) -> Blocker:
     if holder is None:
         return blocker
-    return Blocker(identifier=blocker.identifier, id=holder.id, state=holder.state)
+    issue = holder.issue
+    return Blocker(identifier=blocker.identifier, id=issue.id, state=issue.state)

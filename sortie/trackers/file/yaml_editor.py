@@ -1,16 +1,15 @@
 """Changes to the text of YAML front matter.
 
-``edited`` touches only the characters of the value itself. It may misjudge an unusual text:
-the caller reads what it made, and takes what ``dumped`` makes where it says something else.
+``edited`` replaces only the characters of the value itself. It may misjudge an unusual text: the
+caller reads the result, and refuses the change where that says something else.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
 
-from sortie.documents import Node
+from sortie.documents import FrontMatter, Node
 from sortie.documents.scalars import resolve_scalar
 from sortie.trackers.file.entries import (
     AUTHOR,
@@ -31,55 +30,22 @@ _UNPRINTABLE = re.compile(
 )
 
 
-def edited(text: str, end: int, root: Node, change: Change) -> str | None:
+def edited(text: str, front: FrontMatter, root: Node, change: Change) -> str | None:
     """Return the text with the change made in place, None where there is no place for it.
 
-    ``end`` is where the front matter ends, whose fields are ``root``.
+    ``root`` are the fields of the front matter.
     """
-    newline = "\r\n" if "\r\n" in text[:end] else "\n"
     match change:
         case SetState(state=state):
             splices = _set(text, root, "state", state)
         case AddComment():
-            if root.flow:
-                return None
-            added = _add_comment(text, end, root, change, newline)
+            newline = "\r\n" if "\r\n" in text[: front.end] else "\n"
+            added = _add_comment(text, front.end, root, change, newline)
             if added is None:
                 return None
             splices = added
     splices += _set(text, root, "updated_at", stamp(change.at))
     return spliced(text, splices)
-
-
-def dumped(front: str, change: Change) -> str | None:
-    """Return the front matter written anew with the change made; keeps keys and comments."""
-    # Few texts need it, so few daemons load it.
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-    from ruamel.yaml.util import load_yaml_guess_indent
-
-    yaml = YAML(typ="rt")
-    yaml.preserve_quotes = True
-    yaml.width = 2**20
-    if "\r\n" in front:
-        yaml.line_break = "\r\n"  # type: ignore[assignment]  # its annotation is too narrow
-    out = io.StringIO()
-    try:
-        _, indent, offset = load_yaml_guess_indent(front)
-        yaml.indent(mapping=2, sequence=indent or 2, offset=offset or 0)
-        data = yaml.load(front)
-        match change:
-            case SetState(state=state):
-                data["state"] = state
-            case AddComment(body=body, at=at):
-                said = {"author": AUTHOR, "body": body, "created_at": stamp(at)}
-                data["comments"] = [*(data.get("comments") or ()), said]
-        if "updated_at" in data:
-            data["updated_at"] = stamp(change.at)
-        yaml.dump(data, out)
-    except YAMLError:
-        return None
-    return out.getvalue()
 
 
 def _set(front: str, root: Node, key: str, text: str) -> list[Splice]:
@@ -123,6 +89,8 @@ def _add_comment(
     text: str, end: int, root: Node, change: AddComment, newline: str
 ) -> list[Splice] | None:
     node = root.get("comments")
+    if root.flow:
+        return _add_in_flow(text, root, node, change)
     first = root.children()[0].key
     assert first is not None
     margin = _column(text, first.start)
@@ -136,15 +104,27 @@ def _add_comment(
     if not isinstance(node.value, tuple):
         return None
     if node.flow:
-        last = node.start + len(text[node.start : node.end - 1].rstrip())
-        return [(last, last, f", {_in_flow(change)}")]
+        return _add_in_flow(text, root, node, change)
     below = _next_line(text, _end(text, node))
     return [(below, below, _lines(change, _column(text, node.start), newline))]
 
 
-def _in_flow(change: AddComment) -> str:
+def _add_in_flow(
+    text: str, root: Node, node: Node | None, change: AddComment
+) -> list[Splice] | None:
+    """Add a comment in brackets; ``node`` are the comments that there are."""
     said = {"author": AUTHOR, "body": change.body, "created_at": stamp(change.at)}
-    return "{" + ", ".join(f"{key}: {_quoted(text)}" for key, text in said.items()) + "}"
+    comment = "{" + ", ".join(f"{key}: {_quoted(text)}" for key, text in said.items()) + "}"
+    if node is not None and (node.value is None or node.value == ()):
+        gap = "" if text[node.start - 1 : node.start].isspace() else " "
+        return [(node.start, node.end, f"{gap}[{comment}]")]
+    if node is not None and not isinstance(node.value, tuple):
+        return None
+    whole, added = (root, f"comments: [{comment}]") if node is None else (node, comment)
+    inside = text[whole.start : whole.end - 1].rstrip()
+    gap = " " if inside.endswith(",") else ", "
+    last = whole.start + len(inside)
+    return [(last, last, f"{gap}{added}")]
 
 
 def _lines(change: AddComment, margin: int, newline: str) -> str:

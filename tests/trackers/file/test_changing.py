@@ -16,7 +16,7 @@ from sortie.model import (
     TrackerErrorKind,
 )
 from sortie.trackers.file.disk import LOCK_NAME, Syscalls, locked
-from sortie.trackers.file.shared_changes import LOCK_PATIENCE
+from sortie.trackers.file.tracker import LOCK_WAIT
 from tests.trackers.file.folders import Memory, make, one, write
 
 
@@ -252,5 +252,5 @@ async def test_a_lock_that_another_holds_is_waited_for_and_then_given_up(
     moved = await tracker.transition(issue, "Done")
 
     assert refused.value.kind is TrackerErrorKind.UNAVAILABLE
-    assert waited == pytest.approx(LOCK_PATIENCE, abs=0.1)
+    assert waited == pytest.approx(LOCK_WAIT, abs=0.1)
     assert moved.state == "Done"

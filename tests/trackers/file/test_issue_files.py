@@ -10,7 +10,7 @@ import pytest
 from sortie.model import IssueId
 from sortie.trackers.file import disk
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.reading import Reading
+from sortie.trackers.file.issue_index import Reading
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sortie.model import (
 )
 from sortie.trackers import IssuesRead
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.reading import Reading
+from sortie.trackers.file.issue_index import Reading
 from sortie.trackers.file.tracker import FileTracker
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
 
@@ -282,28 +282,6 @@ async def test_files_that_come_and_go_during_a_poll_are_no_error(
             over.set()
     settled = {f"A{number}" for number in range(20, 40)}
     assert all(settled <= answer for answer in answers)
-
-
-async def test_those_who_ask_meanwhile_share_the_next_look(folder: Path, memory: Memory) -> None:
-    """A question asked during a look is answered by a later one, which serves all that wait."""
-    files = HangingFiles(folder)
-    tracker = FileTracker(files, memory, now)
-    answers: list[set[str]] = []
-
-    async def ask() -> None:
-        answers.append(await names(tracker))
-
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await trio.to_thread.run_sync(files.hangs.wait)
-            for _ in range(20):
-                nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked()
-            files.let_go.set()
-
-    assert len(answers) == 21
-    assert files.looks == 2
 
 
 async def test_a_cancelled_look_leaves_the_tracker_usable(folder: Path, memory: Memory) -> None:
