@@ -230,7 +230,7 @@ def test_every_alert_has_a_page_to_go_by(rule: dict[str, dict[str, str]]) -> Non
     assert rule["annotations"]["summary"]
     assert rule["annotations"]["description"]
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-    assert "To look at" in text
+    assert "```sh" in text
     assert "To do" in text
     assert code_blocks(text)
 
