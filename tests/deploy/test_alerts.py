@@ -231,7 +231,7 @@ def test_every_alert_has_a_page_to_go_by(rule: dict[str, dict[str, str]]) -> Non
     assert rule["annotations"]["description"]
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     assert "```sh" in text
-    assert "To do" in text
+    assert "\n- " in text
     assert code_blocks(text)
 
 
