@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from types import GenericAlias
-from typing import Any, cast, get_args, get_type_hints
+from typing import cast
 
 import pytest
 
@@ -22,7 +20,7 @@ from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger
 from sortie.resources import clock, watchdog
 from sortie.transports.local import LocalTransport
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.web.state import StateView
+from tests.docs import reference
 from tests.docs.pages import ROOT, page, section, table, word
 from tests.store.first_schema import HISTORY
 from tests.worker.rig import settings_of
@@ -47,19 +45,6 @@ def events_in(path: Path) -> Iterator[str]:
             yield value
 
 
-def fields_of(view: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted names of a view's fields, with ``[]`` after a list."""
-    hints = get_type_hints(view)
-    for field in dataclasses.fields(view):
-        kind, name = hints[field.name], f"{prefix}{field.name}"
-        item = get_args(kind)[0] if isinstance(kind, GenericAlias) else kind
-        many = "[]" if isinstance(kind, GenericAlias) and kind.__origin__ is tuple else ""
-        if dataclasses.is_dataclass(item):
-            yield from fields_of(item, f"{name}{many}.")
-        else:
-            yield f"{name}{many}"
-
-
 def test_every_log_event_is_listed() -> None:
     """The table of events holds every name that the code can log, and no other."""
     written = {word(row["event"]) for row in table(TEXT, "event")}
@@ -67,12 +52,12 @@ def test_every_log_event_is_listed() -> None:
     assert written == {event for path in sources_of_events() for event in events_in(path)}
 
 
-def test_every_field_of_the_state_is_listed() -> None:
-    """The table of fields is that of the view behind /api/v1/state."""
-    below = section(TEXT, "Fields of /api/v1/state")
-    written = [word(row["field"]) for row in table(below, "field")]
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_tables_that_are_made_from_the_code_are_up_to_date(name: str) -> None:
+    """``python -m tests.docs.reference`` has been run."""
+    first, rows = reference.PAGES[name]
 
-    assert written == list(fields_of(StateView))
+    assert reference.with_table(page(name), first, rows()) == page(name)
 
 
 def test_every_field_of_history_is_listed() -> None:
