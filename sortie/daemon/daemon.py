@@ -85,10 +85,6 @@ class Daemon:
             self._manager,
             self._transcripts.sink,
         ]
-        # A thousand times as many as of all other facts: the others would do nothing with them.
-        self._output_sinks: list[Publish] = [self._http, self._live_runs, self._transcripts.sink]
-        if log.shows(facts.AgentSpoke):
-            self._output_sinks.insert(0, log)
         self._view: DaemonView | None = None
         self._host_isolation: Callable[[], tuple[str, ...]] = tuple
         self._tracker: GuardedTracker
@@ -97,7 +93,7 @@ class Daemon:
         self._on_crash: Callable[[], object] = lambda: None
 
     def _publish(self, fact: Fact) -> None:
-        for sink in self._output_sinks if isinstance(fact, facts.AgentSpoke) else self._sinks:
+        for sink in self._sinks:
             sink(fact)
 
     async def run(self, isolation: IsolationInForce, guards: Guards) -> int:

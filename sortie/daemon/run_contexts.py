@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 
 import trio
 
@@ -152,48 +151,21 @@ async def simulator_of(context: RunContext) -> str | None:
 async def preflight(
     context: RunContext, store: Store, lock: Lock, shortages: Shortages
 ) -> Readiness:
-    """Look whether runs can be recorded, have a workspace root that is ours, and an agent.
+    """Check that runs can be recorded, have a workspace root that is ours, and an agent.
 
-    All of it at the same time; of several troubles the first of these is told. Of remote hosts
-    only their runs tell. While this machine is short of something, one run at a time is launched,
-    on whatever host.
+    The first trouble is returned. Of remote hosts only their runs tell. While this machine is short
+    of something, one run at a time is launched, on whatever host.
     """
-    looks = [partial(_trouble_with, store.check)]
-    if not context.settings.worker.ssh_hosts:
-        looks.append(partial(_trouble_with, partial(_place, context.workspaces, lock)))
-        looks.append(partial(_trouble_with_agent, context))
-    found: list[Readiness | None] = [None] * len(looks)
-
-    async def look(number: int) -> None:
-        found[number] = await looks[number]()
-
-    async with trio.open_nursery() as nursery:
-        for number in range(len(looks)):
-            nursery.start_soon(look, number)
-    troubles = [readiness for readiness in found if readiness is not None]
-    if troubles:
-        return troubles[0]
-    return Readiness(shortage="; ".join(shortages.shortages) or None)
-
-
-async def _trouble_with(look: Callable[[], Awaitable[object]]) -> Readiness | None:
     try:
-        await look()
+        await store.check()
+        if not context.settings.worker.ssh_hosts:
+            await context.workspaces.check()
+            await run_in_thread(lock.ensure)  # again where the root was made just now
+            await agent_program(context)
     except (StoreError, WorkspaceError, HeldElsewhere, OSError, Shortage) as exc:
         return Readiness(fault=str(exc))
-    return None
-
-
-async def _place(workspaces: Workspaces, lock: Lock) -> None:
-    await workspaces.check()
-    await run_in_thread(lock.ensure)  # again where the root was made just now
-
-
-async def _trouble_with_agent(context: RunContext) -> Readiness | None:
-    try:
-        await agent_program(context)
     except AgentError as exc:
         if shortage_behind(exc) is None:
             return Readiness(hindrance=str(exc))
         return Readiness(shortage=str(exc))
-    return None
+    return Readiness(shortage="; ".join(shortages.shortages) or None)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sortie.config import Settings
 from sortie.daemon.run_contexts import known_secrets
 from sortie.telemetry import Publish
-from sortie.telemetry.transcripts.directory import directory_of
+from sortie.telemetry.transcripts.files import directory_of
 from sortie.telemetry.transcripts.sink import TranscriptSink
 from sortie.telemetry.transcripts.writer import TranscriptLimits, TranscriptWriter
 

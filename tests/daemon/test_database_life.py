@@ -77,13 +77,6 @@ async def test_a_database_keeps_its_id(tmp_path: Path) -> None:
     assert not first.path_named
 
 
-async def test_two_databases_have_two_ids(tmp_path: Path) -> None:
-    """Whatever their path is where their daemons run."""
-    one, other = await life(tmp_path / "a.db"), await life(tmp_path / "b.db")
-
-    assert one.id != other.id
-
-
 async def test_a_copy_has_an_id_of_its_own(tmp_path: Path) -> None:
     """Its daemon must not take for its own what the original's daemon runs."""
     original = await life(tmp_path / "a.db")
@@ -121,17 +114,6 @@ async def test_a_database_whose_wal_was_removed_is_refused(tmp_path: Path) -> No
     await life(database)
 
     assert f"remove {database}.lock and start again" in str(refused.value)
-
-
-async def test_a_database_whose_last_wal_was_removed_is_refused(tmp_path: Path) -> None:
-    """Also where it has rows of earlier lives."""
-    database = tmp_path / "a.db"
-    await life(database)
-    await killed_life(database)
-    (tmp_path / "a.db-wal").unlink()
-
-    with pytest.raises(StoreError, match="lacks its newest rows"):
-        await life(database)
 
 
 async def test_a_crash_alone_is_no_loss(tmp_path: Path) -> None:

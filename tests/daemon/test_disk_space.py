@@ -11,8 +11,7 @@ import trio
 import trio.testing
 
 from sortie.daemon import disk_space
-from sortie.daemon.disk_space import DiskSpace, places_of, room_at
-from tests.worker.rig import settings_of
+from sortie.daemon.disk_space import DiskSpace, room_at
 
 
 def test_room_is_that_of_the_file_system_on_which_a_path_would_be_made(tmp_path: Path) -> None:
@@ -23,16 +22,6 @@ def test_room_is_that_of_the_file_system_on_which_a_path_would_be_made(tmp_path:
 
     assert size == found.f_blocks * found.f_frsize
     assert 0 < free <= size
-
-
-def test_only_disks_that_fill_are_looked_at() -> None:
-    """Workspaces on other hosts do not fill this machine's disk."""
-    local = settings_of(workspace={"root": "/b"})
-    remote = settings_of(worker={"ssh_hosts": ["h"]})
-    above = os.path.dirname(local.db_path)
-
-    assert places_of(local) == {"database": above, "workspaces": "/b"}
-    assert places_of(remote) == {"database": above}
 
 
 async def test_asking_is_what_has_it_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,11 +69,6 @@ def test_issues_are_judged_in_their_order() -> None:
     ]
 
 
-def test_nothing_to_judge_is_nothing() -> None:
-    """No candidate, no verdict."""
-    assert verdicts_on((), POLICY) == []
-
-
 @pytest.fixture
 def options(tmp_path: Path) -> RunOptions:
     """Give a workflow with three issues."""

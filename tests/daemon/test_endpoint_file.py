@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ from sortie.daemon.endpoint_file import (
 )
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of
-from tests.descriptors import no_descriptor_stays_open
 
 TOKEN = "a-token-5f1c0de"
 URL = "http://127.0.0.1:7678/"
@@ -188,26 +186,6 @@ def test_no_file_is_no_endpoint(db_path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\xff",
-        b"[]",
-        b"null",
-        b"{}",
-        b"[" * 100_000,
-        b'{"url": 3}',
-    ],
-)
-def test_what_no_daemon_wrote_is_told(db_path: str, content: bytes) -> None:
-    """A file with anything else in it is one sentence with its path and what to do."""
-    file_of(db_path).write_bytes(content)
-
-    with pytest.raises(UnreadableEndpointFile, match=r"a\.db\.daemon does not tell.*restart"):
-        read_endpoint(db_path)
-
-
-@pytest.mark.parametrize(
     "change",
     [
         {"url": 7},
@@ -294,41 +272,5 @@ def test_the_same_pid_is_not_the_same_process() -> None:
     assert not with_process(other).is_alive()
 
 
-def test_another_machine_is_not_here() -> None:
-    """A daemon's host is compared with this one."""
-    assert not replace(OURS, host="elsewhere.example").is_here()
-
-
-def test_a_reader_never_sees_half_a_file(db_path: str) -> None:
-    """While the file is replaced again and again, each reading is one whole daemon."""
-    endpoints = [replace(OURS, workflow=str(n) * 2000) for n in range(2)]
-    EndpointFile(db_path, endpoints[0]).write()
-    done = threading.Event()
-
-    def rewrite() -> None:
-        for n in range(100):
-            EndpointFile(db_path, endpoints[n % 2]).write()
-        done.set()
-
-    writer = threading.Thread(target=rewrite)
-    writer.start()
-    seen = {OURS.workflow}
-    while not done.is_set():
-        seen.add(read_endpoint(db_path).workflow)
-    writer.join()
-
-    assert seen <= {OURS.workflow, *(p.workflow for p in endpoints)}
-
-
 def with_process(identity: ProcessIdentity) -> DaemonEndpoint:
     return replace(OURS, process=identity)
-
-
-def test_what_is_no_file_costs_no_descriptor(db_path: str) -> None:
-    """However often a directory in its place is looked at, nothing stays open."""
-    os.mkdir(f"{db_path}.daemon")
-
-    with no_descriptor_stays_open():
-        for _ in range(5):
-            with pytest.raises(UnreadableEndpointFile):
-                read_endpoint(db_path)

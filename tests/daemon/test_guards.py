@@ -29,12 +29,6 @@ def test_a_shortage_is_told_in_a_line(error: Exception) -> None:
             raise raised
 
 
-def test_an_expected_failure_is_raised_itself() -> None:
-    """Out of however many groups."""
-    with pytest.raises(SortieError, match="the port is taken"), expected_failures():
-        raise ExceptionGroup("g", [ExceptionGroup("g", [REFUSED])])
-
-
 @pytest.mark.parametrize(
     "error", [BUG, ExceptionGroup("g", [BUG]), ExceptionGroup("g", [REFUSED, BUG])], ids=repr
 )

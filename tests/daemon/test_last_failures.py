@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from trio.testing import MockClock
 
-from sortie.daemon import last_failures as module
 from sortie.daemon.last_failures import LastFailures, recorded_failures
 from sortie.model import ErrorKind, RunId, RunStatus, StopReason, TrackerErrorKind
 from sortie.scheduler import events as ev
@@ -41,19 +38,6 @@ async def test_a_wait_and_the_run_after_it_tell_the_failure(clock: MockClock) ->
     assert told(waiting.last_failure) == told(running.last_failure) == FAILED
     assert waiting.last_failure is not None
     assert waiting.last_failure.run_id == first
-
-
-async def test_a_hold_for_the_budget_tells_the_last_failure(clock: MockClock) -> None:
-    """An issue that is held because its runs were used up says why they failed."""
-    world = World(issue(), agent={"max_sessions": 1})
-    world.agent.scripts["A"] = [Fails()]
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.IssueHeld)
-        (held,) = view.state().held
-
-    assert (held.reason, told(held.last_failure)) == ("session_budget_exhausted", FAILED)
 
 
 async def test_a_failed_handoff_tells_what_the_tracker_said(clock: MockClock) -> None:
@@ -116,27 +100,6 @@ async def test_a_new_daemon_knows_what_is_recorded(clock: MockClock) -> None:
 
     assert told(known.of(issue("a"))) == FAILED
     assert (known.of(issue("b")), known.of(issue("c"))) == (None, None)
-
-
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit the issue that failed longest ago is forgotten."""
-    monkeypatch.setattr(module, "KEPT", 2)
-    known = LastFailures(lambda: datetime(2026, 1, 1, tzinfo=UTC))
-
-    for name in ("a", "b", "a", "c"):
-        known(
-            facts.RunFinished(
-                run_id=RunId(name),
-                issue=issue(name),
-                status=RunStatus.FAILED,
-                turns=1,
-                seconds=1.0,
-                error_kind=ErrorKind.TURN_FAILED,
-                error="no",
-            )
-        )
-
-    assert [known.of(issue(name)) is not None for name in "abc"] == [True, False, True]
 
 
 @pytest.mark.parametrize(

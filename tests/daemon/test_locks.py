@@ -34,19 +34,6 @@ def test_a_second_holder_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
             second.ensure()
 
 
-def test_a_released_lock_can_be_taken(tmp_path: Path) -> None:
-    """When the holder is gone, the next one gets it; holding it already is fine."""
-    path = str(tmp_path / "lock")
-    with Lock(path, "x") as first:
-        first.ensure()
-        first.ensure()
-
-    with Lock(path, "x") as second:
-        second.ensure()
-
-        assert (tmp_path / "lock").exists()
-
-
 def test_a_killed_holder_blocks_nobody(tmp_path: Path) -> None:
     """The lock of a process that was killed is free, whatever its file says."""
     path = tmp_path / "lock"
@@ -182,15 +169,6 @@ def test_a_root_is_locked_though_its_lock_file_is_removed(tmp_path: Path) -> Non
         first.ensure()
 
     assert (tmp_path / "root" / "@daemon.lock").exists()
-
-
-def test_where_the_locks_lie(tmp_path: Path) -> None:
-    """The database's lies beside it, the root's in it where no workspace can be."""
-    with database_lock(str(tmp_path / "x.db")) as database, RootLock(str(tmp_path)) as root:
-        database.ensure()
-        root.ensure()
-
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["@daemon.lock", "x.db.lock"]
 
 
 def test_who_holds_a_lock_is_told_without_taking_it(tmp_path: Path) -> None:

@@ -53,17 +53,6 @@ def test_a_root_that_holds_another_daemons_is_refused(tmp_path: Path) -> None:
     assert f"holds {inner}, the workspace root of another daemon" in str(refused.value)
 
 
-def test_roots_beside_each_other_are_two_places(tmp_path: Path) -> None:
-    """A name that begins as another one does lies in no other."""
-    names = ("root", "root-2")
-    for name in names:
-        (tmp_path / name).mkdir()
-
-    with RootLock(str(tmp_path / names[0])) as one, RootLock(str(tmp_path / names[1])) as other:
-        one.ensure()
-        other.ensure()
-
-
 def test_a_root_that_is_held_already_is_not_searched_again(tmp_path: Path) -> None:
     """What an agent puts into its workspace later stops no daemon that is at work."""
     outer, inner = roots(tmp_path)

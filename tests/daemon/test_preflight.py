@@ -1,9 +1,8 @@
-"""The look before a poll: what it finds, and that nothing in it waits for anything else."""
+"""The look before a poll."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,50 +19,25 @@ from tests.store.inline import MemoryStore
 from tests.worker.rig import Rig
 
 
-class Store(MemoryStore):
-    """A store that is met at each check."""
-
-    def __init__(self, meet: Callable[[], Awaitable[object]]) -> None:
-        super().__init__()
-        self._meet = meet
-
-    async def check(self) -> None:
-        await self._meet()
-        await super().check()
-
-
 class Machine(LocalTransport):
-    """This machine, which is met when it looks for the agent's program; it has but one."""
+    """This machine, which has one program, or none."""
 
-    def __init__(self, meet: Callable[[], Awaitable[object]]) -> None:
-        super().__init__()
-        self._meet = meet
-        self.program: str | None = "/bin/agent"
+    program: str | None = "/bin/agent"
 
     async def resolve_program(self, name: str, path: str | None = None) -> str:
-        await self._meet()
+        await trio.lowlevel.checkpoint()
         if self.program is None:
             raise ProgramNotFound(f"there is no {name}")
         return self.program
 
 
 class Scene:
-    """What a preflight looks at, in a directory; ``together`` may be waited for in two parts."""
+    """What a preflight looks at, in a directory."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.root = folder / "root"
-        self.store, self.machine = Store(self.together), Machine(self.together)
-        self.parties = 1
-        self._here = 0
-        self._all_here = trio.Event()
-
-    async def together(self) -> None:
-        """Wait until so many parts are here."""
-        self._here += 1
-        if self._here >= self.parties:
-            self._all_here.set()
-        await self._all_here.wait()
+        self.store, self.machine = MemoryStore(), Machine()
 
     async def look(self) -> Readiness:
         workspaces = Workspaces(str(self.root), self.machine)
@@ -77,13 +51,11 @@ class Scene:
             lock.release()
 
 
-async def test_the_parts_are_looked_at_at_the_same_time(tmp_path: Path) -> None:
-    """Who waits for the disk of the database has found the agent's program meanwhile."""
+async def test_a_machine_that_has_all_is_ready(tmp_path: Path) -> None:
+    """The root is made, and nothing in it but the place of unfinished workspaces."""
     scene = Scene(tmp_path)
-    scene.parties = 2
 
-    with trio.fail_after(30):
-        found = await scene.look()
+    found = await scene.look()
 
     assert found == READY
     assert os.listdir(scene.root) == ["@incomplete"]

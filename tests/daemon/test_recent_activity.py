@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from sortie.daemon.recent_activity import SHOWN_RUNS, RecentActivity
+from sortie.daemon.recent_activity import RecentActivity
 from sortie.model import RunId, RunStatus, Spending, StoreError, TurnOutcome
 from sortie.scheduler.records import RecordExit
 from sortie.store import HistoryRow
@@ -93,20 +93,6 @@ def test_what_ends_is_counted_in_its_quarter_of_an_hour() -> None:
     assert view.runs[-1].started_at == NOON - timedelta(seconds=60)
 
 
-def test_what_is_long_ago_is_forgotten() -> None:
-    """After twelve hours nothing is left but the last runs."""
-    activity = RecentActivity(clock := Clock())
-    for number in range(SHOWN_RUNS + 5):
-        activity(finished(str(number), RunStatus.FAILED))
-    clock.now += timedelta(seconds=BUCKET * BUCKETS)
-
-    view = activity.view()
-
-    assert sum(bucket.failed for bucket in view.buckets) == 0
-    assert len(view.runs) == SHOWN_RUNS
-    assert view.runs[0].run_id == str(SHOWN_RUNS + 4)
-
-
 def test_what_nobody_looks_at_is_forgotten_too() -> None:
     """A daemon that runs for weeks without a view keeps no more than one with many."""
     activity = RecentActivity(clock := Clock())
@@ -171,12 +157,3 @@ async def test_history_fills_the_hours_before() -> None:
     assert [(b.failed, b.stopped) for b in view.buckets if b.failed or b.stopped] == [(1, 1)]
     (bucket,) = [bucket for bucket in view.buckets if bucket.succeeded]
     assert bucket == Bucket(begins_at=int(early), succeeded=1, turns=3, turn_seconds=30.0)
-
-
-async def test_a_broken_history_is_no_end() -> None:
-    """The charts begin empty."""
-    activity = RecentActivity(Clock())
-
-    await activity.recall(BrokenStore())
-
-    assert activity.view().runs == ()

@@ -150,19 +150,6 @@ async def test_a_broken_file_changes_nothing(watched_file: WatchedFile) -> None:
     assert watched_file.reloader.view().valid
 
 
-async def test_a_vanished_file_changes_nothing(watched_file: WatchedFile) -> None:
-    """It is an error like any other, and over when the file is back."""
-    async with watched(watched_file):
-        watched_file.path.unlink()
-        gone = await watched_file.reloaded(1)
-        watched_file.save()
-        back = await watched_file.reloaded(2)
-
-    assert len(gone.errors) == 1
-    assert str(watched_file.path) in gone.errors[0]
-    assert back == WorkflowReloaded()
-
-
 async def test_a_save_without_a_change_is_no_news(watched_file: WatchedFile) -> None:
     """The same content is neither applied nor told; a forced reload is both."""
     async with watched(watched_file):

@@ -68,16 +68,6 @@ def test_a_life_is_told(listener: ServiceSocket) -> None:
     assert status == "STATUS=stopping, running 2"
 
 
-def test_an_abstract_socket_serves_as_well() -> None:
-    """An address with an @ names a socket that is in no directory."""
-    listener = ServiceSocket(f"@sortie-test-{os.getpid()}")
-
-    manager(listener.address)(STARTED)
-
-    assert listener.lines() == ["READY=1", "STATUS=started"]
-    listener.close()
-
-
 async def test_a_start_is_given_the_time_it_takes(
     listener: ServiceSocket, autojump_clock: MockClock
 ) -> None:

@@ -112,26 +112,6 @@ async def end_two(*_args: object, **_options: object) -> int:
     return 2
 
 
-async def test_something_about_a_host_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever of its transports meets it, and however often."""
-    told: list[Fact] = []
-    notices: list[Callable[[str], object]] = []
-
-    def make(*_args: object, **options: object) -> FakeTransport:
-        notices.append(cast(Callable[[str], object], options["notice"]))
-        return FakeTransport()
-
-    monkeypatch.setattr("sortie.daemon.remote_transports.SshTransport", make)
-    async with open_transports(told.append, {"PATH": "/bin"}) as pool:
-        pool.transport(NOWHERE, settings())
-        pool.transport(NOWHERE, settings(read_timeout_ms=60_000))
-        for notice in [*notices, *notices]:
-            notice("its login leaves something running")
-
-    assert len(notices) == 2
-    assert told == [facts.HostNoticed(host=NOWHERE, message="its login leaves something running")]
-
-
 async def test_what_ends_the_runs_of_a_host_is_told_when_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -11,7 +11,6 @@ from trio.testing import MockClock
 
 from sortie.daemon.http_server import gauges_of
 from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
-from sortie.model.issues import TITLE_LIMIT
 from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
@@ -23,36 +22,16 @@ from sortie.web.issue import CandidateView
 from sortie.web.state import (
     Counts,
     HostView,
-    SlotsView,
-    TotalsView,
     TrackerView,
     UnnamedStateView,
     WorkflowView,
 )
 from tests.agents.fake import Chats, Completes, Fails, Silent
-from tests.orchestrator.daemon_view import VALID, view_of
+from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import World
 from tests.worker.rig import ROOT, issue
 
 SLACK = timedelta(seconds=1)
-
-
-async def test_a_quiet_daemon_shows_nothing(clock: MockClock) -> None:
-    """No run, no wait, no hold: empty lists, zero counts, unknown sums."""
-    world = World()
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.PollCompleted)
-        state = view.state()
-
-    assert (state.status, state.running, state.waiting, state.held) == ("running", (), (), ())
-    assert state.counts == Counts(running=0, waiting=0, held=0)
-    assert state.slots == SlotsView(total=10, free=10, by_state={}, by_host={})
-    assert state.totals == TotalsView(
-        runs=0, turns=0, credits=None, tokens=None, seconds_running=0.0
-    )
-    assert state.workflow == VALID
 
 
 async def test_what_the_tracker_lets_it_ask_is_shown_everywhere(clock: MockClock) -> None:
@@ -155,34 +134,6 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     assert first.waiting == (min(state.waiting, key=lambda w: w.due_at),)
 
 
-async def test_of_a_long_title_a_part_is_shown(clock: MockClock) -> None:
-    """In whatever list the issue stands; whoever renders a prompt has all of it."""
-    long = "long " * 200_000
-    blocked = issue("d", blocked_by=(Blocker(identifier="Z"),))
-    issues = (*map(issue, "abce"), blocked)
-    world = World(
-        *(replace(each, title=long) for each in issues),
-        agent={"max_concurrent_agents": 3},
-    )
-    world.agent.scripts["A"] = [Fails()]
-    world.agent.scripts["B"] = [Completes(status="blocked")]
-    world.agent.scripts |= {name: [Silent(), Silent()] for name in "CE"}
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.RetryScheduled)
-        await world.until(facts.IssueHeld)
-        await trio.sleep(1)  # until what takes the free slots is in a list again
-        state = view.state()
-
-    lists = (state.waiting, state.held, state.running, state.blocked)
-    titles = [row.title for rows in (*lists, state.queued) for row in rows]
-    assert all(lists)
-    assert len(titles) == len(issues)
-    assert max(map(len, titles)) <= TITLE_LIMIT
-    assert {title[:10] for title in titles} == {"long long "}
-
-
 @pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
 async def test_a_tracker_that_takes_no_changes_is_shown(
     clock: MockClock, kind: TrackerErrorKind
@@ -205,36 +156,6 @@ async def test_a_tracker_that_takes_no_changes_is_shown(
     assert (closed.ready, closed.reasons) == (False, (error,))
     assert [(w.kind, w.attempt, w.reason) for w in state.waiting] == [("handoff", 0, error)]
     assert after.ready
-
-
-async def test_a_failed_handoff_is_shown_as_one(clock: MockClock) -> None:
-    """Its attempt is the number of tries so far."""
-    world = World(issue(), tracker={"handoff_state": "Review"})
-    world.tracker.transitions_fail = TrackerErrorKind.INVALID
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.RetryScheduled, 2)
-        (waiting,) = view.state().waiting
-
-    assert (waiting.kind, waiting.attempt, waiting.reason) == ("handoff", 2, "the handoff failed")
-
-
-async def test_slots_are_shown_where_a_limit_is_set(clock: MockClock) -> None:
-    """A state with a limit shows what is free of it, never less than nothing."""
-    world = World(
-        issue("a"),
-        issue("b"),
-        agent={"max_concurrent_agents": 2, "max_concurrent_agents_by_state": {"todo": 1}},
-    )
-    world.agent.scripts["A"] = world.agent.scripts["B"] = [Silent()]
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.AgentLaunched)
-        slots = view.state().slots
-
-    assert slots == SlotsView(total=2, free=1, by_state={"todo": 0}, by_host={})
 
 
 async def polled(world: World, count: int) -> None:

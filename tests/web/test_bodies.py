@@ -100,17 +100,6 @@ async def test_bytes_that_trickle_in_win_no_time(autojump_clock: MockClock, size
     assert (refusal.status, trio.current_time()) == (400, BODY_SECONDS)
 
 
-async def test_a_client_that_leaves_midway_has_asked_for_nothing(world: World) -> None:
-    """A command whose body breaks off is not carried out."""
-    async with serving(world) as listener, httpx.AsyncClient() as other:
-        client = await connect(listener)
-        await client.send_all(HEAD + b"Content-Length: 9\r\n\r\nhalf")
-        await client.aclose()
-        assert (await other.get(f"{listener.url}livez")).status_code == 200
-
-    assert world.commands == []
-
-
 async def test_what_is_far_too_large_is_not_read_to_its_end() -> None:
     """An endless body of a fast client is given up after a megabyte, long before its time is up."""
     received = 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
 from sortie.web.broadcaster import (
     BUFFER,
@@ -59,22 +59,6 @@ async def next_block(listener: Subscriber) -> bytes:
     return block
 
 
-async def test_a_newcomer_is_told_everything_and_then_what_changes(
-    autojump_clock: MockClock,
-) -> None:
-    """First all there is, with the id after which the changes count."""
-    feed = CountingFeed(number=7)
-    async with running(feed) as broadcaster:
-        with broadcaster.listening(None) as listener:
-            first = await next_block(listener)
-            feed.number = 8
-            broadcaster.notify()
-            second = await next_block(listener)
-
-    assert first == b"id: life-0\nevent: all\ndata: 7\n\n"
-    assert second == b"id: life-1\nevent: number\ndata: 8\n\n"
-
-
 async def test_nothing_is_made_while_nobody_listens(autojump_clock: MockClock) -> None:
     """However much happens, the feed is not asked, before anybody came and after all have gone."""
     feed = CountingFeed()
@@ -91,25 +75,6 @@ async def test_nothing_is_made_while_nobody_listens(autojump_clock: MockClock) -
 
     assert (before, feed.looks - during) == (0, 0)
     assert during > 0
-
-
-async def test_nobody_is_woken_for_nobody(mock_clock: MockClock) -> None:
-    """Before anybody came and after all have gone, there is no time at which anything is due."""
-    due = []
-    async with running(CountingFeed()) as broadcaster:
-        for _ in range(2):
-            broadcaster.notify()
-            await wait_all_tasks_blocked()
-            due.append(trio.lowlevel.current_statistics().seconds_to_next_deadline)
-            with broadcaster.listening(None):
-                await wait_all_tasks_blocked()
-                mock_clock.jump(1)
-                await wait_all_tasks_blocked()
-            for _ in range(3):
-                mock_clock.jump(10)
-                await wait_all_tasks_blocked()
-
-    assert all(seconds > 1000 for seconds in due)
 
 
 async def test_an_update_is_made_once_for_all(autojump_clock: MockClock) -> None:
@@ -255,50 +220,6 @@ async def test_who_does_not_keep_up_is_dropped_alone() -> None:
 
     assert dropped == ["slow"]
     assert left == 1
-
-
-async def test_a_dropped_listener_learns_of_it() -> None:
-    """After what it was given before, there is nothing more."""
-    broadcaster = Broadcaster(CountingFeed(), "life")
-    with broadcaster.listening(None) as listener:
-        broadcaster.drop_all()
-        first = await listener.next_block()
-        end = await listener.next_block()
-
-    assert first is not None
-    assert end is None
-
-
-async def test_a_costly_feed_is_asked_less_often(
-    mock_clock: MockClock,
-) -> None:
-    """A look that takes half a second is followed by at least twelve without one."""
-
-    class CostlyFeed(CountingFeed):
-        def changes(self) -> Sequence[Message]:
-            mock_clock.jump(0.5)
-            return super().changes()
-
-    feed = CostlyFeed()
-    async with running(feed) as broadcaster:
-        with broadcaster.listening(None):
-            await wait_all_tasks_blocked()
-            broadcaster.notify()
-            await wait_all_tasks_blocked()
-            mock_clock.jump(0.1)
-            await wait_all_tasks_blocked()
-            looks = feed.looks
-            broadcaster.notify()
-            for seconds in (11.0, 0.1):
-                mock_clock.jump(seconds)
-                await wait_all_tasks_blocked()
-            early = feed.looks
-            mock_clock.jump(2)
-            await wait_all_tasks_blocked()
-            mock_clock.jump(0.1)
-            await wait_all_tasks_blocked()
-
-    assert (early - looks, feed.looks - looks) == (0, 1)
 
 
 async def test_lines_and_several_events_are_framed() -> None:

@@ -48,39 +48,6 @@ async def test_a_command_is_given_and_answered(
     assert world.facts == [HttpAnswered(route=route, status=200)]
 
 
-@pytest.mark.parametrize(("path", "route", "command"), COMMANDS)
-@pytest.mark.parametrize(
-    "headers", [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic right"}]
-)
-async def test_nobody_commands_without_the_token(
-    client: httpx.AsyncClient,
-    world: World,
-    path: str,
-    route: str,
-    command: str,
-    headers: dict[str, str],
-) -> None:
-    """Without the token nothing happens, also from this machine, and the refusal is counted."""
-    answer = await client.post(path, headers=headers)
-
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "unauthorized"
-    assert world.commands == []
-    assert world.facts == [HttpAnswered(route=route, status=401)]
-
-
-async def test_a_page_in_a_browser_commands_nothing(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    """A foreign Origin or Host is refused even with the token."""
-    statuses = [
-        (await client.post("/api/v1/pause", headers=HOLDER | more)).status_code
-        for more in ({"origin": "http://evil.example"}, {"host": "evil.example"})
-    ]
-
-    assert (statuses, world.commands) == ([403, 403], [])
-
-
 @pytest.mark.parametrize(
     ("status", "code"),
     [(404, "not_found"), (409, "conflict"), (503, "unavailable")],
@@ -96,15 +63,6 @@ async def test_a_refused_command_says_why(
     assert answer.status_code == status
     assert answer.json() == {"error": {"code": code, "message": "it runs"}}
     assert world.facts == [HttpAnswered(route="/api/v1/issues/{identifier}/retry", status=status)]
-
-
-async def test_what_is_under_way_is_202(client: httpx.AsyncClient, world: World) -> None:
-    """A control may answer before its work is done."""
-    world.answer = CommandAnswer(status=202, message="a poll was asked for")
-
-    answer = await client.post("/api/v1/refresh", headers=HOLDER)
-
-    assert (answer.status_code, answer.json()) == (202, {"message": "a poll was asked for"})
 
 
 @pytest.mark.parametrize(("path", "route", "_command"), COMMANDS)
@@ -152,25 +110,6 @@ async def test_an_identifier_may_hold_anything(
         "/api/v1/issues/{identifier}/retry",
         "/api/v1/issues/{identifier}/explain",
     }
-
-
-@pytest.mark.parametrize(
-    "path", ["/api/v1/issues//stop", "/api/v1/issues/a/b/stop", "/api/v1/stop/a"]
-)
-async def test_an_identifier_is_one_segment(
-    client: httpx.AsyncClient, world: World, path: str
-) -> None:
-    """A bare slash separates, so that no identifier can be taken for another route."""
-    answer = await client.post(path, headers=HOLDER)
-
-    assert (answer.status_code, world.commands) == (404, [])
-    assert world.facts == [HttpAnswered(route="other", status=404)]
-
-
-async def test_an_encoded_fixed_route_is_itself(client: httpx.AsyncClient) -> None:
-    """Encoding letters that need none changes nothing, but a slash has to be one."""
-    assert (await client.get("/%6civez")).status_code == 200
-    assert (await client.get("/api%2Fv1/state")).status_code == 404
 
 
 async def test_an_explanation_is_the_view(client: httpx.AsyncClient, world: World) -> None:
@@ -257,14 +196,3 @@ async def test_a_number_of_days_that_is_none_is_refused(
 
     assert answer.status_code == 400
     assert "1 to 366" in answer.json()["error"]["message"]
-
-
-async def test_days_that_cannot_be_read_are_told_so(
-    client: httpx.AsyncClient, world: World
-) -> None:
-    """Rather than shown as none."""
-    world.broken = True
-
-    answer = await client.get("/api/v1/stats")
-
-    assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the disk is away")

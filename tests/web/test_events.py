@@ -199,16 +199,6 @@ async def test_a_stream_ends_after_a_time(world: World, monkeypatch: pytest.Monk
     assert answer.text.endswith("\n\n")
 
 
-async def test_a_head_is_answered_at_once(world: World) -> None:
-    """It opens no stream."""
-    async with serving(world) as listener, httpx.AsyncClient() as client:
-        answer = await client.head(f"{listener.url}api/v1/events")
-
-    assert answer.status_code == 200
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert world.live.room.taken == 0
-
-
 async def test_a_view_that_fails_ends_streams_and_nothing_else(
     world: World, autojump_clock: MockClock
 ) -> None:
@@ -257,9 +247,3 @@ async def test_an_answer_is_no_change(world: World) -> None:
         await client.aclose()
 
     assert not stirred
-
-
-@pytest.mark.parametrize(("connections", "streams"), [(100, 25), (8, 2), (4, 1), (1, 1)])
-def test_streams_have_a_quarter_of_the_connections(connections: int, streams: int) -> None:
-    """And one at least."""
-    assert StreamRoom(connections).most == streams

@@ -145,14 +145,6 @@ async def test_history_is_paged(client: httpx.AsyncClient, world: World) -> None
     assert world.facts == [HttpAnswered(route="/api/v1/history", status=200)] * 2
 
 
-async def test_a_row_of_history_is_the_run(client: httpx.AsyncClient) -> None:
-    """Both have every field of it."""
-    (row,) = (await client.get("/api/v1/history")).json()
-    run = (await client.get("/api/v1/runs/r-1")).json()
-
-    assert row == run == RUN_JSON
-
-
 @pytest.mark.parametrize(
     "query",
     [

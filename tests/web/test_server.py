@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +19,7 @@ from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.listener import HttpListener, ListenAddress, listen
-from sortie.web.server import MAX_CONNECTIONS, connection_limit, serve
+from sortie.web.server import MAX_CONNECTIONS, serve
 from tests.resources.scarcity import descriptors_left
 from tests.web.conftest import World
 
@@ -242,41 +240,6 @@ async def test_a_crash_of_the_application_is_logged_with_its_traceback(
     assert record.exc_info is not None
     assert "a detail that no client may see" in caplog.text
     assert "a detail" not in answer.text
-
-
-async def test_it_leaves_signals_and_the_log_alone(
-    world: World, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    """Serving installs no signal handler and writes nothing by itself."""
-    watched = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-    before = [signal.getsignal(number) for number in watched]
-    with caplog.at_level(logging.DEBUG, logger="hypercorn"):
-        async with serving(world) as listener, httpx.AsyncClient() as client:
-            await client.get(f"{listener.url}livez")
-            during = [signal.getsignal(number) for number in watched]
-
-    assert during == before
-    assert [record for record in caplog.records if record.name.startswith("hypercorn")] == []
-    assert capfd.readouterr() == ("", "")
-
-
-async def test_the_port_is_free_after_the_end(world: World) -> None:
-    """Another daemon can take the port at once."""
-    async with serving(world) as listener, httpx.AsyncClient() as client:
-        await client.get(f"{listener.url}livez")
-
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(("127.0.0.1", listener.port))
-        sock.listen()
-
-
-@pytest.mark.parametrize(
-    ("files", "connections"), [(16, 4), (64, 8), (256, 32), (1024, 100), (1 << 20, 100)]
-)
-def test_few_files_allow_few_connections(files: int, connections: int) -> None:
-    """Runs are left most of them."""
-    assert connection_limit(files) == connections
 
 
 async def test_without_descriptors_the_oldest_connection_makes_room(world: World) -> None:

@@ -39,20 +39,6 @@ def opened(sessions: BrowserSessions) -> str:
     return session
 
 
-def test_a_code_opens_one_session(sessions: BrowserSessions) -> None:
-    """It is used up by it; the session is not the code."""
-    code = sessions.make_code()
-
-    session = sessions.open(code)
-
-    assert session is not None
-    assert session != code
-    assert sessions.is_open(session)
-    assert sessions.open(code) is None
-    assert sessions.open(session) is None
-    assert not sessions.is_open(code)
-
-
 def test_both_end_after_a_time(sessions: BrowserSessions, clock: Clock) -> None:
     """A code after two minutes, a session after its hours."""
     late, session = sessions.make_code(), opened(sessions)
@@ -63,17 +49,6 @@ def test_both_end_after_a_time(sessions: BrowserSessions, clock: Clock) -> None:
     assert sessions.is_open(session)
     clock.now += 1
     assert not sessions.is_open(session)
-
-
-def test_a_closed_session_is_over(sessions: BrowserSessions) -> None:
-    """And no other one is."""
-    session, other = opened(sessions), opened(sessions)
-
-    sessions.close(session)
-    sessions.close("nothing")
-
-    assert not sessions.is_open(session)
-    assert sessions.is_open(other)
 
 
 def test_the_newest_are_kept(sessions: BrowserSessions) -> None:
@@ -87,16 +62,6 @@ def test_the_newest_are_kept(sessions: BrowserSessions) -> None:
     assert sessions.is_open(opened_ones[-1])
 
 
-@pytest.mark.parametrize("word", ["", "x", "x" * 10_000, "\udcff", "ü"])
-def test_other_words_open_nothing(sessions: BrowserSessions, word: str) -> None:
-    """Neither as a code nor as a session."""
-    sessions.make_code()
-    opened(sessions)
-
-    assert sessions.open(word) is None
-    assert not sessions.is_open(word)
-
-
 def test_no_secret_is_kept(sessions: BrowserSessions) -> None:
     """Nothing that the object holds is, or contains, a code or a session."""
     code, session = sessions.make_code(), opened(sessions)
@@ -105,11 +70,6 @@ def test_no_secret_is_kept(sessions: BrowserSessions) -> None:
 
     assert code not in held
     assert session not in held
-
-
-def test_daemons_have_cookies_of_their_own(clock: Clock) -> None:
-    """Two daemons on one machine do not sign each other's browsers out."""
-    assert BrowserSessions(clock).cookie != BrowserSessions(clock).cookie
 
 
 def test_words_cannot_be_guessed(

@@ -129,16 +129,6 @@ async def test_the_same_origin_is_found_however_it_is_written(
     assert (await client.post("/api/v1/pause", headers=headers)).status_code == 200
 
 
-async def test_a_default_port_may_be_left_out(world: World, sessions: BrowserSessions) -> None:
-    """As browsers do in Origin and Host."""
-    async with client_of(world, sessions) as client:
-        client.base_url = httpx.URL("http://localhost")
-        await signed_in(client)
-        answer = await client.post("/api/v1/pause", headers={"origin": "http://localhost:80"})
-
-    assert answer.status_code == 200
-
-
 @pytest.mark.parametrize("cookie", ["", "x", "x" * 5000, "{name}", "{name}=", "{name}=x"])
 async def test_a_cookie_that_is_no_session_is_nobody(
     client: httpx.AsyncClient, world: World, sessions: BrowserSessions, cookie: str
@@ -236,12 +226,3 @@ async def test_who_is_not_signed_in_is_told_how_on_a_page(
     assert page.headers["content-security-policy"] == api.headers["content-security-policy"]
     assert "must name the address" in elsewhere.text
     assert "example" not in elsewhere.text
-
-
-async def test_a_rebound_name_cannot_follow_a_link(client: httpx.AsyncClient) -> None:
-    """Host is looked at there, too."""
-    path = await link(client)
-
-    answer = await client.get(path, headers={"host": "evil.example"})
-
-    assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)

@@ -76,16 +76,6 @@ async def test_a_live_run_can_be_followed(world: World) -> None:
     assert (last["lines"], last["next"], last["ended"]) == ([], None, True)
 
 
-async def test_a_live_run_without_a_line_is_empty(world: World) -> None:
-    """A run that has begun this moment has a transcript, if an empty one."""
-    world.transcripts.lines.clear()
-    world.transcripts.live.add(RUN)
-
-    answer = await get(world, PATH)
-
-    assert (answer.status_code, answer.json()["lines"], answer.json()["next"]) == (200, [], 0)
-
-
 async def test_as_text_a_header_says_how_it_goes_on(world: World) -> None:
     """One line for each, plain text, and a link to the next page where there is one."""
     first = await get(world, f"{PATH}?limit=2&format=text")

@@ -1,4 +1,4 @@
-"""What a transcript is made of: entries of one or more lines, and how they are written down."""
+"""Entries of transcripts: what facts say in them, and how they are encoded; pure."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sortie.dataclass import dataclass
+from sortie.model.numbers import took
+from sortie.telemetry import facts
+from sortie.telemetry.facts import Fact
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -26,8 +29,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Lines that were told at once, parted by line feeds; ``at`` is Unix seconds.
+class TranscriptEntry:
+    """Lines that came at once, separated by line feeds; ``at`` is Unix seconds.
 
     ``ends``: nothing follows in this transcript.
     """
@@ -55,16 +58,16 @@ class TranscriptLine:
     text: str
 
 
-def encoded(entry: Entry, number: int) -> bytes:
+def encoded(entry: TranscriptEntry, number: int) -> bytes:
     """Return an entry as a line of JSON; ``number`` is that of its first line."""
-    # Put together by hand, since to encode the text alone costs a quarter of encoding it all.
+    # Written by hand: encoding the text alone costs a quarter of encoding all of it.
     turn = "null" if entry.turn is None else entry.turn
     head = f'{{"line":{number},"at":{entry.at:.3f},"turn":{turn},"kind":"{entry.kind.value}"'
     return f'{head},"text":{_encode(entry.text)}}}\n'.encode()
 
 
 def decoded(payload: bytes) -> Iterator[TranscriptLine]:
-    """Return the lines of entries that were encoded. Raises ValueError for anything else."""
+    """Return the lines of encoded entries. Raises ValueError for anything else."""
     for record in payload.splitlines():
         try:
             document = json.loads(record)
@@ -82,3 +85,85 @@ def as_text(line: TranscriptLine, visible: Callable[[str], str] = str) -> str:
     at = line.at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     turn = "-" if line.turn is None else str(line.turn)
     return f"{at} {turn:>3} {line.kind.value:<10} {visible(line.text)}".rstrip()
+
+
+TOOL_INDENT = "    "
+"""Precedes each line of what a tool said."""
+
+
+def entry_of(fact: Fact) -> tuple[Kind, str] | None:
+    """Return the kind and text of a fact in a transcript, None where it has none.
+
+    Output of the agent is an entry by itself, see TranscriptSink.
+    """
+    match fact:
+        case facts.AgentWroteErrors(text=text):
+            return Kind.STDERR, text
+        case facts.ToolCallEnded():
+            return Kind.TOOL, _tool(fact)
+        case facts.PermissionAnswered(question=question, answer=answer):
+            return Kind.PERMISSION, f"{question}: {answer}"
+        case facts.HookCompleted():
+            return Kind.HOOK, _hook(fact)
+        case facts.TurnBegan(turn=turn, max_turns=most):
+            return Kind.TURN, f"turn {turn} of {most} began"
+        case facts.TurnCompleted():
+            return Kind.TURN, _turn(fact)
+        case facts.RunFact():
+            about = _run(fact)
+            return None if about is None else (Kind.RUN, about)
+        case _:
+            return None
+
+
+def _run(fact: facts.RunFact) -> str | None:
+    match fact:
+        case facts.RunStarted(issue=issue, attempt=attempt, host=host, agent=agent):
+            about = f"{issue.identifier} ({issue.state}): {issue.shown_title}"
+            return f"run began: {about}; attempt {attempt}, {agent} on {host}"
+        case facts.WorkspaceReady(path=path, created=created):
+            return f"workspace {'made' if created else 'used again'}: {path}"
+        case facts.SessionStarted(session_id=str(session)) | facts.SessionNamed(session_id=session):
+            return f"session {session}"
+        case facts.SessionRefused(error_kind=kind, error=error):
+            return f"no session: {kind.value}: {error}"
+        case facts.StatusFileRead(word=word, reason=reason):
+            return f"the agent left the word {word!r}" + (f": {reason}" if reason else "")
+        case facts.RunStopping(reason=reason):
+            return f"run is told to stop: {reason.value}"
+        case facts.RunFinished(status=status, seconds=seconds):
+            return f"run {status.value} after {took(seconds)}{_because(fact)}"
+        case facts.RunRecovered():
+            return (
+                "run interrupted: the daemon ended before it did; what came in its last seconds"
+                " may not be here"
+            )
+        case _:
+            return None
+
+
+def _tool(fact: facts.ToolCallEnded) -> str:
+    """Say on one line what was called and how that ended, and below it what the tool said."""
+    name = f"{fact.tool or 'a tool'}" + (f" ({fact.kind})" if fact.kind else "")
+    given = " ".join((fact.about or "").split())
+    places = ", ".join(place for place in fact.locations if place not in given)
+    about = "".join(f": {part}" for part in (given, places) if part)
+    how = "failed" if fact.failed else "ended"
+    said = (fact.error or fact.output or "").strip("\n")
+    lines = "".join(f"\n{TOOL_INDENT}{line}" for line in said.splitlines())
+    return f"{name} {how} after {took(fact.seconds)}{about}{lines}"
+
+
+def _turn(fact: facts.TurnCompleted) -> str:
+    return f"turn {fact.turn} {fact.outcome.value} after {took(fact.seconds)}{_because(fact)}"
+
+
+def _because(fact: facts.TurnCompleted | facts.RunFinished) -> str:
+    parts = (fact.error_kind.value if fact.error_kind else None, fact.error)
+    return "".join(f": {part}" for part in parts if part)
+
+
+def _hook(fact: facts.HookCompleted) -> str:
+    status = f": {fact.status}" if fact.status else ""
+    output = f"\n{fact.output.rstrip()}" if fact.output.strip() else ""
+    return f"{fact.hook} {fact.result} after {took(fact.seconds)}{status}{output}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sortie.model import RunId
-from sortie.telemetry.transcripts.directory import opened
 from sortie.telemetry.transcripts.entries import TranscriptLine, decoded
-from sortie.telemetry.transcripts.members import Member, members, unpacked
+from sortie.telemetry.transcripts.files import members, opened, unpacked
 
 PAGE_BYTES = 4 << 20
-"""Characters of text after which a page ends, however many lines were asked for."""
+"""Characters of text after which a page ends, whatever limit was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,26 +30,28 @@ class TranscriptPage:
 
 
 def read_page(path: str, run_id: RunId, after: int, limit: int) -> TranscriptPage:
-    """Return the lines behind the one with the number ``after``, ``limit`` at most.
+    """Return the lines after the one with the number ``after``, ``limit`` at most.
 
     Blocks. Raises FileNotFoundError where there is no transcript, and OSError where it cannot be
     read.
     """
-    with opened(path) as directory:
-        fd = directory.read(run_id)
-    try:
+    with _open(path, run_id) as fd:
         return _page(fd, after, limit)
-    finally:
-        os.close(fd)
 
 
 def read_last(path: str, run_id: RunId, limit: int) -> TranscriptPage:
     """Return the last lines, ``limit`` at most; as ``read_page``."""
+    with _open(path, run_id) as fd:
+        last = max((member.last for member in members(fd)), default=0)
+        return _page(fd, max(0, last - limit), limit)
+
+
+@contextmanager
+def _open(path: str, run_id: RunId) -> Iterator[int]:
     with opened(path) as directory:
         fd = directory.read(run_id)
     try:
-        last = max((member.last for member in members(fd)), default=0)
-        return _page(fd, max(0, last - limit), limit)
+        yield fd
     finally:
         os.close(fd)
 
@@ -62,7 +64,9 @@ def _page(fd: int, after: int, limit: int) -> TranscriptPage:
         if member.last <= after:
             continue
         try:
-            for line in _lines(fd, member, after):
+            for line in decoded(unpacked(fd, member)):
+                if line.number <= after:
+                    continue
                 if len(lines) == limit or (lines and room < len(line.text)):
                     return TranscriptPage(lines=tuple(lines), more=True)
                 lines.append(line)
@@ -75,10 +79,6 @@ def _page(fd: int, after: int, limit: int) -> TranscriptPage:
         ended=last is not None and last.ends and not torn,
         damage=_TORN if torn else None,
     )
-
-
-def _lines(fd: int, member: Member, after: int) -> Iterator[TranscriptLine]:
-    return (line for line in decoded(unpacked(fd, member)) if line.number > after)
 
 
 _DAMAGED = "the file is damaged; the lines after these cannot be read"

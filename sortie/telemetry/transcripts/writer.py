@@ -1,9 +1,10 @@
 """The task that keeps transcripts: it writes what was collected, and forgets what is old.
 
-Rule 1: one thread at a time, so that the lines of a run stand in their order, and nobody deletes
-what another one writes.
-Rule 2: it rests many times as long as a pass took: with a thousand runs that talk it writes less
-often, not more. Rule 3: whatever fails here harms no run; it is told, and tried again.
+Rule 1: one thread at a time: the lines of a run stay in order, and no file is deleted while it is
+written.
+Rule 2: after a pass the task sleeps many times as long as the pass took: with a thousand runs that
+talk it writes less often, not more.
+Rule 3: a failure here harms no run; it is published, and the pass is tried again.
 """
 
 from __future__ import annotations
@@ -18,22 +19,28 @@ import trio
 from sortie.model import RunId
 from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.telemetry import Publish, facts
-from sortie.telemetry.transcripts.cleaning import Cleaner
 from sortie.telemetry.transcripts.reader import TranscriptPage, read_last, read_page
 from sortie.telemetry.transcripts.sink import TranscriptSink
-from sortie.telemetry.transcripts.writing import Forgotten, Unwritten, Written, forget, write
+from sortie.telemetry.transcripts.writing import (
+    Forgotten,
+    Unwritten,
+    Written,
+    cleaner,
+    forget,
+    write,
+)
 
-REST, LONGEST_REST = 2.0, 10.0
+SHORTEST_SLEEP, LONGEST_SLEEP = 2.0, 10.0
 """Seconds from one pass to the next: a hundred times as long as it took, within these."""
 
-LAST_PASS = 5.0
-"""Seconds that a daemon that ends gives the last pass."""
+LAST_PASS_SECONDS = 5.0
+"""Seconds that the last pass may take when the daemon ends."""
 
-PERIOD = 3600.0
-"""Seconds from one look for old transcripts to the next; a changed setting is obeyed by then."""
+FORGET_PERIOD = 3600.0
+"""Seconds between two searches for old transcripts; a changed setting takes effect by then."""
 
-_RATIO = 100
-_DAY = 86_400.0
+_SLEEP_RATIO = 100
+_SECONDS_OF_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,21 +68,21 @@ class TranscriptWriter:
         self._wall = wall
         self._limits = TranscriptLimits(keep_days=0, max_bytes=0)
         self._secrets: frozenset[str] = frozenset()
-        self._clean = Cleaner(())
+        self._clean = cleaner(())
         self._one_pass = trio.Lock()
         self._stored = 0
         self._is_last_pass = False
 
     def use(self, limits: TranscriptLimits, secrets: Collection[str]) -> None:
-        """Go by these limits, and take out these secrets too: a run may know earlier ones."""
+        """Use these limits, and hide these secrets and the earlier ones, which runs may know."""
         self._limits = limits
         self._sink.keep(kept=limits.max_bytes > 0)
         if not self._secrets.issuperset(secrets):
             self._secrets |= frozenset(secrets)
-            self._clean = Cleaner(self._secrets)
+            self._clean = cleaner(self._secrets)
 
     async def run(self) -> None:
-        """Write and forget until cancelled, and then write what is left."""
+        """Write, and forget old transcripts, until cancelled; then write what is left."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._forget_now_and_then)
@@ -83,11 +90,13 @@ class TranscriptWriter:
                     await self._sink.news.wait()
                     began = trio.current_time()
                     await self._write(None)
-                    rest = _RATIO * (trio.current_time() - began) if not self.error else math.inf
-                    await trio.sleep(min(max(REST, rest), LONGEST_REST))
+                    sleep = (
+                        _SLEEP_RATIO * (trio.current_time() - began) if not self.error else math.inf
+                    )
+                    await trio.sleep(min(max(SHORTEST_SLEEP, sleep), LONGEST_SLEEP))
         finally:
             self._is_last_pass = True
-            with trio.move_on_after(LAST_PASS, shield=True):
+            with trio.move_on_after(LAST_PASS_SECONDS, shield=True):
                 await self._write(None)
 
     async def page(self, run_id: RunId, after: int, limit: int) -> TranscriptPage:
@@ -119,7 +128,7 @@ class TranscriptWriter:
                         self._sink.give_back(run, each)
                     else:
                         self._sink.wrote(run, place)
-        self._told(written.error)
+        self._publish_result(written.error)
         self._stored += written.grown
         if self._stored > self._limits.max_bytes > 0:
             await self._forget()
@@ -134,7 +143,7 @@ class TranscriptWriter:
                 self._limits.max_bytes,
                 abandon_on_cancel=self._is_last_pass,
             )
-        except Exception as exc:  # the edge: no run ends because of what is told of it
+        except Exception as exc:  # the edge: no run ends because of its transcript
             shortage = shortage_behind(exc)
             if shortage is None and self.error is None:
                 told = traceback.format_exc()
@@ -142,8 +151,8 @@ class TranscriptWriter:
             error = str(shortage or f"{type(exc).__name__}; the log has the traceback")
             return Written([None] * len(jobs), error, 0)
 
-    def _told(self, error: str | None) -> None:
-        """Tell of a pass that failed, and of the first one after it that did not."""
+    def _publish_result(self, error: str | None) -> None:
+        """Publish a failed pass, and the first one after it that did not fail."""
         if error is not None:
             self._publish(facts.TranscriptsFailed(path=self._path, error=error))
         elif self.error is not None:
@@ -153,11 +162,11 @@ class TranscriptWriter:
     async def _forget_now_and_then(self) -> None:
         while True:
             await self._forget()
-            await trio.sleep(PERIOD)
+            await trio.sleep(FORGET_PERIOD)
 
     async def _forget(self) -> None:
         days = self._limits.keep_days
-        before = self._wall() - days * _DAY if days else -math.inf
+        before = self._wall() - days * _SECONDS_OF_DAY if days else -math.inf
         try:
             async with self._one_pass:
                 live = frozenset(self._sink.live())

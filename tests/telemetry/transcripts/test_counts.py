@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from sortie.model import RunId
-from sortie.telemetry.transcripts import pending, sink
-from sortie.telemetry.transcripts.pending import Pending
-from sortie.telemetry.transcripts.sink import Place, TranscriptSink
+from sortie.telemetry.transcripts import sink
+from sortie.telemetry.transcripts.sink import FilePosition, PendingEntries, TranscriptSink
 from sortie.telemetry.transcripts.writer import TranscriptLimits
 from tests.telemetry.samples import RUN
 from tests.telemetry.transcripts.rig import Rig
-from tests.telemetry.transcripts.test_pending import said
 
 RUNS = [RunId(f"{number:08d}-2222-3333-4444-555555555555") for number in range(2)]
 
@@ -33,28 +31,17 @@ STEPS = st.lists(
 )
 
 
-def recounted(waiting: Pending) -> int:
+def recounted(waiting: PendingEntries) -> int:
     """Return how many characters wait, entry by entry."""
     entries = [*waiting._first, *(waiting._last or ())]
-    return sum(len(entry.text) + pending._OVERHEAD for entry in entries)
-
-
-@given(st.lists(st.integers(0, 500), max_size=60))
-def test_what_waits_of_one_run_is_counted_rightly(sizes: list[int]) -> None:
-    """Each answer of ``add`` is the change of the size, and the size is that of the entries."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pending, "_HALF", 2000)
-        waiting = Pending()
-        grown = [waiting.add(said("x" * size)) for size in sizes]
-
-    assert waiting.size == sum(grown) == recounted(waiting)
+    return sum(len(entry.text) + sink._ENTRY_OVERHEAD for entry in entries)
 
 
 @given(STEPS)
 def test_what_waits_of_all_runs_is_counted_rightly(steps: list[Any]) -> None:
     """Through lost passes, runs that end, and settings that keep nothing any more."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pending, "_HALF", 2000)
+        patched.setattr(sink, "_HALF_PENDING", 2000)
         patched.setattr(sink, "WAITING_LIMIT", 5000)
         rig = Rig(Path("/nowhere"))
         taken: list[Any] = []
@@ -71,7 +58,7 @@ def test_what_waits_of_all_runs_is_counted_rightly(steps: list[Any]) -> None:
                 case "back" if taken:
                     rig.sink.give_back(*taken.pop())
                 case "wrote" if taken:
-                    rig.sink.wrote(taken.pop()[0], Place(1, 1))
+                    rig.sink.wrote(taken.pop()[0], FilePosition(1, 1))
                 case "none" if size < 20:
                     rig.sink.keep(kept=False)
                     rig.sink.keep(kept=True)

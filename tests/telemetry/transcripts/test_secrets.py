@@ -16,6 +16,7 @@ from sortie.lines import RawLineSplitter
 from sortie.model.turns import AgentEvent, ErrorsWritten, Notification
 from sortie.telemetry import facts
 from sortie.telemetry.transcripts import Kind
+from sortie.telemetry.transcripts.writing import LONGEST_LINE, cleaner
 from tests.telemetry.samples import RUN, RUN_FINISHED, TURN_FAILED
 from tests.telemetry.transcripts.rig import Rig, every_byte
 
@@ -132,3 +133,22 @@ async def test_an_earlier_secret_stays_one(at_once: MockClock, rig: Rig) -> None
         rig.end()
 
     assert rig.texts(Kind.OUTPUT) == ["*** and ***"]
+
+
+def test_no_half_of_a_secret_stays_where_a_line_is_cut() -> None:
+    """Secrets are taken out before, and a long line keeps its ends."""
+    line = "x" * (LONGEST_LINE // 2 - 30) + TRACKER + "y" * LONGEST_LINE
+
+    cut = cleaner([TRACKER])(f"first\n{line}\nlast").split("\n")
+
+    assert NEEDLE not in cut[1]
+    assert (cut[0], cut[2]) == ("first", "last")
+    assert len(cut[1]) <= LONGEST_LINE
+
+
+def test_what_steers_a_terminal_is_replaced() -> None:
+    """Control characters, and what no file can hold; tabs stay."""
+    assert (
+        cleaner(["abc", ""])("abc\x1b[31m\tb\x00\ud800\x9bc")
+        == "abc\ufffd[31m\tb\ufffd\ufffd\ufffdc"
+    )

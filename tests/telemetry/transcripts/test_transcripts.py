@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from sortie.model import RunId, RunStatus
+from sortie.model import RunId
 from sortie.telemetry import facts
 from sortie.telemetry.transcripts import Kind, TranscriptLine, read_page, writer
 from sortie.telemetry.transcripts.reader import PAGE_BYTES
-from sortie.telemetry.transcripts.sink import Place
+from sortie.telemetry.transcripts.sink import FilePosition
 from sortie.telemetry.transcripts.writer import TranscriptLimits
 from sortie.telemetry.transcripts.writing import Written
 from tests.descriptors import no_descriptor_stays_open
-from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, TURN_FAILED
+from tests.telemetry.samples import ISSUE, RUN, RUN_FINISHED, TURN_FAILED
 from tests.telemetry.transcripts.rig import Rig
 
 OTHER = RunId("99999999-2222-3333-4444-555555555555")
@@ -101,15 +100,6 @@ async def test_all_that_a_run_does_is_there(at_once: MockClock, rig: Rig) -> Non
     ]
     assert [line.number for line in rig.lines()] == [*range(1, 17)]
     assert {line.at.timestamp() for line in rig.lines()} == {rig.now}
-
-
-async def test_every_fact_is_taken(at_once: MockClock, rig: Rig) -> None:
-    """No kind of fact, in whatever order, breaks the sink."""
-    async with rig.running():
-        for sample in (*FACTS, *FACTS[::-1]):
-            rig.sink(sample)
-
-    assert rig.lines()
 
 
 async def test_facts_of_no_live_run_leave_nothing(at_once: MockClock, rig: Rig) -> None:
@@ -379,19 +369,10 @@ async def test_a_silent_run_holds_next_to_nothing(at_once: MockClock, rig: Rig) 
     size = rig.file().stat().st_size
     silent = rig.sink._open[RUN]
 
-    assert (silent.pending, silent.place) == (None, Place(size, 2))
+    assert (silent.pending, silent.place) == (None, FilePosition(size, 2))
     rig.end()
     await rig.writer.page(RUN, 0, 1)
     assert not rig.sink.live()
-
-
-async def test_runs_that_end_are_told_by_their_status(at_once: MockClock, rig: Rig) -> None:
-    """The last line is that of the run's end, with its error, and nothing follows."""
-    async with rig.running():
-        rig.begin()
-        rig.sink(replace(RUN_FINISHED, status=RunStatus.FAILED, error="no\nway"))
-
-    assert rig.texts(Kind.RUN)[1:] == ["run failed after 5.5s: no", "way"]
 
 
 async def test_one_thread_at_a_time_has_the_directory(
@@ -412,7 +393,7 @@ async def test_one_thread_at_a_time_has_the_directory(
         return work(*args)
 
     monkeypatch.setattr(writer, "run_in_thread", run)
-    monkeypatch.setattr(writer, "PERIOD", 3.0)
+    monkeypatch.setattr(writer, "FORGET_PERIOD", 3.0)
     rig.begin()
     async with rig.running():
         for _ in range(10):

@@ -94,29 +94,6 @@ def test_an_issue_that_goes_leaves_its_list() -> None:
     assert told["order"] == {"held-rows": ["h:id-h1"]}
 
 
-def test_an_empty_list_says_so() -> None:
-    """The last one that goes makes room for a row of words."""
-    told = told_after(lambda state: replace(state, held=()))
-
-    assert told["order"] == {"held-rows": ["no-held"]}
-    assert "nothing is held" in told["set"]["no-held"]
-
-
-def test_a_newcomer_is_told_everything() -> None:
-    """Every piece and every list, as of the last look, without another look."""
-    world = World()
-    feed = feed_of(world)
-    feed.changes()
-    looks = world.looks
-
-    (message,) = feed.whole()
-
-    told = json.loads(message.data)
-    assert {"status", "summary", "charts", "r:run-1", "h:id-h1"} <= set(told["set"])
-    assert told["order"]["held-rows"] == ["h:id-h2", "h:id-h1"]
-    assert world.looks == looks
-
-
 def test_only_operators_are_told_of_buttons() -> None:
     """The stream of visitors holds no command."""
     world = World()

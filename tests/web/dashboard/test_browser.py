@@ -111,19 +111,6 @@ def test_a_stream_that_breaks_is_taken_up_again(look: Any, server: Served, world
         page.wait_for_selector("#live.on")
 
 
-def test_clocks_tick(look: Any) -> None:
-    """Elapsed times grow and countdowns shrink with nothing sent."""
-    with look("/lists/waiting") as page:
-        clock = page.locator("#w\\:id-w5 time").first
-        before = clock.inner_text()
-
-        page.wait_for_function(
-            "before => document.querySelector('#w\\\\:id-w5 time').textContent !== before",
-            arg=before,
-        )
-        assert before.startswith("in ")
-
-
 def test_an_issue_is_stopped_by_keyboard(look: Any, server: Served, world: World) -> None:
     """Enter opens the question, Escape takes it back, Tab and Enter answer it."""
     with look() as page:
@@ -175,16 +162,6 @@ def test_everything_works_without_javascript(look: Any, world: World) -> None:
         assert rows == len(world.state.running)
         assert world.commands == ["pause"]
         assert page.locator("[role=status]").inner_text().strip() == "Dispatch is paused."
-
-
-def test_an_issue_page_keeps_up(look: Any, world: World) -> None:
-    """A line that an agent writes is added to the transcript."""
-    world.said = [states.said(1, "first")]
-    with look("/issues/SHOP-77") as page:
-        world.said = [states.said(1, "first"), states.said(2, "second")]
-        page.wait_for_selector("#transcript-lines >> text=second")
-
-        assert page.locator("#transcript-lines li").count() == 2
 
 
 def test_scripts_in_texts_do_nothing(look: Any, server: Served, world: World) -> None:
@@ -244,15 +221,3 @@ def test_the_keyboard_goes_everywhere(look: Any) -> None:
 
     assert (first, skipped) == ("Skip to the content", "main")
     assert unseen == []
-
-
-def test_visitors_see_no_button_in_live_updates(look: Any, server: Served, world: World) -> None:
-    """What comes live is for those who look only, too."""
-    with look(operator=False) as page:
-        page.wait_for_selector("#live.on")
-        first_run(world, turn=8)
-        server.stir()
-        page.wait_for_selector("#r\\:run-1 >> text=8 of 8")
-
-        assert page.locator(".button, button, form:not([role=search])").count() == 0
-        assert "sortie open" in page.locator(".who").inner_text()

@@ -37,16 +37,3 @@ def test_countdowns_end() -> None:
 def test_other_addresses_are_no_links(url: str | None) -> None:
     """Only whole addresses of the web are."""
     assert formats.web_url(url) is None
-
-
-def test_addresses_of_the_web_are_links() -> None:
-    """With either scheme, as they are."""
-    for url in ("http://t.example", "https://t.example/a?b=c#d"):
-        assert formats.web_url(url) == url
-
-
-def test_bars_stay_within_their_track() -> None:
-    """More than all is full, and all of nothing is empty."""
-    assert 'class="bar full"' in formats.bar(9, 4)
-    assert 'width="60.0"' in formats.bar(9, 4)
-    assert 'width="0.0"' in formats.bar(1, 0)

@@ -96,15 +96,6 @@ def test_the_page_shows_everything_without_javascript(visitor: httpx.Client, wor
         assert told in page, told
 
 
-def test_every_list_has_titles(visitor: httpx.Client, world: World) -> None:
-    """A name alone tells nobody what an issue is about."""
-    page = visitor.get("/").text
-
-    for list_ in ("held", "running", "waiting", "queue", "ended"):
-        rows = page.partition(f'<tbody id="{list_}-rows">')[2].partition("</tbody>")[0]
-        assert rows.count('<span class="title" title="') == rows.count("<tr ") > 0, list_
-
-
 def test_every_list_leads_to_all_of_it(visitor: httpx.Client, world: World) -> None:
     """The overview shows a part; the rest is a click away, and can be searched there."""
     page = visitor.get("/").text
@@ -188,26 +179,6 @@ def test_a_healthy_run_shows_nothing_red(operator: httpx.Client, world: World) -
     assert "failed last" in row
     assert "#i-bad" not in row
     assert "closed" not in page
-
-
-def test_gates_are_shown_where_one_is_closed(visitor: httpx.Client, world: World) -> None:
-    """All of them, below the transcript, which is what people come for."""
-    closed = visitor.get("/issues/SHOP-77").text
-    world.gates = tuple(replace(gate, open=True, reason=None) for gate in world.gates)
-    opened = visitor.get("/issues/SHOP-77").text
-
-    assert closed.index('id="transcript"') < closed.index("Gates between the issue and a run")
-    assert "no available orchestrator slots" in closed
-    assert "Gates between" not in opened
-
-
-def test_an_issue_shows_what_it_is_about(visitor: httpx.Client, world: World) -> None:
-    """Its labels and its description, as texts."""
-    page = visitor.get("/issues/SHOP-77").text
-
-    assert '<span class="label">bug</span>' in page
-    assert "The log of <code>\nholds addresses." not in page
-    assert "The log of &lt;code&gt;\nholds addresses." in page
 
 
 def test_trouble_is_said_first(visitor: httpx.Client, world: World) -> None:
@@ -551,14 +522,6 @@ def test_a_transcript_tells_what_is_no_output(visitor: httpx.Client, world: Worl
     assert '<span class="kind"></span><span class="text">Hello</span>' in page
     assert "None" not in page
     assert f'href="/api/v1/runs/{states.past_id(0)}/transcript?format=text"' in page
-
-
-def test_a_browser_is_signed_out(operator: httpx.Client) -> None:
-    """After that it may only look."""
-    answer = operator.post("/sign-out")
-
-    assert answer.status_code == 303
-    assert 'method="post"' not in operator.get("/").text
 
 
 @pytest.mark.parametrize(
