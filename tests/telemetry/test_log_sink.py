@@ -11,7 +11,6 @@ import pytest
 
 from sortie.model import HoldReason, RunStatus, Spending, TurnOutcome
 from sortie.telemetry.facts import (
-    AgentSpoke,
     CommentCompleted,
     Fact,
     IssueHeld,
@@ -155,18 +154,6 @@ def test_a_sink_that_knows_the_level_writes_the_same(level: str) -> None:
     several = [*FACTS, *failing * (EVERY + 1), TrackerAsked(**ASKED, result="success"), *FACTS]
 
     assert lines(*several, level=level, sink=LogSink(level)) == lines(*several, level=level)
-
-
-@pytest.mark.parametrize("level", ["debug", "info", "warning", "error"])
-def test_whoever_asks_is_told_of_each_kind_that_may_be_written(level: str) -> None:
-    """A kind that is said to have no line has none, so that its facts need not come here."""
-    sink = LogSink(level)
-    kinds = {type(fact) for fact in FACTS}
-    silent = [fact for fact in FACTS if not sink.shows(type(fact))]
-
-    assert lines(*silent, level=level) == []
-    assert sink.shows(AgentSpoke) is (level == "debug")
-    assert all(LogSink("debug").shows(kind) for kind in kinds)
 
 
 def test_a_failed_turn_tells_its_warnings_one_by_one() -> None:

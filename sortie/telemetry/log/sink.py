@@ -36,11 +36,6 @@ class LogSink:
         if isinstance(fact, RunFinished):
             self._issues.pop(fact.run_id, None)
 
-    def shows(self, kind: type[Fact]) -> bool:
-        """Tell whether facts of a kind may have lines."""
-        fixed = kind.level is Fact.level and kind.log_lines is Fact.log_lines
-        return not fixed or _LEVELS[kind.LEVEL] >= self._least
-
     def _is_shown(self, fact: Fact) -> bool:
         """Tell whether a fact has a line to write; a kind with lines of its own is to be asked."""
         return _LEVELS[fact.level] >= self._least or type(fact).log_lines is not Fact.log_lines
