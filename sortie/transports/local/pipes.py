@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import selectors
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import trio
 import trio.abc
 
 from sortie.transports import Command
-from sortie.transports.local.pipe_poller import PipePoller, PipeReader
 
 CHUNK = 65536
 """Bytes read at once: what a pipe holds by default."""
-
-MUCH = 4096
-"""Bytes of a chunk after which there may be more at once: their writer waits for room."""
-
-IN_A_ROW = 8
-"""Chunks that are read before it is looked anew which pipes have something."""
 
 Chunk = tuple[int, bytes]
 
@@ -33,21 +27,21 @@ Chunk = tuple[int, bytes]
 class Output:
     """The output of one process, chunks of bytes with the number of the pipe they came from.
 
-    One task reads all pipes, which are descriptors by their numbers; they belong to the output.
+    ``pipes`` are descriptors by their numbers; they belong to the output. One selector waits for
+    all of them, and trio waits for its descriptor.
     """
 
-    def __init__(self, pipes: dict[int, int], poller: PipePoller) -> None:
+    def __init__(self, pipes: dict[int, int]) -> None:
         self._fds = pipes
-        self._poller = poller
-        self._reader = PipeReader(pipes)
+        self.selector = selectors.DefaultSelector()
         self._open = list(pipes)
-        self._ready: list[int] = []  # those that may have something, the next one first
-        self._in_a_row = 0
+        self._ready: list[int] = []
         self._left: dict[int, int] | None = None  # bytes to read of each pipe, once it ends
         self._is_read = False
         self._closed = False
-        for fd in pipes.values():
+        for number, fd in pipes.items():
             os.set_blocking(fd, False)
+            self.selector.register(fd, selectors.EVENT_READ, number)
 
     def read(self) -> AsyncIterator[Chunk]:
         """Return the iterator of the chunks. Raises RuntimeError the second time."""
@@ -61,35 +55,27 @@ class Output:
 
     async def __anext__(self) -> Chunk:
         while self._open:
-            if not self._closed:
-                await self._readable()
+            if not self._ready:
+                await self._wait()
             if self._closed:
                 raise trio.ClosedResourceError
-            if (chunk := self._take()) is not None:
-                return chunk
+            while self._ready:
+                number = self._ready.pop(0)
+                if chunk := self._read(number):
+                    return number, chunk
         raise StopAsyncIteration
 
-    async def _readable(self) -> None:
+    async def _wait(self) -> None:
         """Wait until there is something to read, or ``end`` or ``close`` is called."""
-        if self._left is None and not (self._ready and self._in_a_row < IN_A_ROW):
-            self._in_a_row = 0
-            self._ready = [*await self._poller.readable(self._reader)]
+        if self._left is None and not self._closed:
+            with suppress(trio.ClosedResourceError):  # by ``end`` or ``close``
+                await trio.lowlevel.wait_readable(self.selector)
         else:
             await trio.lowlevel.checkpoint()
-        if self._left is not None:
-            self._ready = [*self._ready, *(n for n in self._open if n not in self._ready)]
-
-    def _take(self) -> Chunk | None:
-        """Return what there is to read; pipes take turns."""
-        while self._ready:
-            number = self._ready.pop(0)
-            chunk = self._read(number)
-            self._in_a_row += 1
-            if len(chunk) >= MUCH and number in self._open:
-                self._ready.append(number)
-            if chunk:
-                return number, chunk
-        return None
+        if self._left is not None or self._closed:
+            self._ready = [*self._open]
+        else:
+            self._ready = [key.data for key, _ in self.selector.select(0)]
 
     def _read(self, number: int) -> bytes:
         """Read from a pipe; empty where there is nothing now, or nothing will be any more."""
@@ -103,21 +89,20 @@ class Output:
             self._left[number] -= len(chunk)
         if not chunk or (self._left is not None and self._left[number] <= 0):
             self._open.remove(number)
-            self._poller.forget(self._reader, number)
+            self.selector.unregister(fd)
         return chunk
 
     def end(self) -> None:
-        """Let the output end after what the pipes hold now, though somebody holds them open."""
-        if self._left is None:
+        """Let the output end after what the pipes hold now, though another process holds them."""
+        if self._left is None and not self._closed:
             self._left = {number: _capacity(self._fds[number]) for number in self._open}
-            self._reader.wake()
+            trio.lowlevel.notify_closing(self.selector)
 
     def close(self) -> None:
         """Read no more."""
         self._closed = True
-        self._reader.wake()
-        for number in self._open:
-            self._poller.forget(self._reader, number)
+        trio.lowlevel.notify_closing(self.selector)
+        self.selector.close()
         for fd in self._fds.values():
             os.close(fd)
 
@@ -180,9 +165,7 @@ class Pipes:
 
     @classmethod
     @contextmanager
-    def opened(
-        cls, command: Command, poller: PipePoller
-    ) -> Iterator[tuple[Pipes, tuple[int, int, int]]]:
+    def opened(cls, command: Command) -> Iterator[tuple[Pipes, tuple[int, int, int]]]:
         """Have pipes, and the program's ends of them as its stdin, stdout and stderr.
 
         The program's ends are closed after the block, all of them where it raises.
@@ -194,7 +177,9 @@ class Pipes:
             stdout, given_stdout = _pipe(kept, given)
             stderr, given_stderr = _pipe(kept, given)
             content = command.stdin if isinstance(command.stdin, bytes) else None
-            pipes = cls(Output({1: stdout, 2: stderr}, poller), ours, content)
+            output = Output({1: stdout, 2: stderr})
+            kept.callback(output.selector.close)
+            pipes = cls(output, ours, content)
             yield pipes, (stdin, given_stdout, given_stderr)
             kept.pop_all()
 

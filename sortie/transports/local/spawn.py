@@ -34,7 +34,6 @@ from sortie.transports.identity import identity_of
 from sortie.transports.local.cgroups import RunGroup
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.fork_client import ForkServer, NoNamespace, Started, no_namespace
-from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.pipes import Pipes
 from sortie.transports.local.programs import find_program
 
@@ -56,7 +55,6 @@ _LOOKS, _LOOK_PAUSE = 2000, 0.001  # for a child that is not visible yet; 37 ms 
 
 async def spawn(
     command: Command,
-    poller: PipePoller,
     *,
     server: ForkServer | None = None,
     group: RunGroup | None = None,
@@ -73,7 +71,7 @@ async def spawn(
     stands in the way, only after it has lasted for some time.
     """
     fork = _fork if server is None else partial(_fork_by_server, server, group)
-    start = partial(run_in_thread, _start, command, poller, fork, located, started)
+    start = partial(run_in_thread, _start, command, fork, located, started)
     try:
         process, pipes, identity = await patiently(start)
     except Shortage as exc:
@@ -89,7 +87,6 @@ Fork = Callable[[Command, str, tuple[int, int, int]], "subprocess.Popen[bytes] |
 
 def _start(
     command: Command,
-    poller: PipePoller,
     fork: Fork,
     located: Callable[[str], object],
     started: Callable[[int], object],
@@ -97,7 +94,7 @@ def _start(
     """Start a program; a shortage may keep its identity from being read."""
     located(os.path.realpath(command.cwd))
     program = find_program(command.argv[0], command.env.get("PATH", os.defpath))
-    with Pipes.opened(command, poller) as (pipes, given):
+    with Pipes.opened(command) as (pipes, given):
         try:
             process = fork(command, program, given)
         except OSError as exc:

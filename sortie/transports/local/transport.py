@@ -25,7 +25,6 @@ from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.namespace_init import LocalNamespaceInit
 from sortie.transports.local.observer import Observer
-from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.process import LocalProcess
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
@@ -65,7 +64,6 @@ class LocalTransport:
         self._groups = groups
         self._server = server
         self._trees = ProcessTrees(server)
-        self._poller = PipePoller()
         self._observer = Observer(self._trees)
         self._hurry = trio.Event()
 
@@ -103,7 +101,6 @@ class LocalTransport:
         with self._trees.registered(tree), _left(group):
             root, pipes = await spawn(
                 command,
-                self._poller,
                 server=self._server,
                 group=group,
                 located=partial(setattr, tree, "cwd"),

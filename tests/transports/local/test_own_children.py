@@ -15,7 +15,6 @@ from sortie.transports import Command
 from sortie.transports.local import become_subreaper, plain_fork_server
 from sortie.transports.local import own_children as own_children_module
 from sortie.transports.local.own_children import own_children
-from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.spawn import spawn
 from sortie.transports.local.subreaper import is_subreaper
 from tests.transports.former import ESCAPE, killed_at_last, without_adoption
@@ -79,7 +78,7 @@ if ctypes.CDLL(None).syscall({_CLONE[platform.machine()]}, {_CLONE_PARENT} | 17,
     argv = (sys.executable, "-I", "-c", program)
 
     server = plain_fork_server()
-    root, pipes = await spawn(Command(argv=argv, cwd="/", env={}), PipePoller(), server=server)
+    root, pipes = await spawn(Command(argv=argv, cwd="/", env={}), server=server)
     await root.exited()
     while not told.exists() or not told.read_text():
         await trio.sleep(0.01)

@@ -21,7 +21,6 @@ import trio.testing
 from sortie.model import ProcessIdentity
 from sortie.transports import Command
 from sortie.transports.identity import identity_of
-from sortie.transports.local.pipe_poller import PipePoller
 from sortie.transports.local.spawn import spawn
 from tests.descriptors import no_descriptor_stays_open
 
@@ -47,7 +46,7 @@ async def test_who_starts_a_program_is_told_of_it_in_the_thread_that_does(tmp_pa
         threads.add(threading.get_ident())
 
     root, pipes = await spawn(
-        command("true", cwd=str(tmp_path / "link")), PipePoller(), located=take, started=take
+        command("true", cwd=str(tmp_path / "link")), located=take, started=take
     )
     await root.exited()
     root.reap()
@@ -66,9 +65,8 @@ async def test_a_program_that_cannot_be_taken_in_is_ended() -> None:
         pids.append(pid)
         raise PermissionError("not here")
 
-    poller = PipePoller()
     with no_descriptor_stays_open(), pytest.raises(PermissionError, match="not here"):
-        await spawn(command("sleep", "60"), poller, started=refuse)
+        await spawn(command("sleep", "60"), started=refuse)
 
     with pytest.raises(ChildProcessError):
         os.waitpid(pids[0], os.WNOHANG)
@@ -87,7 +85,7 @@ async def test_a_program_that_proc_hides_at_first_is_started(
         return identity_of(pid)
 
     monkeypatch.setattr("sortie.transports.local.spawn.identity_of", hidden_at_first)
-    root, pipes = await spawn(command("true"), PipePoller())
+    root, pipes = await spawn(command("true"))
     await root.exited()
     root.reap()
     pipes.close()
@@ -97,7 +95,7 @@ async def test_a_program_that_proc_hides_at_first_is_started(
 
 async def test_several_tasks_wait_for_one_exit() -> None:
     """One of them waits for all, and where it is cancelled another one does."""
-    root, pipes = await spawn(command("sleep", "60"), PipePoller())
+    root, pipes = await spawn(command("sleep", "60"))
     first = trio.CancelScope()
     over: list[int | None] = []
 
@@ -162,7 +160,7 @@ async def test_a_program_on_a_file_system_that_hangs_holds_up_nobody_else(tmp_pa
     order: list[str] = []
 
     async def run(name: str) -> None:
-        root, pipes = await spawn(command(name), PipePoller())
+        root, pipes = await spawn(command(name))
         await root.exited()
         root.reap()
         pipes.close()
