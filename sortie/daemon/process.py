@@ -30,7 +30,7 @@ from sortie.resources import run_in_thread
 from sortie.resources.clock import PauseClock
 from sortie.resources.descriptors import raise_limit
 from sortie.resources.heap import share_heap
-from sortie.resources.inspection import forbid_inspection
+from sortie.resources.prctl import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.store.sqlite import open_store
 from sortie.telemetry.facts import DaemonStopped

@@ -67,6 +67,11 @@ def raise_limit() -> int:
     return hard
 
 
+def limit_of_programs() -> int:
+    """Return the soft limit of open files that programs begin with."""
+    return _limits.inherited or open_files_limit()
+
+
 def open_files_limit() -> int:
     """Return how many files this process may have open."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -126,18 +131,6 @@ def inherited_limit() -> Iterator[None]:
             _limits.starting -= 1
             if not _limits.starting:
                 _set_soft(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-
-
-def give_back_limit(pid: int) -> None:
-    """Give a program that was started the limit that this process began with, if it has another."""
-    if _limits.inherited is None or not hasattr(resource, "prlimit"):
-        return
-    try:
-        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        if soft == hard != _limits.inherited:
-            resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(_limits.inherited, hard), hard))
-    except OSError:
-        return  # it has ended, or become somebody else's
 
 
 def _set_soft(soft: int) -> None:

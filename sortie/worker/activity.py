@@ -1,7 +1,7 @@
-"""What a run's agent does, gathered from what it tells: files, tools, the model.
+"""What a run's agent does, gathered from its events: files, tools, the model.
 
-Rule 1: whatever an agent tells, no more is kept than FILE_COUNT paths of together FILE_CHARACTERS
-and TOOL_COUNT names, and none of them has a control character.
+Rule 1: whatever an agent tells, at most ACTIVITY_FILE_COUNT paths of together FILE_CHARACTERS and
+ACTIVITY_TOOL_COUNT names are kept, and none of them has a control character.
 Rule 2: a file counts as modified where a tool that edits, moves or deletes names it and succeeds.
 """
 
@@ -13,21 +13,21 @@ from collections.abc import Iterable
 from sortie.model import Activity
 from sortie.model.texts import NOT_ON_A_LINE
 
-FILE_COUNT = 500
+ACTIVITY_FILE_COUNT = 500
 FILE_CHARACTERS = 32 * 1024
-TOOL_COUNT = 100
+ACTIVITY_TOOL_COUNT = 100
 PATH_LIMIT = 1024
 """Characters of a path; a longer one is left out, since a part of it would be another path."""
 
-NAME_LIMIT = 200
+ACTIVITY_NAME_LIMIT = 200
 OTHER_TOOLS = "(other)"
-"""Under this name the uses of all tools are counted that come after TOOL_COUNT others."""
+"""Under this name the uses of all tools are counted that come after ACTIVITY_TOOL_COUNT others."""
 
 EDITING = frozenset({"edit", "delete", "move"})
 """Kinds of tools that modify the files which they are about."""
 
-PAUSE = 5.0
-"""Seconds within which what has changed is told once; a crash loses no more than that."""
+REPORT_INTERVAL = 5.0
+"""Seconds within which changes are reported once; a crash loses no more than that."""
 
 
 class RunActivity:
@@ -43,7 +43,7 @@ class RunActivity:
         self._traced_model: str | None = None
         self._model: str | None = None
         self._changed = False
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         self.answer: str | None = None
         """What the agent said last, in its last turn that said anything."""
 
@@ -58,36 +58,38 @@ class RunActivity:
         )
 
     def news(self, now: float) -> Activity | None:
-        """Return what is known where that is more than was told, at most once in PAUSE seconds."""
-        if not self._changed or (self._told_at is not None and now - self._told_at < PAUSE):
+        """Return what is known where it has changed, at most once in REPORT_INTERVAL seconds."""
+        if not self._changed or (
+            self._reported_at is not None and now - self._reported_at < REPORT_INTERVAL
+        ):
             return None
-        return self.rest(now)
+        return self.unreported(now)
 
-    def rest(self, now: float) -> Activity | None:
-        """Return what is known where that is more than was told."""
+    def unreported(self, now: float) -> Activity | None:
+        """Return what is known where it has changed since it was returned last."""
         if not self._changed:
             return None
-        self._changed, self._told_at = False, now
+        self._changed, self._reported_at = False, now
         return self.activity
 
     def traced(self, model: str | None) -> None:
         """Note that all tools of a turn are told, and which model answers, where that is known."""
-        model = None if model is None else _clean(model)[:NAME_LIMIT]
+        model = None if model is None else _clean(model)[:ACTIVITY_NAME_LIMIT]
         if not self._known or (model or self._traced_model) != self._traced_model:
             self._known, self._changed = True, True
             self._traced_model = model or self._traced_model
 
     def model_seen(self, model: str | None) -> None:
         """Note a model by whose tokens it is, or which answered; a traced one goes before it."""
-        name = "" if model is None else _clean(model)[:NAME_LIMIT]
+        name = "" if model is None else _clean(model)[:ACTIVITY_NAME_LIMIT]
         if name and name != self._model:
             self._model = name
             self._changed |= self._traced_model is None
 
     def used(self, tool: str) -> None:
         """Count a use of a tool."""
-        name = _clean(tool)[:NAME_LIMIT] or OTHER_TOOLS
-        if name not in self._uses and len(self._uses) >= TOOL_COUNT:
+        name = _clean(tool)[:ACTIVITY_NAME_LIMIT] or OTHER_TOOLS
+        if name not in self._uses and len(self._uses) >= ACTIVITY_TOOL_COUNT:
             name = OTHER_TOOLS
         self._uses[name] = self._uses.get(name, 0) + 1
         self._known = self._changed = True
@@ -103,7 +105,10 @@ class RunActivity:
         path = _clean(self._shown(location))
         if path in self._files or not path:
             return
-        full = len(self._files) >= FILE_COUNT or self._characters + len(path) > FILE_CHARACTERS
+        full = (
+            len(self._files) >= ACTIVITY_FILE_COUNT
+            or self._characters + len(path) > FILE_CHARACTERS
+        )
         if full or len(path) > PATH_LIMIT:
             self._changed |= not self._omitted
             self._omitted = True

@@ -8,10 +8,10 @@ from sortie.dataclass import dataclass
 from sortie.model import Issue, TrackerError
 from sortie.trackers import Tracker
 
-PATIENCE = 60.0
+REREAD_LIMIT = 60.0
 """Seconds for which a failing re-read is tried."""
 
-PAUSE = 5.0
+REREAD_PAUSE = 5.0
 """Seconds between two tries, and between the two reads that must both miss an issue."""
 
 
@@ -35,15 +35,15 @@ class Unreadable:
 
 
 async def reread(issue: Issue, tracker: Tracker) -> Reread | Gone | Unreadable:
-    """Read an issue again; try a failing read for PATIENCE seconds."""
+    """Read an issue again; try a failing read for REREAD_LIMIT seconds."""
     missed, error = False, "it did not answer"
-    with trio.move_on_after(PATIENCE):
+    with trio.move_on_after(REREAD_LIMIT):
         while True:
-            pause = PAUSE
+            pause = REREAD_PAUSE
             try:
                 answer = await tracker.fetch_by_ids({issue.id})
             except TrackerError as exc:
-                error, pause = str(exc), max(PAUSE, exc.retry_after or 0.0)
+                error, pause = str(exc), max(REREAD_PAUSE, exc.retry_after or 0.0)
             else:
                 if answer.issues:
                     return Reread(answer.issues[0])

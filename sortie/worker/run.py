@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -51,13 +50,8 @@ from sortie.worker.turn_events import TurnRequest
 from sortie.worker.usage import RunUsage
 from sortie.workspaces import GitWork, Workspace, workspace_key
 
-WORD_LIMIT = 100
-"""Characters of a status file's first line that are told where it means nothing."""
-
-VERIFIED_FOR = 1.0
-"""Seconds for which a look at the workspace counts that was made after a turn's processes were
-gone: between two turns nothing is done but to read the issue, and the look at the status file is
-one at the workspace, too."""
+UNKNOWN_STATUS_LIMIT = 100
+"""Characters of a status file's first line that are shown where it means nothing."""
 
 
 class Run:
@@ -75,7 +69,6 @@ class Run:
         self.turns = 0
         self.completed = False
         self.began = False
-        self.verified_at = -math.inf  # when the workspace was last seen to be where it has to be
         self.activity: RunActivity | None = None
         self.git = GitWork()
         self.usage = RunUsage(TokenRates(context.settings.token_rates))
@@ -244,8 +237,7 @@ class Run:
         self._enter(Phase.TURN)
         try:
             prompt = await prompt_for(self.job, self.issue, self.context, workspace, number)
-            if trio.current_time() - self.verified_at > VERIFIED_FOR:
-                await self.context.workspaces.verify(workspace.path)
+            await self.context.workspaces.verify(workspace.path)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
         except NotInRootError as exc:
@@ -255,7 +247,6 @@ class Run:
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False
-        self.verified_at = -math.inf
         turn = TurnRequest(
             job=self.job,
             number=number,
@@ -289,7 +280,6 @@ class Run:
         """
         try:
             text = await self.context.workspaces.read_status(workspace.path)
-            self.verified_at = trio.current_time()
         except (WorkspaceError, TransportError) as exc:
             if needed and host_error_behind(exc) is not None:
                 raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
@@ -302,7 +292,7 @@ class Run:
         self.reporter.publish(
             facts.StatusFileRead(
                 run_id=self.job.run_id,
-                word=cut(first_line, WORD_LIMIT) if status is None else status.word.value,
+                word=cut(first_line, UNKNOWN_STATUS_LIMIT) if status is None else status.word.value,
                 known=status is not None,
                 reason=status.reason if status is not None else "",
             )

@@ -17,11 +17,11 @@ from sortie.worker.outcome import Abandoned, port_error_kind, reset_time, sole_e
 from sortie.worker.turn_events import checked_session_id
 from sortie.workspaces import Workspace
 
-SESSION_PATIENCE = 300.0
+SESSION_START_SLACK = 300.0
 """Seconds beyond ``agent.read_timeout_ms`` after which an agent whose session does not start is
 given up: its adapter should have noticed long before, though a host may let it wait."""
 
-SESSION_SLACK = 30.0
+SESSION_END_SLACK = 30.0
 """Seconds beyond the grace time after which an agent that does not end its session is given up."""
 
 UseSession = Callable[[Session], Awaitable[RunEnd]]
@@ -93,7 +93,7 @@ class SessionLifetime:
         Raises Abandoned where there is none to be had, and what the use raises.
         """
         params = self._params(workspace, env)
-        done, bound = _Use(use), self.scopes.bound(params.read_timeout + SESSION_PATIENCE)
+        done, bound = _Use(use), self.scopes.bound(params.read_timeout + SESSION_START_SLACK)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(done.pass_cancellation_on)
@@ -102,7 +102,7 @@ class SessionLifetime:
                         bound.deadline, bound.shield = math.inf, True
                         self._tell_of(session)
                         await done.by(session)
-                        bound.deadline = trio.current_time() + params.stop_grace + SESSION_SLACK
+                        bound.deadline = trio.current_time() + params.stop_grace + SESSION_END_SLACK
                 nursery.cancel_scope.cancel()
         except Exception as exc:
             error = sole_error(exc)

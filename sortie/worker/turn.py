@@ -17,13 +17,13 @@ from sortie.telemetry import facts
 from sortie.worker.outcome import checked_time, port_error_kind, reset_time, sole_error
 from sortie.worker.turn_events import TurnEvents, TurnRequest
 
-WARNING_COUNT = 20
+LOGGED_WARNINGS = 20
 """Lines of stderr that are logged where a turn fails."""
 
 SHOWN_WARNINGS = 3
 """Lines of stderr that stand in the message of a turn that fails."""
 
-WORDS_LIMIT = 600
+LAST_WORDS_LIMIT = 600
 """Characters of a program's own words in such a message."""
 
 _TELLING = frozenset(
@@ -79,7 +79,7 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
         end = _with_last_words(_clean(end, turn.context.redact), heard.last_line)
     if end is not None:
         return end
-    said = f"; it said last: {cut(heard.last_line, WORDS_LIMIT)}" if heard.last_line else ""
+    said = f"; it said last: {cut(heard.last_line, LAST_WORDS_LIMIT)}" if heard.last_line else ""
     if not heard.deadlines.silence_is_first:
         return _late(
             TurnOutcome.TIMED_OUT,
@@ -99,7 +99,7 @@ async def _under_deadlines(turn: TurnRequest, session: Session, heard: TurnEvent
 
 def _clean(end: TurnEnd, redact: Callable[[str], str]) -> TurnEnd:
     """Return an end without secrets in its texts; they are cut afterwards."""
-    message, warnings = end.result.message, end.result.warnings[-WARNING_COUNT:]
+    message, warnings = end.result.message, end.result.warnings[-LOGGED_WARNINGS:]
     known = None if message is None else redact(message)
     told = tuple(map(redact, warnings))
     if known == message and told == end.result.warnings:
@@ -120,7 +120,7 @@ def _with_last_words(end: TurnEnd, printed: str | None) -> TurnEnd:
         lines = [printed]
     if not lines or lines[-1] in result.message:
         return end
-    message = f"{result.message}: {cut('; '.join(lines), WORDS_LIMIT)}"
+    message = f"{result.message}: {cut('; '.join(lines), LAST_WORDS_LIMIT)}"
     return replace(end, result=replace(result, message=message))
 
 
@@ -178,6 +178,8 @@ def _completed(
         error_kind=result.error_kind,
         error=None if result.message is None else cut(result.message),
         spent=heard.usage.spent,
-        warnings=tuple(cut(text, NOTIFICATION_LIMIT) for text in result.warnings[-WARNING_COUNT:]),
+        warnings=tuple(
+            cut(text, NOTIFICATION_LIMIT) for text in result.warnings[-LOGGED_WARNINGS:]
+        ),
         timeout=end.timeout,
     )

@@ -34,7 +34,7 @@ from sortie.worker.context import Assignment, RunContext, RunReporter
 from sortie.worker.turn_deadlines import TurnDeadlines
 from sortie.worker.usage import RunUsage
 
-WORD_LIMIT = 200
+AGENT_NAME_LIMIT = 200
 """Characters of a name that an agent gives, as of a tool or a session."""
 
 ABOUT_LIMIT = 500
@@ -133,10 +133,10 @@ class TurnEvents:
     def end(self) -> None:
         """Count the tools whose end was not told, and tell what was not told of the run yet."""
         for _, tool in self._tools.values():
-            self._turn.activity.used(self._text(tool.name, WORD_LIMIT))
+            self._turn.activity.used(self._text(tool.name, AGENT_NAME_LIMIT))
         self._tools.clear()
-        if (rest := self._turn.activity.rest(trio.current_time())) is not None:
-            self._tell_of(rest)
+        if (changed := self._turn.activity.unreported(trio.current_time())) is not None:
+            self._tell_of(changed)
 
     def _tell_of(self, activity: Activity) -> None:
         self._turn.reporter.tell(ev.AgentActed(self._turn.job.run_id, activity))
@@ -174,7 +174,7 @@ class TurnEvents:
                 self._publish(
                     facts.PermissionAnswered,
                     question=self._text(question, NOTIFICATION_LIMIT),
-                    answer=self._text(answer, WORD_LIMIT),
+                    answer=self._text(answer, AGENT_NAME_LIMIT),
                 )
             case _:
                 raise TypeError(f"an agent's event was expected, not {type(event).__name__}")
@@ -198,7 +198,7 @@ class TurnEvents:
 
     def _tool_started(self, event: ToolStarted) -> None:
         if len(self._tools) < _TOOLS_AT_ONCE:
-            self._tools[self._text(event.id, WORD_LIMIT)] = (trio.current_time(), event)
+            self._tools[self._text(event.id, AGENT_NAME_LIMIT)] = (trio.current_time(), event)
         self._publish(
             facts.ToolCallStarted, **self._about(event), locations=self._places(event.locations)
         )
@@ -206,7 +206,7 @@ class TurnEvents:
     def _tool_ended(self, event: ToolEnded) -> None:
         now, activity = trio.current_time(), self._turn.activity
         began, tool = self._tools.pop(
-            self._text(event.id, WORD_LIMIT), (now, ToolStarted(id=event.id, name=""))
+            self._text(event.id, AGENT_NAME_LIMIT), (now, ToolStarted(id=event.id, name=""))
         )
         about = event.about or tool.about
         self._publish(
@@ -219,12 +219,12 @@ class TurnEvents:
             about=None if about is None else cut(self._text(about), ABOUT_LIMIT),
             output=None if event.output is None else cut(self._text(event.output), TEXT_LIMIT),
         )
-        activity.used(self._text(tool.name, WORD_LIMIT))
+        activity.used(self._text(tool.name, AGENT_NAME_LIMIT))
         if not event.failed:
             activity.modified(tool.kind, map(self._redact, (*tool.locations, *event.locations)))
 
     def _traced(self, event: TurnTraced) -> None:
-        model = None if event.model is None else self._text(event.model, WORD_LIMIT)
+        model = None if event.model is None else self._text(event.model, AGENT_NAME_LIMIT)
         answer = None if event.answer is None else self._answer(event.answer)
         self._turn.activity.traced(model)
         self._turn.activity.answer = answer or self._turn.activity.answer
@@ -235,7 +235,7 @@ class TurnEvents:
         return cut(CONTROL.sub("\ufffd", plain))
 
     def _model_answered(self, event: ModelAnswered) -> None:
-        model = None if event.model is None else self._text(event.model, WORD_LIMIT)
+        model = None if event.model is None else self._text(event.model, AGENT_NAME_LIMIT)
         seconds = float(event.seconds)
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(
@@ -257,8 +257,8 @@ class TurnEvents:
             cached_tokens=more.cached_tokens,
             credits=more.credits,
             cost=more.cost,
-            currency=None if more.currency is None else self._text(more.currency, WORD_LIMIT),
-            model=None if more.model is None else self._text(more.model, WORD_LIMIT),
+            currency=None if more.currency is None else self._text(more.currency, AGENT_NAME_LIMIT),
+            model=None if more.model is None else self._text(more.model, AGENT_NAME_LIMIT),
             context_share=more.context_share,
             spent=spent,
         )
@@ -268,8 +268,8 @@ class TurnEvents:
         return self._redact(_checked(value, str))[:limit]
 
     def _about(self, tool: ToolStarted) -> dict[str, str | None]:
-        kind = None if tool.kind is None else self._text(tool.kind, WORD_LIMIT)
-        return {"tool": self._text(tool.name, WORD_LIMIT), "kind": kind}
+        kind = None if tool.kind is None else self._text(tool.kind, AGENT_NAME_LIMIT)
+        return {"tool": self._text(tool.name, AGENT_NAME_LIMIT), "kind": kind}
 
     def _places(self, locations: Sequence[str]) -> tuple[str, ...]:
         distinct = dict.fromkeys(self._text(place, NOTIFICATION_LIMIT) for place in locations)
@@ -280,7 +280,7 @@ def checked_session_id(session_id: object) -> str:
     """Return the id that an agent gave its session. Raises TypeError and ValueError for one that
     nobody could store and hand back: half an id would name another session, or none."""
     known = _checked(session_id, str)
-    if not known or len(known) > WORD_LIMIT or not known.isprintable():
+    if not known or len(known) > AGENT_NAME_LIMIT or not known.isprintable():
         raise ValueError(f"an agent's session id was expected, not {start_of(repr(known), 100)}")
     return known
 

@@ -32,7 +32,7 @@ INHERITED_BY_HOOKS = frozenset(
         "SSH_AUTH_SOCK",
     }
 )
-"""What a hook gets of the daemon's environment, besides what begins with PREFIX."""
+"""What a hook gets of the daemon's environment, besides what begins with OWN_PREFIX."""
 
 WAY_OUT = frozenset(
     {
@@ -49,11 +49,11 @@ WAY_OUT = frozenset(
 """How this machine's programs reach others; a hook here gets them, too. Another host has its own
 way, and the files that are named here are not there."""
 
-PREFIX = "SORTIE_"
-SECRET_NAMES = frozenset({"SORTIE_TRACKER_API_KEY", "SORTIE_SERVER_AUTH_TOKEN"})
+OWN_PREFIX = "SORTIE_"
+SECRET_VARIABLES = frozenset({"SORTIE_TRACKER_API_KEY", "SORTIE_SERVER_AUTH_TOKEN"})
 """Variables that hold a secret whatever the workflow says."""
 
-VALUE_LIMIT = 32768
+VARIABLE_LIMIT = 32768
 """Bytes of a run variable. Linux refuses to start a program with a string over 128 KiB."""
 
 _GIT_CEILING = "GIT_CEILING_DIRECTORIES"
@@ -68,7 +68,7 @@ _GIT_NAMES = frozenset(
         "GIT_INDEX_FILE",
         "GIT_NAMESPACE",
         "GIT_OBJECT_DIRECTORY",
-        "GIT_PREFIX",
+        "GIT_OWN_PREFIX",
         "GIT_SHALLOW_FILE",
         "GIT_WORK_TREE",
     }
@@ -160,7 +160,7 @@ def _named(parent: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
     return {
         name: value
         for name, value in parent.items()
-        if (name in names or name.startswith(PREFIX)) and name not in _GIT_NAMES
+        if (name in names or name.startswith(OWN_PREFIX)) and name not in _GIT_NAMES
     }
 
 
@@ -175,7 +175,7 @@ def helper_env(parent: Mapping[str, str], names: Iterable[str], secrets: Secrets
 
 
 def _without_secrets(parent: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
-    barred = SECRET_NAMES | secrets.names | _RUN_NAMES | _SERVICE_NAMES
+    barred = SECRET_VARIABLES | secrets.names | _RUN_NAMES | _SERVICE_NAMES
     hidden = {spelling for secret in secrets.values for spelling in spellings(secret)}
     # A secret that is also, say, the name of the user cannot be hidden by hiding the user.
     return {
@@ -206,4 +206,4 @@ def _variables(run: RunVariables, inherited: Mapping[str, str]) -> dict[str, str
 def _passable(value: str) -> str:
     """Return text that a program can be given: valid, without NUL, not longer than the limit."""
     encoded = value.replace("\0", "\ufffd").encode("utf-8", "replace")
-    return encoded[:VALUE_LIMIT].decode("utf-8", "ignore")
+    return encoded[:VARIABLE_LIMIT].decode("utf-8", "ignore")

@@ -12,7 +12,7 @@ from sortie.model.texts import NOT_ON_A_LINE
 from sortie.transports import Transport
 from sortie.workspaces.safe_git import git_script
 
-LOOK_LIMIT = 10.0
+WORK_DONE_LIMIT = 10.0
 """Seconds in which git has to answer."""
 
 _OUTPUT_LIMIT = 16384
@@ -59,12 +59,12 @@ async def _look(transport: Transport, path: str, env: Mapping[str, str], base: s
     )
     answer = None
     try:
-        with trio.move_on_after(LOOK_LIMIT):
+        with trio.move_on_after(WORK_DONE_LIMIT):
             answer = await transport.run_script(script)
     except TransportError as exc:
         return GitWork(error=_line(str(exc)))
     if answer is None:
-        return GitWork(error=f"git has not answered within {LOOK_LIMIT:g} s")
+        return GitWork(error=f"git has not answered within {WORK_DONE_LIMIT:g} s")
     return read_answer(answer.decode("utf-8", "replace"))
 
 

@@ -16,7 +16,7 @@ from sortie.resources import shortage_behind
 from sortie.transports import Command, Exit, Transport
 from sortie.transports.exit_shortage import exit_shortage
 
-OUTPUT_LIMIT = 4096
+HOOK_OUTPUT_LIMIT = 4096
 """Bytes of a hook's output that are kept: the last ones, where the error stands."""
 
 _SHELL = "/bin/sh"
@@ -107,19 +107,19 @@ def _words(exit_: Exit) -> str:
 
 
 class _Tail:
-    """The last OUTPUT_LIMIT bytes of what was added, cut once it is whole."""
+    """The last HOOK_OUTPUT_LIMIT bytes of what was added, cut once it is whole."""
 
     def __init__(self) -> None:
         self._kept = b""
 
     def add(self, chunk: bytes) -> None:
-        self._kept = (self._kept + chunk)[-2 * OUTPUT_LIMIT :]
+        self._kept = (self._kept + chunk)[-2 * HOOK_OUTPUT_LIMIT :]
 
     def text(self) -> str:
         """Return what is kept as harmless text of no more bytes, without half a word in front: it
         may be a secret, which is not known by its half."""
         text = "".join(_harmless(c) for c in self._kept.decode("utf-8", "replace"))
-        while (extra := len(text.encode("utf-8")) - OUTPUT_LIMIT) > 0:
+        while (extra := len(text.encode("utf-8")) - HOOK_OUTPUT_LIMIT) > 0:
             text = end_of(text, max(len(text) - extra, 0))
         return text
 

@@ -7,7 +7,7 @@ import re
 
 from sortie.model import WorkspaceError
 
-NAME_LIMIT = 255
+KEY_LIMIT = 255
 """Bytes that a file name may have on the file systems in use."""
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]")
@@ -16,7 +16,7 @@ _LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}\Z")
 
 
 def workspace_key(identifier: str) -> str:
-    """Return the directory name of an issue: ASCII, one path part, at most NAME_LIMIT bytes.
+    """Return the directory name of an issue: ASCII, one path part, at most KEY_LIMIT bytes.
 
     Foreign characters become ``_``. What was changed, had to be cut, or looks as if it had been,
     ends in a digest of the whole identifier, so that two identifiers keep apart, though one was
@@ -28,7 +28,7 @@ def workspace_key(identifier: str) -> str:
             f"an issue with the identifier {identifier!r} can have no workspace; rename it"
         )
     key = _FOREIGN.sub("_", identifier)
-    if key == identifier and len(key) <= NAME_LIMIT and not _LIKE_A_DIGEST.search(key):
+    if key == identifier and len(key) <= KEY_LIMIT and not _LIKE_A_DIGEST.search(key):
         return key
     digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"{key[: NAME_LIMIT - _DIGITS - 1]}-{digest}"
+    return f"{key[: KEY_LIMIT - _DIGITS - 1]}-{digest}"

@@ -11,7 +11,7 @@ from sortie.resources import shortage_behind
 from sortie.transports import Transport
 from sortie.workspaces.safe_git import git_script
 
-LOOK_LIMIT = 60.0
+UNSAVED_WORK_LIMIT = 60.0
 """Seconds in which git has to answer."""
 
 LOOK_FOR_WORK = "look for work that is nowhere else"
@@ -38,14 +38,14 @@ async def unsaved_work(transport: Transport, path: str, env: Mapping[str, str]) 
     )
     answer = b""
     try:
-        with trio.move_on_after(LOOK_LIMIT) as limit:
+        with trio.move_on_after(UNSAVED_WORK_LIMIT) as limit:
             answer = await transport.run_script(script)
     except TransportError as exc:
         if isinstance(exc, HostError) or shortage_behind(exc) is not None:
             raise
         return _unknown(str(exc))
     if limit.cancelled_caught:
-        return _unknown(f"git has not answered within {LOOK_LIMIT:g} s")
+        return _unknown(f"git has not answered within {UNSAVED_WORK_LIMIT:g} s")
     return _in_words(answer.decode("utf-8", "replace"))
 
 

@@ -13,7 +13,7 @@ from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of, start_of
 from sortie.model.turns import NOTIFICATION_LIMIT, AgentEvent, notification
 from sortie.trackers.http.answers import Answer
-from sortie.workspaces.hooks import OUTPUT_LIMIT, _Tail
+from sortie.workspaces.hooks import HOOK_OUTPUT_LIMIT, _Tail
 
 TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJK"
 PART = 6
@@ -86,14 +86,16 @@ def test_a_body_of_a_tracker_holds_no_part_of_it(offset: int) -> None:
 @pytest.mark.parametrize("chunk", [1000, 4096, 100_000])
 def test_the_end_of_a_hooks_output_holds_no_part_of_it(offset: int, chunk: int) -> None:
     """However it was split into chunks."""
-    output = ("y " * 9000 + f"{TOKEN} " + "word " * OUTPUT_LIMIT)[: 18_036 + OUTPUT_LIMIT - offset]
+    output = ("y " * 9000 + f"{TOKEN} " + "word " * HOOK_OUTPUT_LIMIT)[
+        : 18_036 + HOOK_OUTPUT_LIMIT - offset
+    ]
     tail = _Tail()
 
     for at in range(0, len(output), chunk):
         tail.add(output[at : at + chunk].encode())
 
     assert not has_part(REDACT(tail.text()))
-    assert len(tail.text().encode()) <= OUTPUT_LIMIT
+    assert len(tail.text().encode()) <= HOOK_OUTPUT_LIMIT
 
 
 @pytest.mark.parametrize("offset", OFFSETS)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 # agent is; the last line is of a program that is started after all, and looked at.
 PROGRAM = """
 import ctypes, os, subprocess, sys
-from sortie.resources.inspection import forbid_inspection
+from sortie.resources.prctl import forbid_inspection
 
 if os.geteuid() == 0:
     os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)

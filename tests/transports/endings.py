@@ -10,12 +10,11 @@ from uuid import uuid4
 
 import pytest
 
-from sortie.resources.prctl import prctl
+from sortie.resources.prctl import is_subreaper, prctl
 from sortie.transports.local import LocalTransport, RunGroups, become_subreaper
 from sortie.transports.local import observer as observer_module
 from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.isolation import try_namespace
-from sortie.transports.local.subreaper import is_subreaper
 
 _PR_SET_CHILD_SUBREAPER = 36
 

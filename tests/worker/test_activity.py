@@ -6,11 +6,11 @@ import pytest
 
 from sortie.model import UNKNOWN, Activity
 from sortie.worker.activity import (
+    ACTIVITY_FILE_COUNT,
+    ACTIVITY_TOOL_COUNT,
     FILE_CHARACTERS,
-    FILE_COUNT,
     OTHER_TOOLS,
     PATH_LIMIT,
-    TOOL_COUNT,
     RunActivity,
 )
 
@@ -72,7 +72,7 @@ def test_only_tools_that_modify_files_count(gathered: RunActivity) -> None:
 @pytest.mark.parametrize(
     ("told", "kept"),
     [
-        ([f"{n}.py" for n in range(FILE_COUNT + 1)], FILE_COUNT),
+        ([f"{n}.py" for n in range(ACTIVITY_FILE_COUNT + 1)], ACTIVITY_FILE_COUNT),
         (["x" * PATH_LIMIT + str(n) for n in range(3)], 0),
         ([str(n) * 1000 for n in range(9, 100)], FILE_CHARACTERS // 2000 + 1),
     ],
@@ -91,13 +91,13 @@ def test_uses_are_counted_by_name_and_names_are_bounded(gathered: RunActivity) -
     """What comes after too many names is counted together."""
     for name in ("write", "shell\n", "write", ""):
         gathered.used(name)
-    for number in range(TOOL_COUNT + 5):
+    for number in range(ACTIVITY_TOOL_COUNT + 5):
         gathered.used(f"t{number}")
     uses = gathered.activity.tool_uses or {}
 
     assert (uses["write"], uses["shell\ufffd"], uses[OTHER_TOOLS]) == (2, 1, 9)
-    assert len(uses) == TOOL_COUNT
-    assert sum(uses.values()) == TOOL_COUNT + 9
+    assert len(uses) == ACTIVITY_TOOL_COUNT
+    assert sum(uses.values()) == ACTIVITY_TOOL_COUNT + 9
 
 
 def test_a_traced_model_goes_before_one_that_was_seen(gathered: RunActivity) -> None:
@@ -122,7 +122,7 @@ def test_what_has_changed_is_told_once_and_not_too_often(gathered: RunActivity) 
     due = gathered.news(21.0)
     gathered.used("a")
     early = gathered.news(24.0)
-    rest = gathered.rest(24.0)
+    rest = gathered.unreported(24.0)
 
-    assert (nothing, again, early, gathered.rest(30.0)) == (None, None, None, None)
+    assert (nothing, again, early, gathered.unreported(30.0)) == (None, None, None, None)
     assert [told.tool_uses for told in (first, due, rest) if told] == [{"a": 1}, {"a": 2}, {"a": 3}]

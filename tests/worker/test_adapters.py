@@ -37,7 +37,7 @@ from sortie.model.turns import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.worker.session import SESSION_PATIENCE
+from sortie.worker.session import SESSION_START_SLACK
 from tests.agents.fake import FakeSession
 from tests.worker.rig import HOOKS, USED, Rig
 
@@ -185,7 +185,7 @@ async def test_a_session_that_never_starts_is_given_up(clock: MockClock) -> None
 
     assert isinstance(report.end, Failed)
     assert report.end.kind is ErrorKind.RESPONSE_TIMEOUT
-    assert report.seconds == 5.0 + SESSION_PATIENCE
+    assert report.seconds == 5.0 + SESSION_START_SLACK
     (refused,) = rig.of(facts.SessionRefused)
     assert refused.timed_out
     assert rig.journal[-1] == "runs after_run"

@@ -93,11 +93,11 @@ async def test_a_session_that_does_not_stop_is_given_up(clock: MockClock) -> Non
     assert rig.journal[-1] == "runs after_run"
 
 
-AFTER_RUN_AT = 20.0
+AFTER_RUN_AT = 21.0
 """When, in the next two tests, the turns are over and ``after_run`` begins."""
 
 
-@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(44)])
+@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(46)])
 async def test_a_stop_at_any_moment_leaves_nothing_open(clock: MockClock, after: float) -> None:
     """A stop in each phase reports Stopped, and whether the last turn had succeeded by then;
     after_run has run where there was a workspace."""
@@ -182,7 +182,7 @@ async def test_a_cut_ends_after_run_too(clock: MockClock) -> None:
     rig.assert_nothing_open()
 
 
-@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(42)])
+@pytest.mark.parametrize("after", [0.25 + step / 2 for step in range(44)])
 async def test_a_cut_at_any_moment_leaves_nothing_open(clock: MockClock, after: float) -> None:
     """A cut ends whatever is under way, clean-up included, and starts nothing more."""
     rig = Rig(

@@ -15,7 +15,7 @@ from sortie.model import AgentError, ErrorKind, Failed, RunReport, Stopped, Turn
 from sortie.model.turns import Launched
 from sortie.telemetry import facts
 from sortie.transports import Command, Process
-from sortie.worker.session import SESSION_PATIENCE, SESSION_SLACK
+from sortie.worker.session import SESSION_END_SLACK, SESSION_START_SLACK
 from tests.transports.fake import NEVER, Does
 from tests.worker.rig import HOOKS, USED, Rig
 
@@ -164,7 +164,7 @@ async def test_a_session_that_is_not_there_in_time_is_given_up(clock: MockClock)
     assert isinstance(report.end, Failed)
     assert (report.end.kind, report.seconds) == (
         ErrorKind.RESPONSE_TIMEOUT,
-        5 + SESSION_PATIENCE,
+        5 + SESSION_START_SLACK,
     )
     assert [fact.timed_out for fact in rig.of(facts.SessionRefused)] == [True]
     assert rig.journal[-1] == "runs after_run"
@@ -182,7 +182,7 @@ async def test_a_session_that_is_not_left_in_time_is_given_up(
 
     turn = 2 + 1 if stopped else 4 + 1
     assert report.end == (Stopped() if stopped else USED)
-    assert report.seconds == 1 + turn + 2 + SESSION_SLACK
+    assert report.seconds == 1 + turn + 2 + SESSION_END_SLACK
     assert rig.journal[-1] == "runs after_run"
     rig.assert_nothing_open()
 

@@ -12,7 +12,7 @@ import pytest
 
 from sortie.model import RunId
 from sortie.workspaces import RunVariables, Secrets, agent_env, hook_env
-from sortie.workspaces.environment import VALUE_LIMIT, remote_agent_env, remote_hook_env
+from sortie.workspaces.environment import VARIABLE_LIMIT, remote_agent_env, remote_hook_env
 
 RUN = RunVariables(
     issue_id="1",
@@ -129,9 +129,9 @@ def test_the_host_is_told_where_there_is_one() -> None:
     [
         ("a\0b", "a\ufffdb"),
         ("\ud800", "?"),
-        ("x" * (1 << 20), "x" * VALUE_LIMIT),
-        ("é" * (1 << 20), "é" * (VALUE_LIMIT // 2)),
-        ("€" * (1 << 20), "€" * (VALUE_LIMIT // 3)),
+        ("x" * (1 << 20), "x" * VARIABLE_LIMIT),
+        ("é" * (1 << 20), "é" * (VARIABLE_LIMIT // 2)),
+        ("€" * (1 << 20), "€" * (VARIABLE_LIMIT // 3)),
     ],
 )
 def test_a_run_variable_can_always_be_passed(identifier: str, value: str) -> None:

@@ -14,7 +14,7 @@ import trio
 from sortie.resources import shortage_behind
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import HookOutcome, HookResult, run_hook
-from sortie.workspaces.hooks import OUTPUT_LIMIT
+from sortie.workspaces.hooks import HOOK_OUTPUT_LIMIT
 from tests.transports.leftovers import foreign_children, holders
 
 
@@ -70,7 +70,7 @@ async def test_the_end_of_long_output_is_kept(
     done = await run_hook(transport, script, cwd=str(tmp_path), env=env, timeout=30)
 
     assert done.output.endswith("\\x00\nthe error\n")
-    assert len(done.output.encode()) == OUTPUT_LIMIT
+    assert len(done.output.encode()) == HOOK_OUTPUT_LIMIT
 
 
 async def test_a_timeout_ends_the_whole_tree(

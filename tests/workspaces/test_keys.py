@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sortie.model import WorkspaceError
 from sortie.workspaces import workspace_key
-from sortie.workspaces.keys import NAME_LIMIT
+from sortie.workspaces.keys import KEY_LIMIT
 
 identifiers = st.text(min_size=1, max_size=40).filter(lambda text: text not in (".", ".."))
 
@@ -98,7 +98,7 @@ def test_a_long_identifier_gets_a_name_that_a_file_system_takes(character: str) 
     """A megabyte is cut to a name; its end still counts."""
     long = character * (1 << 20)
 
-    keys = {workspace_key(long), workspace_key(long + "b"), workspace_key("a" * NAME_LIMIT)}
+    keys = {workspace_key(long), workspace_key(long + "b"), workspace_key("a" * KEY_LIMIT)}
 
     assert len(keys) == 3
-    assert max(len(key.encode()) for key in keys) == NAME_LIMIT
+    assert max(len(key.encode()) for key in keys) == KEY_LIMIT

@@ -1,5 +1,6 @@
 """This machine: directories handled race-free, processes ended with all that descends from them."""
 
+from sortie.resources.prctl import become_subreaper
 from sortie.transports.local.agent_limits import AgentLimits
 from sortie.transports.local.cgroups import RunGroups
 from sortie.transports.local.isolation import (
@@ -9,7 +10,6 @@ from sortie.transports.local.isolation import (
     try_isolation,
 )
 from sortie.transports.local.mark import UNMARKED, carry, mark_of_database
-from sortie.transports.local.subreaper import become_subreaper
 from sortie.transports.local.transport import LocalTransport
 
 __all__ = [

@@ -18,8 +18,7 @@ from sortie.model import TransportError
 from sortie.resources import Shortage, run_in_thread, shortage_behind
 from sortie.resources.descriptors import own
 from sortie.transports import Files
-from sortie.transports.local.mounts import mounts_in
-from sortie.transports.local.removal import Removal
+from sortie.transports.local.removal import Removal, mounts_in
 from sortie.transports.local.safe_open import (
     DIRECTORY,
     opened,

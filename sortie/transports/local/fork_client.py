@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from itertools import count
 
-from sortie.resources.descriptors import inherited_limit
+from sortie.resources.descriptors import limit_of_programs
 from sortie.transports.local import fork_server
 from sortie.transports.local.fork_server import NAMESPACE, PLAIN, STATUS, encoded
 
@@ -55,11 +55,11 @@ class _Server:
         self._told: dict[int, int] = {}
         self._lock = threading.Lock()
         argv = [sys.executable, "-I", "-S", fork_server.__file__, str(os.getpid())]
-        argv += [str(theirs.fileno()), str(written), cgroup]
+        argv += [str(theirs.fileno()), str(written), str(limit_of_programs()), cgroup]
         with ExitStack() as undone:
             undone.callback(self.requests.close)
             undone.callback(os.close, self.statuses)
-            with theirs, os.fdopen(written, "wb", buffering=0), inherited_limit():
+            with theirs, os.fdopen(written, "wb", buffering=0):
                 self.process = subprocess.Popen(
                     argv,
                     env={name: os.environ[name] for name in _INHERITED if name in os.environ},

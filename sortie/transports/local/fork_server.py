@@ -12,8 +12,9 @@ it exits, or is killed, or the daemon ends, the kernel kills all processes of th
 adopts.
 
 It is run as a script by ``fork_client``, imports nothing of Sortie, and gets on its command line:
-the pid of the daemon, the descriptors of the socket of requests and of the pipe of statuses, and a
-file that its own pid is written to so that it enters a cgroup, or nothing. A request is one byte
+the pid of the daemon, the descriptors of the socket of requests and of the pipe of statuses, the
+soft limit of open files that programs begin with, and a file that its own pid is written to so that
+it enters a cgroup, or nothing. A request is one byte
 with five descriptors: a file with the request, the pipe of the report, and the program's stdin,
 stdout and stderr. The report has a line for each thing that happened and ends when the program
 runs and the middleman is gone.
@@ -30,6 +31,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 import select
 import signal
 import socket
@@ -290,7 +292,7 @@ def _start(
 
 
 def _main() -> None:
-    daemon, requests, statuses = map(int, sys.argv[1:4])
+    daemon, requests, statuses, open_files = map(int, sys.argv[1:5])
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # agents must not look into this process
@@ -302,9 +304,11 @@ def _main() -> None:
         return  # it has ended already
     if os.getppid() != daemon:
         return
-    if sys.argv[4]:
+    if sys.argv[5]:
         with suppress(OSError):  # then the limits of agents do not hold; nothing else is lost
-            _write(sys.argv[4], b"0")
+            _write(sys.argv[5], b"0")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, hard))
     gc.disable()
     gc.freeze()  # forked processes share what the collector would touch
     os.set_inheritable(requests, False)

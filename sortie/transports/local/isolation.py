@@ -11,10 +11,10 @@ import os
 from sortie.config import Isolation
 from sortie.dataclass import dataclass
 from sortie.model import SortieError
+from sortie.resources.prctl import is_subreaper
 from sortie.transports.local.cgroups import RunGroups
 from sortie.transports.local.fork_client import ForkServer, NoNamespace, no_namespace
 from sortie.transports.local.mark import carry
-from sortie.transports.local.subreaper import is_subreaper
 
 _TRIAL = ("/bin/sh", "-c", "exit 0")
 _SEARCHED = "what runs leave behind is searched for"

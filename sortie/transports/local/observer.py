@@ -19,6 +19,7 @@ from sortie.resources import (
     shortage_behind,
 )
 from sortie.resources.descriptors import released_reserve
+from sortie.resources.prctl import is_subreaper
 from sortie.resources.register import not_known
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.own_children import own_children
@@ -31,7 +32,6 @@ from sortie.transports.local.process_table import (
     read_processes,
 )
 from sortie.transports.local.process_tree import ProcessTrees
-from sortie.transports.local.subreaper import is_subreaper
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
 # of its own. A thread that hangs in the kernel is abandoned, hence more than one.

@@ -9,14 +9,64 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from trio.from_thread import check_cancelled
 
 from sortie.model import TransportError
-from sortie.transports.local.mounts import mount_of
 from sortie.transports.local.safe_open import DIRECTORY
+
+_MOUNT_TABLE = "/proc/self/mountinfo"
+_MOUNT_POINT = 4  # the mount point, among the fields of a line; see proc(5)
+_FDINFO_LIMIT = 4096  # bytes; the number stands in the third line
+_OCTAL_ESCAPE = re.compile(rb"\\([0-7]{3})")
+
+
+def mounts_in(path: str) -> list[str]:
+    """Return the mount points at a real path and below it, the upper ones first.
+
+    Raises OSError where they cannot be told.
+    """
+    if sys.platform != "linux":
+        return []
+    with _known(), open(_MOUNT_TABLE, "rb") as file:
+        points = [_unescaped(line.split(b" ")[_MOUNT_POINT]) for line in file]
+    below = path.rstrip("/") + "/"
+    return sorted({point for point in points if point == path or point.startswith(below)})
+
+
+def mount_of(fd: int) -> int | None:
+    """Return the number of the mount that an open file lies on, None elsewhere than on Linux.
+
+    Unlike the device it tells a bind mount from what is around it. Raises OSError where it cannot
+    be told.
+    """
+    if sys.platform != "linux":
+        return None
+    with _known():
+        info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return int(os.read(info, _FDINFO_LIMIT).partition(b"mnt_id:")[2].split(None, 1)[0])
+        finally:
+            os.close(info)
+
+
+@contextmanager
+def _known() -> Iterator[None]:
+    """Let nobody take a missing /proc for a missing directory, or for no mount."""
+    try:
+        yield
+    except (FileNotFoundError, ValueError, IndexError) as exc:
+        raise OSError(errno.ENOSYS, "/proc does not tell what is mounted") from exc
+
+
+def _unescaped(field: bytes) -> str:
+    return os.fsdecode(_OCTAL_ESCAPE.sub(lambda found: bytes([int(found[1], 8)]), field))
+
 
 LEVELS = 32
 _PASSES = 3  # over one directory, while somebody still writes into it

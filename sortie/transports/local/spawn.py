@@ -27,7 +27,7 @@ from sortie.resources import (
     run_in_thread,
     shortage_behind,
 )
-from sortie.resources.descriptors import give_back_limit, inherited_limit, released_reserve
+from sortie.resources.descriptors import inherited_limit, released_reserve
 from sortie.resources.shortages import of_fork
 from sortie.transports import Command
 from sortie.transports.identity import identity_of
@@ -110,7 +110,6 @@ def _start(
             if not told:
                 os.kill(process.pid, signal.SIGKILL)
                 os.waitpid(process.pid, 0)
-    give_back_limit(process.pid)
     return process, pipes, _identity_once_seen(process.pid)
 
 

@@ -23,13 +23,12 @@ from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.fork_client import ForkServer
-from sortie.transports.local.namespace_init import LocalNamespaceInit
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process import LocalProcess
 from sortie.transports.local.process_table import ProcessInfo
 from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.local.programs import resolve_program
-from sortie.transports.local.reaper import LocalProcesses, RunProcesses
+from sortie.transports.local.reaper import LocalNamespaceInit, LocalProcesses, RunProcesses
 from sortie.transports.local.spawn import check_speakable, spawn
 from sortie.transports.local.workspace_clearance import Occupants, WorkspaceClearance
 from sortie.transports.reaper import KILL_BOUND, Reaper, sweep

@@ -23,7 +23,7 @@ from sortie.transports.local.reaper import LocalProcesses
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import SWEEP_BOUND, ProcessListing, Reaper
 
-PATIENCE = 2.0
+STRANGER_LIMIT = 2.0
 """Seconds in which strangers may leave: what a person's prompt or editor starts is soon over."""
 
 _PAUSE = 0.1
@@ -109,7 +109,7 @@ class WorkspaceClearance:
 
     async def _rounds(self) -> None:
         """End who is found, until nobody lives there or strangers had the time to leave."""
-        until = trio.current_time() + PATIENCE
+        until = trio.current_time() + STRANGER_LIMIT
         while True:
             if await self._reaper.end():
                 continue

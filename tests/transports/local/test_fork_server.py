@@ -286,7 +286,7 @@ def test_init_is_seen_where_proc_hides_what_may_not_be_traced() -> None:
     """As under ``ProtectProc=invisible`` of a unit, where the daemon has no rights over others."""
     program = (
         "import os, trio\n"
-        "from sortie.resources.inspection import forbid_inspection\n"
+        "from sortie.resources.prctl import forbid_inspection\n"
         "from sortie.transports import Command\n"
         "from sortie.transports.local import LocalTransport, become_subreaper\n"
         "from sortie.transports.local.fork_client import ForkServer\n"
@@ -323,7 +323,7 @@ def test_a_server_whose_daemon_has_just_ended_says_nothing() -> None:
     program = [sys.executable, "-I", "-S", fork_server.__file__]
 
     done = subprocess.run(
-        [*program, str(over.pid), "0", "1", ""], capture_output=True, check=False, text=True
+        [*program, str(over.pid), "0", "1", "256", ""], capture_output=True, check=False, text=True
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from sortie.resources.prctl import is_subreaper
 from sortie.transports import Command
 from sortie.transports.local import become_subreaper, plain_fork_server
 from sortie.transports.local import own_children as own_children_module
 from sortie.transports.local.own_children import own_children
 from sortie.transports.local.spawn import spawn
-from sortie.transports.local.subreaper import is_subreaper
 from tests.transports.former import ESCAPE, killed_at_last, without_adoption
 
 _CLONE = {"x86_64": 56, "aarch64": 220}
