@@ -223,7 +223,7 @@ async def test_an_answer_is_read_whole_or_not_at_all(answer: bytes, error: str) 
 
 
 async def test_a_host_or_a_git_that_does_not_answer(autojump_clock: trio.abc.Clock) -> None:
-    """It costs LOOK_LIMIT seconds at most, and is told."""
+    """It costs WORK_DONE_LIMIT seconds at most, and is told."""
     transport = FakeTransport({})
     transport.pauses["run_script"] = 1000.0
     late = await work_since(transport, "/w", ENV, None)
@@ -231,7 +231,7 @@ async def test_a_host_or_a_git_that_does_not_answer(autojump_clock: trio.abc.Clo
     transport.faults["run_script"] = TransportError("no link\n" + "x" * 1000)
     lost = await work_since(transport, "/w", ENV, None)
 
-    assert trio.current_time() <= module.LOOK_LIMIT + 1
+    assert trio.current_time() <= module.WORK_DONE_LIMIT + 1
     assert late == GitWork(error="git has not answered within 10 s")
     assert lost.error is not None
     assert len(lost.error) <= 200
