@@ -42,7 +42,6 @@ from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.effects import poll_when_changed
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.orchestrator.preflight import Preflight
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.resources import Shortage, run_in_thread
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
@@ -297,9 +296,8 @@ class Daemon:
             tracker=self._tracker,
             publish=self._publish,
             run_context_for=contexts.for_host,
-            preflight=Preflight(
-                lambda: preflight(contexts.local, self._store, self._root_lock, self._shortages),
-                lambda: (contexts.local, self._shortages.shortages),
+            preflight=lambda: preflight(
+                contexts.local, self._store, self._root_lock, self._shortages
             ),
             wall=time.time,
             compares=Capability.COMPARE_AND_SET in adapter.capabilities,

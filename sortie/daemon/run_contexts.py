@@ -21,7 +21,7 @@ from sortie.model import (
     WorkspaceError,
 )
 from sortie.model.secrets import credentials_of, unchanged
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortage, Shortages, run_in_thread, shortage_behind
 from sortie.store import Store
 from sortie.trackers import Tracker

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from sortie.orchestrator.preflight import Preflight
 from sortie.store import Store
 from sortie.telemetry import Publish
 from sortie.trackers import Tracker
@@ -13,15 +12,31 @@ from sortie.worker import RunContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """What a preflight found: whether runs could be recorded, placed and started now.
+
+    ``fault`` forbids any poll and dispatch, ``hindrance`` says why no agent can be launched, and
+    ``shortage`` what this machine is short of. Each is None where all is well.
+    """
+
+    fault: str | None = None
+    hindrance: str | None = None
+    shortage: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrchestratorContext:
-    """Ports and callables. ``run_context_for`` gives the tools for a run on a host by the settings
-    in force; ``wall`` is the time in Unix seconds. ``compares`` tells whether the tracker itself
-    moves an issue only where it still stands as it is said to (COMPARE_AND_SET)."""
+    """Ports and callables.
+
+    ``run_context_for`` returns what a run on a host needs, by the settings in force. ``preflight``
+    is made before each poll. ``wall`` returns Unix seconds. ``compares``: the tracker itself moves
+    an issue only if it is still in the expected state (COMPARE_AND_SET).
+    """
 
     store: Store
     tracker: Tracker
     publish: Publish
     run_context_for: Callable[[str], RunContext]
-    preflight: Preflight
+    preflight: Callable[[], Awaitable[Readiness]]
     wall: Callable[[], float]
     compares: bool = False

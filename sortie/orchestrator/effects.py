@@ -20,7 +20,6 @@ from sortie.model import (
     same_state,
 )
 from sortie.orchestrator.context import OrchestratorContext
-from sortie.orchestrator.preflight import READY, Readiness
 from sortie.resources import shortage_behind
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
@@ -42,11 +41,12 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
     began = trio.current_time()
     result, count, error = "success", None, None
     try:
-        ready, issues = await _candidates(context, states)
+        ready = await context.preflight()
         if ready.fault is not None:
             result, error = "skipped", ready.fault
             tell(ev.PollFailed(ready.fault, skipped=True))
             return
+        issues = tuple(await context.tracker.fetch_candidates(states))
         count = len(issues)
         if trouble := ready.hindrance or ready.shortage:
             result, error = "skipped", trouble
@@ -68,19 +68,6 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
         context.publish(
             facts.PollCompleted(result=result, seconds=seconds, candidates=count, error=error)
         )
-
-
-async def _candidates(
-    context: OrchestratorContext, states: tuple[str, ...]
-) -> tuple[Readiness, tuple[Issue, ...]]:
-    """Return what a preflight found, and the candidates, of which a fault leaves none."""
-    preflight, fetch = context.preflight, context.tracker.fetch_candidates
-    if preflight.was_good():
-        issues = tuple(await fetch(states))
-        ready = await preflight.look() if issues else READY
-        return ready, issues if ready.fault is None else ()
-    ready = await preflight.look()
-    return ready, tuple(await fetch(states)) if ready.fault is None else ()
 
 
 async def poll_when_changed(tracker: Tracker, tell: Tell) -> None:

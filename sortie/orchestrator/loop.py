@@ -7,7 +7,8 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
@@ -15,7 +16,6 @@ from sortie.config import Settings
 from sortie.model import Issue, IssueId, KnownWorkspace, StoreError
 from sortie.orchestrator.context import OrchestratorContext
 from sortie.orchestrator.emergency_stop import record_crash, told_at_once
-from sortie.orchestrator.event_queue import EventQueue, Item
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.performer import Nurseries, Performer
 from sortie.scheduler import (
@@ -32,6 +32,9 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.records import RecordComment
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
+
+Queued = tuple[Event, trio.Event | None]
+"""An event, and what is set once all that follows from it is on disk and performed, if wanted."""
 
 IDLE_POLLS = 2
 """Good polls in a row, with nothing to do or to wait for, after which the daemon is idle."""
@@ -59,7 +62,9 @@ class Orchestrator:
         self._scheduler = scheduler
         self._due_comments = due_comments
         self._context = context
-        self._queue = EventQueue()
+        # Unbounded on purpose: a producer must never wait, and no exit may be lost. An agent's
+        # output does not come through here; a run sends a few events in all.
+        self._events_in, self._events = trio.open_memory_channel[Queued](math.inf)
         self._due_at = trio.current_time()
         self._journal = Journal(context.store, context.wall, context.publish)
         policy = scheduler.snapshot(trio.current_time()).policy
@@ -122,11 +127,13 @@ class Orchestrator:
 
     def tell(self, event: Event) -> None:
         """Put an event into the queue."""
-        self._queue.tell(event)
+        self._events_in.send_nowait((event, None))
 
     async def commit(self, event: Event) -> None:
         """Put an event into the queue and return once what it records is on disk."""
-        await self._queue.commit(event)
+        done = trio.Event()
+        self._events_in.send_nowait((event, done))
+        await done.wait()
 
     def apply(self, settings: Settings, policy: Policy) -> None:
         """Obey other settings; runs under way keep the rest of theirs."""
@@ -155,9 +162,7 @@ class Orchestrator:
                     await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
-        answers = [
-            item for item in self._queue.queued() if isinstance(item[0], ev.TransitionAnswered)
-        ]
+        answers = [item for item in self._queued() if isinstance(item[0], ev.TransitionAnswered)]
         if answers:
             async with trio.open_nursery() as nursery:
                 await self._round(answers, Nurseries(effects=nursery, workers=nursery))
@@ -185,12 +190,26 @@ class Orchestrator:
         if self._journal.error is not None:
             raise StoreError(self._journal.error)
 
-    async def _next_events(self) -> list[Item]:
-        """Wait for an event or the scheduler's deadline, and take all that has queued up."""
-        self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
-        return await self._queue.take(self._due_at)
+    async def _next_events(self) -> list[Queued]:
+        """Wait for an event or for the next deadline, and return all queued events.
 
-    async def _round(self, batch: list[Item], nurseries: Nurseries) -> None:
+        The last is TimePassed where the deadline has come.
+        """
+        self._due_at = min(self._scheduler.wakeup_at(), self._journal.again_at)
+        batch: list[Queued] = []
+        with trio.move_on_at(self._due_at):
+            batch.append(await self._events.receive())
+        batch += self._queued()
+        if not batch or self._due_at <= trio.current_time():
+            batch.append((ev.TimePassed(), None))
+        return batch
+
+    def _queued(self) -> Iterator[Queued]:
+        """Take all events out of the queue."""
+        while self._events.statistics().current_buffer_used:
+            yield self._events.receive_nowait()
+
+    async def _round(self, batch: list[Queued], nurseries: Nurseries) -> None:
         self._due_at = trio.current_time()
         for event, done in batch:
             if isinstance(event, ev.IssueMoved):

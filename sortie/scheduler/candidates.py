@@ -7,8 +7,7 @@ settings change. An open one may turn out to be unfit when it is looked at.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import attrgetter, is_
 
 from sortie.dataclass import dataclass
@@ -37,20 +36,18 @@ class Verdict:
 
 
 _place = attrgetter("place")
-_issue = attrgetter("issue")
 
 
 class Candidates(Mapping[IssueId, Candidate]):
-    """Candidates by issue id. ``open`` are the open ones by their state, each in the order of
-    service; do not change it."""
+    """Candidates by issue id; ``unfit`` holds the closed gate of each that is known to be unfit."""
 
     def __init__(self) -> None:
         self._all: dict[IssueId, Candidate] = {}
-        self._unfit: dict[IssueId, Verdict] = {}
+        self._open: dict[IssueId, Candidate] = {}
         self._polled: tuple[Issue, ...] | None = None
         self._left_out: Collection[IssueId] = ()
         self._is_sorted = True
-        self.open: dict[str, list[Candidate]] = {}
+        self.unfit: dict[IssueId, Verdict] = {}
 
     def __getitem__(self, issue_id: IssueId) -> Candidate:
         return self._all[issue_id]
@@ -61,20 +58,17 @@ class Candidates(Mapping[IssueId, Candidate]):
     def __len__(self) -> int:
         return len(self._all)
 
-    @property
-    def unfit(self) -> Mapping[IssueId, Verdict]:
-        """The closed gate of each candidate that is known to be unfit."""
-        return self._unfit
-
-    def issues(self) -> tuple[Issue, ...]:
-        """Return the issues, in the order of service."""
-        self._sort()
-        return tuple(map(_issue, self._all.values()))
-
-    def in_order(self) -> Iterable[Candidate]:
+    def in_order(self) -> list[Candidate]:
         """Return all candidates, in the order of service."""
-        self._sort()
-        return self._all.values()
+        return sorted(self._all.values(), key=_place)
+
+    def open(self) -> list[Candidate]:
+        """Return the open candidates, in the order of service."""
+        if not self._is_sorted:
+            ordered = sorted(self._open.values(), key=_place)
+            self._open = {candidate.issue.id: candidate for candidate in ordered}
+            self._is_sorted = True
+        return list(self._open.values())
 
     def are(self, issues: tuple[Issue, ...], left_out: Collection[IssueId]) -> bool:
         """Tell whether ``take`` would change nothing: a poll brought the very same objects."""
@@ -93,79 +87,57 @@ class Candidates(Mapping[IssueId, Candidate]):
         claimed: Collection[IssueId],
         candidate: Callable[[Issue], Candidate],
     ) -> None:
-        """Take the issues of a poll but for those left out; ``candidate`` finds the place of one
-        that is not the same object as before."""
+        """Replace the candidates by the issues of a poll, without those in ``left_out``.
+
+        ``candidate`` finds the place of an issue that is not the same object as before.
+        """
         polled = {issue.id: issue for issue in issues if issue.id not in left_out}
-        known = self._all
-        fresh = [
-            issue
-            for issue_id, issue in polled.items()
-            if issue_id not in known or known[issue_id].issue is not issue
-        ]
-        self._drop((known.keys() - polled.keys()).union(issue.id for issue in fresh))
-        for one in map(candidate, fresh):
-            self._all[one.issue.id] = one
-            if one.issue.id not in claimed:
-                self.open.setdefault(one.group, []).append(one)
-        for group in self.open.values():
-            group.sort(key=_place)
+        before, self._all = self._all, {}
+        for issue_id, issue in polled.items():
+            known = before.get(issue_id)
+            if known is None or known.issue is not issue:
+                known = candidate(issue)
+                self.unfit.pop(issue_id, None)
+            self._all[issue_id] = known
+        self.unfit = {i: verdict for i, verdict in self.unfit.items() if i in polled}
+        self._open = {
+            i: one for i, one in self._all.items() if i not in claimed and i not in self.unfit
+        }
         self._polled, self._left_out, self._is_sorted = issues, left_out, False
 
-    def _drop(self, ids: Collection[IssueId]) -> None:
-        """Forget many candidates at once, where they are any."""
-        for issue_id in ids:
-            self._all.pop(issue_id, None)
-            self._unfit.pop(issue_id, None)
-        for name, group in self.open.items():
-            self.open[name] = [c for c in group if c.issue.id not in ids]
-
     def put(self, candidate: Candidate) -> None:
-        """Add a candidate that is not claimed, or note how it is now."""
+        """Add a candidate that is not claimed, or replace it by how its issue reads now."""
         issue_id = candidate.issue.id
         self.discard(issue_id)
         self._all[issue_id] = candidate
-        self._polled, self._is_sorted = None, False
+        self._polled = None
         self.show(issue_id)
 
     def discard(self, issue_id: IssueId) -> None:
         """Forget a candidate, if it is one."""
-        if issue_id in self._all:
+        if self._all.pop(issue_id, None) is not None:
             self.hide(issue_id)
-            del self._all[issue_id]
             self._polled = None
 
     def hide(self, issue_id: IssueId) -> None:
-        """Keep an issue out of the queue that is claimed now."""
-        candidate = self._all.get(issue_id)
-        if candidate is None or self._unfit.pop(issue_id, None) is not None:
-            return
-        group = self.open.get(candidate.group, [])
-        at = bisect_left(group, candidate.place, key=_place)
-        if at < len(group) and group[at] is candidate:
-            del group[at]
+        """Take an issue out of the queue: it is claimed now."""
+        self._open.pop(issue_id, None)
+        self.unfit.pop(issue_id, None)
 
     def show(self, issue_id: IssueId) -> None:
-        """Let an issue into the queue again that is claimed no more, if it is a candidate."""
-        candidate = self._all.get(issue_id)
-        if candidate is not None:
-            insort(self.open.setdefault(candidate.group, []), candidate, key=_place)
+        """Put an issue that is no longer claimed back into the queue, if it is a candidate."""
+        if issue_id in self._all:
+            self._open[issue_id] = self._all[issue_id]
+            self._is_sorted = False
 
     def set_aside(self, unfit: Mapping[IssueId, Verdict]) -> None:
-        """Look at these open candidates no more before they change."""
-        self._unfit.update(unfit)
-        for group in {self._all[i].group for i in unfit}:
-            self.open[group] = [c for c in self.open[group] if c.issue.id not in unfit]
+        """Keep these open candidates out of the queue until they change."""
+        self.unfit.update(unfit)
+        for issue_id in unfit:
+            del self._open[issue_id]
 
     def reopen(self) -> None:
-        """Let all that was set aside be looked at again: the settings have changed."""
-        unfit, self._unfit = self._unfit, {}
-        for candidate in map(self._all.__getitem__, unfit):
-            self.open.setdefault(candidate.group, []).append(candidate)
-        for group in self.open.values():
-            group.sort(key=_place)
-
-    def _sort(self) -> None:
-        if not self._is_sorted:
-            ordered: Sequence[Candidate] = sorted(self._all.values(), key=_place)
-            self._all = {c.issue.id: c for c in ordered}
-            self._is_sorted = True
+        """Put all unfit candidates back into the queue: the settings have changed."""
+        for issue_id in list(self.unfit):
+            del self.unfit[issue_id]
+            self.show(issue_id)

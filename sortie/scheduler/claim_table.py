@@ -1,59 +1,58 @@
-"""The claims by issue id, and what is looked up in them all the time.
+"""The claims by issue id, with the indexes that every round needs.
 
-Rule 1: a claim changes by ``table[issue_id] = claim`` and ``del table[issue_id]`` only; both bring
-every index up to date, so that none can disagree with the claims.
+Rule 1: a claim changes by ``table[issue_id] = claim`` and ``del table[issue_id]`` only; both update
+every index.
 Rule 2: an index is a function of the claims and of ``in_progress_state``; the tests compute it anew
 after each step of the simulation.
 """
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Collection, Iterator, MutableMapping, ValuesView
+from typing import TypeVar, cast
 
-from sortie.model import IssueId, RunId
-from sortie.scheduler.candidates import Candidates
+from sortie.model import IssueId, RunId, WaitKind
+from sortie.scheduler.candidates import Candidates, Place
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
     Cleaning,
     Departure,
     HandingOff,
-    Held,
-    Rechecking,
     Running,
     Waiting,
     Worked,
 )
-from sortie.scheduler.deadlines import Deadlines
-from sortie.scheduler.due_waits import DueWaits
-from sortie.scheduler.load import Load, Share, share_of_claim
+from sortie.scheduler.load import Load, share_of_claim
+from sortie.scheduler.rules import order_key
+
+_C = TypeVar("_C", bound=Claim)
 
 
 class ClaimTable(MutableMapping[IssueId, Claim]):
     """At most one claim for each issue, in the order in which issues were claimed.
 
-    ``load`` is what runs or is about to; change a copy of it only. ``due`` are the waits that
-    compete for a slot, ``held`` and ``cleaning`` the claims of these kinds, and ``missing`` those
-    that a first read did not find. ``deadlines`` are those of waits, clean-ups and turns that have
-    to end, ``handoffs`` those of handoffs that are tried again. An issue that is claimed is no
-    open candidate.
+    ``load`` counts the runs; change a copy of it only. ``due`` holds the places of waits that
+    compete for a slot, ``missing`` the claims whose issue the last read did not find.
+    ``deadlines`` are those of waits, clean-ups and turns that have to end, ``handoffs`` those of
+    handoffs that are tried again. A claimed issue is no open candidate. ``epoch`` is that of
+    SchedulerState.
     """
 
     def __init__(self, candidates: Candidates, in_progress_state: str | None, epoch: float) -> None:
         self._claims: dict[IssueId, Claim] = {}
+        self._by_kind: dict[type, dict[IssueId, Claim]] = defaultdict(dict)
         self._candidates = candidates
         self._in_progress_state = in_progress_state
-        self._places: dict[IssueId, int] = {}
-        self._next_place = 0
-        self._shares: dict[IssueId, Share] = {}
+        self._epoch = epoch
         self._runs: dict[RunId, IssueId] = {}
         self.load = Load()
-        self.due = DueWaits(epoch)
-        self.held: dict[IssueId, Held] = {}
-        self.cleaning: dict[IssueId, Cleaning] = {}
+        self.due: dict[IssueId, Place] = {}
         self.missing: dict[IssueId, Claim] = {}
-        self.deadlines = Deadlines()
-        self.handoffs = Deadlines()
+        self.deadlines: dict[IssueId, float] = {}
+        self.handoffs: dict[IssueId, float] = {}
 
     def __getitem__(self, issue_id: IssueId) -> Claim:
         return self._claims[issue_id]
@@ -79,52 +78,58 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
         """Return an issue's claim, None where it has none."""
         return self._claims.get(issue_id)
 
+    def of_kind(self, kind: type[_C]) -> list[_C]:
+        """Return the claims of one kind."""
+        return cast("list[_C]", list(self._by_kind[kind].values()))
+
+    def worked(self) -> Iterator[Worked]:
+        """Iterate over the claims that have a worker."""
+        return filter(None, map(self.worked_by, self._runs))
+
     def worked_by(self, run_id: RunId) -> Worked | None:
-        """Return the claim of a run, or None for a run of an earlier claim."""
+        """Return the claim of a run; None where the run's claim is over."""
         issue_id = self._runs.get(run_id)
         claim = None if issue_id is None else self._claims[issue_id]
         assert claim is None or isinstance(claim, WORKED)
         return claim
 
-    def share_of(self, issue_id: IssueId) -> Share | None:
-        """Return what an issue's claim takes of the room, None where it takes nothing."""
-        return self._shares.get(issue_id)
+    def due_in_order(self) -> list[tuple[Place, Waiting]]:
+        """Return the due waits with their places, in the order in which they are served."""
+        places = sorted(self.due.values())
+        return [(place, cast("Waiting", self._claims[place[1]])) for place in places]
 
-    def worked(self) -> Iterator[Worked]:
-        """Iterate over the claims that a worker stands behind."""
-        return filter(None, map(self.worked_by, self._runs))
+    def passed(self, now: float, *, handoffs: bool) -> list[IssueId]:
+        """Return the issues whose deadline has come, in the order in which they were claimed."""
+        passed = {i for i, at in self.deadlines.items() if at <= now}
+        if handoffs:
+            passed |= {i for i, at in self.handoffs.items() if at <= now}
+        return self.in_order(passed)
 
     def in_order(self, ids: Collection[IssueId]) -> list[IssueId]:
         """Return those of the ids that are claimed, in the order in which they were."""
-        return sorted((i for i in ids if i in self._claims), key=self._places.__getitem__)
+        return [i for i in self._claims if i in ids] if ids else []
 
     def count_by(self, in_progress_state: str | None) -> None:
-        """Count what is about to run as bound for another state."""
-        self._in_progress_state = in_progress_state
-        for issue_id, claim in self._claims.items():
-            if isinstance(claim, Rechecking):
-                self._set_share(issue_id, claim)
+        """Count the runs that are about to start as bound for another state."""
+        self._in_progress_state, self.load = in_progress_state, Load()
+        for claim in self._claims.values():
+            self.load.add(share_of_claim(claim, in_progress_state))
 
     def __setitem__(self, issue_id: IssueId, claim: Claim) -> None:
-        before = self._claims.get(issue_id)
-        if before is None:
-            self._candidates.hide(issue_id)
-            self._places[issue_id] = self._next_place
-            self._next_place += 1
+        if issue_id in self._claims:
+            self._unindex(issue_id)
         else:
-            self._leave(issue_id, before)
-        if not (isinstance(claim, Waiting) and claim.due):
-            self.due.discard(issue_id)
+            self._candidates.hide(issue_id)
         self._claims[issue_id] = claim
-        self._set_share(issue_id, claim)
-        self._set_deadlines(issue_id, claim)
+        self._by_kind[type(claim)][issue_id] = claim
+        self.load.add(share_of_claim(claim, self._in_progress_state))
+        if (at := _deadline(claim)) < math.inf:
+            self.deadlines[issue_id] = at
         match claim:
             case Waiting(due=True):
-                self.due.put(claim)
-            case Held():
-                self.held[issue_id] = claim
-            case Cleaning():
-                self.cleaning[issue_id] = claim
+                self.due[issue_id] = self._place_of(claim)
+            case HandingOff(token=None):
+                self.handoffs[issue_id] = claim.due_at
             case _ if isinstance(claim, WORKED):
                 self._runs[claim.run_id] = issue_id
             case _:
@@ -133,48 +138,28 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
             self.missing[issue_id] = claim
 
     def __delitem__(self, issue_id: IssueId) -> None:
-        self._leave(issue_id, self._claims.pop(issue_id))
-        del self._places[issue_id]
-        self.due.discard(issue_id)
-        self._set_share(issue_id, None)
-        self._set_deadlines(issue_id, None)
+        self._unindex(issue_id)
+        del self._claims[issue_id]
         self._candidates.show(issue_id)
 
-    def _leave(self, issue_id: IssueId, claim: Claim) -> None:
-        """Take a claim that is over out of the indexes by kind."""
-        match claim:
-            case Held():
-                del self.held[issue_id]
-            case Cleaning():
-                del self.cleaning[issue_id]
-            case _ if isinstance(claim, WORKED):
-                del self._runs[claim.run_id]
-            case _:
-                pass
-        if claim.missing_since is not None:
-            del self.missing[issue_id]
+    def _unindex(self, issue_id: IssueId) -> None:
+        """Take a claim out of all indexes."""
+        claim = self._claims[issue_id]
+        del self._by_kind[type(claim)][issue_id]
+        self.load.add(share_of_claim(claim, self._in_progress_state), -1)
+        for index in (self.due, self.missing, self.deadlines, self.handoffs):
+            cast("dict[IssueId, object]", index).pop(issue_id, None)
+        if isinstance(claim, WORKED):
+            del self._runs[claim.run_id]
 
-    def _set_share(self, issue_id: IssueId, claim: Claim | None) -> None:
-        share = None if claim is None else share_of_claim(claim, self._in_progress_state)
-        before = self._shares.get(issue_id)
-        if share == before:
-            return
-        if before is not None:
-            self.load.remove(before)
-            del self._shares[issue_id]
-        if share is not None:
-            self.load.add(share)
-            self._shares[issue_id] = share
-
-    def _set_deadlines(self, issue_id: IssueId, claim: Claim | None) -> None:
-        again_at = None
-        if isinstance(claim, HandingOff) and claim.token is None:
-            again_at = claim.due_at
-        self.handoffs.set(issue_id, again_at)
-        self.deadlines.set(issue_id, _deadline(claim))
+    def _place_of(self, claim: Waiting) -> Place:
+        """Return where a wait stands in the queue; a continuation is as old as its due time."""
+        continued = claim.kind is WaitKind.CONTINUATION
+        age = self._epoch + claim.due_at if continued else None
+        return order_key(claim.issue, age), claim.issue.id
 
 
-def _deadline(claim: Claim | None) -> float | None:
+def _deadline(claim: Claim) -> float:
     match claim:
         case Waiting(due=False):
             return max(claim.due_at, claim.again_at)
@@ -183,4 +168,4 @@ def _deadline(claim: Claim | None) -> float | None:
         case Running(departure=Departure(stop_at=stop_at)):
             return stop_at
         case _:
-            return None
+            return math.inf

@@ -15,7 +15,7 @@ from sortie.scheduler.state import SchedulerState
 
 def drop_reopened(state: SchedulerState) -> None:
     """Clean up no more what is not terminal any longer, by the settings of now."""
-    for claim in list(state.claims.cleaning.values()):
+    for claim in state.claims.of_kind(Cleaning):
         state.in_hand = claim.issue
         if not claim.busy and not state.policy.is_terminal(claim.issue):
             state.release(claim.issue.id)

@@ -50,9 +50,9 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     state.unsettled = True
     state.claims.count_by(policy.in_progress_state)
     state.candidates.reopen()
-    for _, waiting in list(state.claims.due):
+    for _, waiting in state.claims.due_in_order():
         state.set_reason(waiting, "")
-    for claim in list(state.claims.held.values()):
+    for claim in state.claims.of_kind(Held):
         state.in_hand = claim.issue
         if ended_by_reload(claim, old, policy, state.ledger.of_issue(claim.issue.id)):
             raised = claim.reason is HoldReason.USAGE_BUDGET_EXHAUSTED
@@ -61,7 +61,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
         state.in_hand = worked.issue
         stop_if_spent(state, worked.issue.id)
     if policy.keep_unsaved != old.keep_unsaved:
-        for cleaning in list(state.claims.cleaning.values()):
+        for cleaning in state.claims.of_kind(Cleaning):
             if cleaning.kept and not cleaning.busy:
                 state.claims[cleaning.issue.id] = replace(cleaning, due_at=now)
     state.hosts.forget(policy.hosts, settings_changed=True)

@@ -125,8 +125,8 @@ class Scheduler:
             deadline = min(deadline, state.silent_until)
         return min(
             deadline,
-            state.claims.deadlines.earliest(),
-            max(state.claims.handoffs.earliest(), state.rests_until),
+            min(state.claims.deadlines.values(), default=math.inf),
+            max(min(state.claims.handoffs.values(), default=math.inf), state.rests_until),
             confirm_missing_at(state),
             state.hosts.wakeup_at(),
             state.limits.wakeup_at(),
@@ -256,10 +256,7 @@ class Scheduler:
         if state.draining:
             return
         drop_reopened(state)
-        passed = state.claims.deadlines.passed(now)
-        if state.rests_until <= now:
-            passed += state.claims.handoffs.passed(now)
-        for issue_id in state.claims.in_order(passed):
+        for issue_id in state.claims.passed(now, handoffs=state.rests_until <= now):
             claim = state.claims[issue_id]
             state.in_hand = claim.issue
             match claim:

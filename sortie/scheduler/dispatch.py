@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from heapq import heapify, heappop, heapreplace
+from heapq import merge
 from operator import itemgetter
 
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
 from sortie.scheduler import records as rec
-from sortie.scheduler.candidates import Candidate, Verdict
+from sortie.scheduler.candidates import Candidate, Place, Verdict
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
@@ -33,7 +32,7 @@ from sortie.scheduler.state import SchedulerState
 
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     """Take the issues of a poll as the queue, in order."""
-    left_out = {i for i, claim in state.claims.held.items() if _broke_us(state, claim)}
+    left_out = {c.issue.id for c in state.claims.of_kind(Held) if _broke_us(state, c)}
     if not state.candidates.are(issues, left_out):
         state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
         state.in_hand = None
@@ -103,31 +102,23 @@ def _hold_spent(state: SchedulerState, issue: Issue, waited: Waiting | None, now
 def _served(
     state: SchedulerState, view: View, shut: Mapping[str, str]
 ) -> Iterator[tuple[Issue, Waiting | None]]:
-    """Yield due waits and open candidates in the order in which they are served, but for those
-    that need no look: fresh ones once there is no room for any, and all in a state for which
-    ``shut`` says why there is none."""
-    due = deque(state.claims.due)
-    groups = [(group[0].place, name, 0) for name, group in state.candidates.open.items() if group]
-    heapify(groups)
-    while groups:
-        place, name, at = groups[0]
-        if due and due[0][0] < place:
-            claim = due.popleft()[1]
-            if not _is_told(claim, shut):
-                yield claim.issue, claim
-            continue
-        if _is_full(state, view):
-            break
-        group = state.candidates.open[name]
-        if name in shut or at + 1 == len(group):
-            heappop(groups)
-        else:
-            heapreplace(groups, (group[at + 1].place, name, at + 1))
-        if name not in shut:
-            yield group[at].issue, None
-    for _, claim in due:
-        if not _is_told(claim, shut):
-            yield claim.issue, claim
+    """Yield due waits and open candidates in the order in which they are served.
+
+    Left out are those that need no look: candidates once there is no room for any, and all issues
+    in a state for which ``shut`` says why there is none.
+    """
+
+    def fresh() -> Iterator[tuple[Place, Issue, Waiting | None]]:
+        for candidate in state.candidates.open():
+            if _is_full(state, view):
+                return
+            if candidate.group not in shut:
+                yield candidate.place, candidate.issue, None
+
+    due = ((place, claim.issue, claim) for place, claim in state.claims.due_in_order())
+    for _, issue, waited in merge(due, fresh(), key=itemgetter(0)):
+        if waited is None or not _is_told(waited, shut):
+            yield issue, waited
 
 
 def _is_told(claim: Waiting, shut: Mapping[str, str]) -> bool:
@@ -152,7 +143,7 @@ def _is_full(state: SchedulerState, view: View) -> bool:
 
 def queue(state: SchedulerState) -> list[Issue]:
     """Return due waits and all unclaimed candidates in the order in which they are served."""
-    served = [(place, claim.issue) for place, claim in state.claims.due]
+    served = [(place, claim.issue) for place, claim in state.claims.due_in_order()]
     served += [(c.place, c.issue) for i, c in state.candidates.items() if i not in state.claims]
     return [issue for _, issue in sorted(served, key=itemgetter(0))]
 

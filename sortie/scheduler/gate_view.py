@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sortie.model import HoldReason, IssueId
-from sortie.scheduler.claims import Rechecking
-from sortie.scheduler.load import Load
+from sortie.scheduler.claims import Held, Rechecking
+from sortie.scheduler.load import Load, share_of_claim
 from sortie.scheduler.state import SchedulerState
 
 
@@ -29,14 +29,14 @@ def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None
     The view's load may be added to.
     """
     load = state.claims.load.copy()
-    if besides is not None and (share := state.claims.share_of(besides)) is not None:
-        load.remove(share)
+    if besides is not None:
+        own = state.claims.find(besides)
+        load.add(share_of_claim(own, state.policy.in_progress_state), -1)
     lacks_agent = state.hindrance is not None and any(
-        claim.reason is HoldReason.AGENT_NOT_FOUND and issue_id != besides
-        for issue_id, claim in state.claims.held.items()
+        claim.reason is HoldReason.AGENT_NOT_FOUND and claim.issue.id != besides
+        for claim in state.claims.of_kind(Held)
     )
     rechecking = state.limits.of(state.policy.account) is not None and any(
-        isinstance(claim, Rechecking) and claim.issue.id != besides
-        for claim in state.claims.values()
+        claim.issue.id != besides for claim in state.claims.of_kind(Rechecking)
     )
     return View(state, load, now, lacks_agent, rechecking)

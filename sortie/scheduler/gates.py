@@ -6,7 +6,6 @@ A gate answers None where it is open, else a sentence that says why it is closed
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
 from sortie.model import Issue, IssueId, state_key
 from sortie.scheduler.candidates import Verdict
@@ -231,7 +230,7 @@ def closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> str
 def judge_candidates(state: SchedulerState, now: float) -> None:
     """Set aside every candidate that only a change of its issue can start."""
     view = view_of(state, now)
-    open_ones = chain.from_iterable(state.candidates.open.values())
+    open_ones = state.candidates.open()
     verdicts = ((c.issue.id, first_closed(FITNESS, c.issue, view)) for c in open_ones)
     state.candidates.set_aside({i: verdict for i, verdict in verdicts if verdict is not None})
 

@@ -107,7 +107,7 @@ def ended_by_reload(claim: Held, old: Policy, new: Policy, spent: Spending) -> b
 
 def program_appeared(state: SchedulerState) -> None:
     """Let go what was held because the agent's program was missing."""
-    for claim in list(state.claims.held.values()):
+    for claim in state.claims.of_kind(Held):
         if claim.reason is HoldReason.AGENT_NOT_FOUND:
             end_hold(state, claim, _FOUND)
 

@@ -42,7 +42,7 @@ def begin_day(state: SchedulerState, event: ev.DayBegan, now: float) -> None:
     if event.day == state.day:
         return
     state.out.extend(state.ledger.record_all(now))
-    for _, waiting in list(state.claims.due):
+    for _, waiting in state.claims.due_in_order():
         state.set_reason(waiting, "")
     state.day = event.day
     state.ledger.today = event.spent

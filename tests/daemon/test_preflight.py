@@ -11,7 +11,7 @@ import trio
 from sortie.daemon.locks import Lock
 from sortie.daemon.run_contexts import preflight
 from sortie.model import ProgramNotFound, StoreError
-from sortie.orchestrator.preflight import READY, Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.resources import Shortages
 from sortie.transports.local import LocalTransport
 from sortie.workspaces import Workspaces
@@ -57,7 +57,7 @@ async def test_a_machine_that_has_all_is_ready(tmp_path: Path) -> None:
 
     found = await scene.look()
 
-    assert found == READY
+    assert found == Readiness()
     assert os.listdir(scene.root) == ["@incomplete"]
 
 

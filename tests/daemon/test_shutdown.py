@@ -24,7 +24,7 @@ from sortie.daemon.stop_deadline import (
 )
 from sortie.model import Blocker, RunStatus, StoreError, TrackerErrorKind, TransportError
 from sortie.orchestrator import Orchestrator
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Silent

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from sortie.daemon.http_server import gauges_of
 from sortie.model import LOCAL, Blocker, IssueId, StoreError, TrackerErrorKind
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.scheduler import events as ev
 from sortie.scheduler.events import HostTroubled
 from sortie.telemetry import facts

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.orchestrator import OrchestratorContext
+from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.effects import hand_off, poll, refresh
-from sortie.orchestrator.preflight import Preflight, Readiness
 from sortie.scheduler import Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -32,7 +32,7 @@ def context_of(world: World) -> OrchestratorContext:
         tracker=world.tracker,
         publish=world.publish,
         run_context_for=world.run_context_for,
-        preflight=Preflight(ready),
+        preflight=ready,
         wall=world.wall,
         compares=world.compares,
     )

@@ -9,8 +9,8 @@ from trio.testing import MockClock
 from sortie.daemon.http_server import gauges_of
 from sortie.model import HoldReason, RunStatus, StoreError, TrackerErrorKind
 from sortie.orchestrator import Orchestrator
+from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.pending_commands import PATIENCE
-from sortie.orchestrator.preflight import Readiness
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Fails, Silent

@@ -8,7 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import Blocker, HoldReason, RunStatus, TrackerErrorKind
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
 from tests.orchestrator.world import HANDOFF, World

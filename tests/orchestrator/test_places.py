@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from sortie.daemon.state_view import POLL_LIMIT
 from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, TransportError
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.scheduler import policy_of
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Silent

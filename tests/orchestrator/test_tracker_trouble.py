@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import RunStatus, StopReason, TrackerErrorKind, Trigger, WaitKind
-from sortie.orchestrator.preflight import Readiness
+from sortie.orchestrator.context import Readiness
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Completes, Silent
 from tests.orchestrator.world import HANDOFF, World

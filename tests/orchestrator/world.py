@@ -13,8 +13,8 @@ import trio
 from sortie.config import Settings
 from sortie.model import Issue
 from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.orchestrator.preflight import Preflight, Readiness
 from sortie.orchestrator.recall import recall
 from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
@@ -108,7 +108,7 @@ class World:
             tracker=self.guarded,
             publish=self.publish,
             run_context_for=self.run_context_for,
-            preflight=Preflight(lambda: self._preflight()),
+            preflight=lambda: self._preflight(),
             wall=self.wall,
             compares=self.compares,
         )

@@ -42,7 +42,7 @@ def load_of(claims: Mapping[IssueId, Claim], policy: Policy) -> Load:
                 continue
         states.update({state_key(state) for state in taken if state is not None})
         hosts[claim.host] += 1
-    return Load(hosts.total(), dict(states), dict(hosts))
+    return Load(hosts.total(), states, hosts)
 
 
 def next_deadline(claims: Mapping[IssueId, Claim]) -> float:
@@ -83,20 +83,21 @@ def assert_derived(state: SchedulerState) -> None:
     table, claims = state.claims, dict(state.claims)
     assert all(claim.issue.id == issue_id for issue_id, claim in claims.items())
     assert table.load == load_of(claims, state.policy)
-    assert table.held == {i: c for i, c in claims.items() if isinstance(c, Held)}
-    assert table.cleaning == {i: c for i, c in claims.items() if isinstance(c, Cleaning)}
+    for kind in (Held, Cleaning, Rechecking):
+        ids = {i for i, c in claims.items() if isinstance(c, kind)}
+        assert {c.issue.id for c in table.of_kind(kind)} == ids
     due = [c for c in claims.values() if isinstance(c, Waiting) and c.due]
     places = {claim.issue.id: _place_of(claim, state.epoch) for claim in due}
-    assert [(place, claim.issue.id) for place, claim in table.due] == [
+    assert [(place, claim.issue.id) for place, claim in table.due_in_order()] == [
         (places[i], i) for i in sorted(places, key=places.__getitem__)
     ]
-    assert all(claim is claims[claim.issue.id] for _, claim in table.due)
+    assert all(claim is claims[claim.issue.id] for _, claim in table.due_in_order())
     assert table.missing == {i: c for i, c in claims.items() if c.missing_since is not None}
     worked = {c.run_id: c for c in claims.values() if isinstance(c, WORKED)}
     assert {claim.run_id: claim for claim in table.worked()} == worked
     assert all(table.worked_by(run_id) is claim for run_id, claim in worked.items())
-    assert table.deadlines.earliest() == next_deadline(claims)
-    assert table.handoffs.earliest() == next_handoff(claims)
+    assert min(table.deadlines.values(), default=math.inf) == next_deadline(claims)
+    assert min(table.handoffs.values(), default=math.inf) == next_handoff(claims)
     assert table.in_order(claims.keys()) == list(claims)
     _assert_queued(state)
 
@@ -104,12 +105,8 @@ def assert_derived(state: SchedulerState) -> None:
 def _assert_queued(state: SchedulerState) -> None:
     candidates, view = state.candidates, view_of(state, 0.0)
     unclaimed = [c.issue for i, c in candidates.items() if i not in state.claims]
-    groups = candidates.open
-    for name, group in groups.items():
-        assert all(state_key(candidate.issue.state) == name for candidate in group)
-        ids = [candidate.issue.id for candidate in group]
-        assert ids == in_order_of_service([candidate.issue for candidate in group])
-    open_ones = [candidate.issue for group in groups.values() for candidate in group]
+    open_ones = [candidate.issue for candidate in candidates.open()]
+    assert [issue.id for issue in open_ones] == in_order_of_service(open_ones)
     assert {i.id for i in unclaimed} == {i.id for i in open_ones} | candidates.unfit.keys()
     assert len(unclaimed) == len(open_ones) + len(candidates.unfit)
     for issue_id, verdict in candidates.unfit.items():

@@ -20,10 +20,10 @@ from sortie.model import (
 )
 from sortie.scheduler import (
     Event,
+    claim_table,
     clean_ups,
     commands,
     dispatch,
-    due_waits,
     exits,
     reconcile,
     state,
@@ -124,7 +124,7 @@ def due(driver: Lives) -> Event:
 
 HANDLERS: list[tuple[object, str, Callable[[Lives], Event]]] = [
     (dispatch, "order_key", polled),
-    (due_waits, "order_key", falling_due),
+    (claim_table, "order_key", falling_due),
     (dispatch, "first_closed", due),
     (dispatch, "first_closed", polled),
     (dispatch, "closed", chosen),

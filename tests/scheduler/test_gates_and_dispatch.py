@@ -234,7 +234,7 @@ def test_what_is_passed_over_unseen_would_not_have_been_chosen(
             for i, c in state.claims.items()
             if isinstance(c, Rechecking) and c is not known.get(i)
         ]
-        due = {c.issue.id: c.reason for _, c in state.claims.due}
+        due = {c.issue.id: c.reason for _, c in state.claims.due_in_order()}
         event(f"{min(len(chosen), 3)} chosen, {min(len(due), 3)} wait")
         assert sorted(asked) == sorted(chosen)
         assert due == reasons

@@ -32,44 +32,12 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.deadlines import Deadlines
 from sortie.scheduler.state import SchedulerState
 from tests.scheduler.derivation import assert_derived
 from tests.scheduler.driver import POLICY, Driver, issue
 
 NAMES = [IssueId(name) for name in "abcdef"]
 TIMES = st.sampled_from([1.0, 2.0, 3.0, 5.0, 8.0])
-
-
-@settings(max_examples=200, derandomize=True)
-@given(st.lists(st.tuples(st.sampled_from(NAMES), st.none() | TIMES), max_size=200), TIMES)
-def test_the_earliest_deadline_is_the_least_of_those_that_stand(
-    changes: list[tuple[IssueId, float | None]], now: float
-) -> None:
-    """However often deadlines are moved and lifted; and looking which have passed moves none."""
-    deadlines, standing = Deadlines(), dict[IssueId, float]()
-
-    for issue_id, at in changes:
-        deadlines.set(issue_id, at)
-        standing.pop(issue_id, None)
-        if at is not None:
-            standing[issue_id] = at
-        assert deadlines.earliest() == min(standing.values(), default=float("inf"))
-        passed = deadlines.passed(now)
-        assert sorted(passed) == sorted(i for i, at in standing.items() if at <= now)
-        assert [standing[i] for i in passed] == sorted(standing[i] for i in passed)
-
-    assert sorted(deadlines) == sorted(standing)
-
-
-def test_deadlines_that_are_moved_for_ever_take_no_more_room() -> None:
-    """A wait that is put off again and again leaves nothing behind."""
-    deadlines = Deadlines()
-
-    for number in range(10_000):
-        deadlines.set(NAMES[number % 3], float(number))
-
-    assert len(deadlines._heap) < 200
 
 
 @st.composite

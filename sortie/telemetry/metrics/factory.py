@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily
-from prometheus_client.registry import Collector
 
 RUN_BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Seconds that a turn, or a run, takes: half a second to two hours."""
@@ -23,22 +20,6 @@ REQUEST_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 """Seconds that a poll, a hook, or a start takes."""
 
 Metric = TypeVar("Metric", Counter, Gauge, Histogram)
-
-
-class Tally(Collector):
-    """A counter with one label that is fed all the time: it grows as numbers in a dict do, for a
-    tenth of what a Counter takes, and is a metric when it is read."""
-
-    def __init__(self, name: str, text: str, label: str) -> None:
-        self._name, self._text, self._label = name, text, label
-        self.counts: defaultdict[str, int] = defaultdict(int)
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        """Yield it as it stands."""
-        family = CounterMetricFamily(self._name, self._text, labels=(self._label,))
-        for value, count in tuple(self.counts.items()):
-            family.add_metric((value,), count)
-        yield family
 
 
 class MetricFactory:
@@ -52,12 +33,6 @@ class MetricFactory:
         return _begun(
             Counter(f"sortie_{name}", text, tuple(labels), registry=self._registry), labels
         )
-
-    def tally(self, name: str, text: str, label: str) -> Tally:
-        """Make a counter ``sortie_NAME_total`` for what happens a thousand times a second."""
-        made = Tally(f"sortie_{name}", text, label)
-        self._registry.register(made)
-        return made
 
     def gauge(self, name: str, text: str, **labels: Iterable[str]) -> Gauge:
         """Make a gauge ``sortie_NAME``."""

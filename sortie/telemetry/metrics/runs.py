@@ -75,8 +75,8 @@ class RunMetrics:
         self.usage_limits = make.counter(
             "usage_limits", "Usage limits of an agent's account that were reached.", agent=()
         )
-        self.turn_output_lines = make.tally(
-            "turn_output_lines", "Non-empty lines of output that agents wrote.", "agent"
+        self.turn_output_lines = make.counter(
+            "turn_output_lines", "Non-empty lines of output that agents wrote.", agent=()
         )
         self.tokens = make.counter(
             "tokens",
@@ -118,7 +118,7 @@ class RunMetrics:
         self.turn_credits.labels(agent)
         self.turn_cost.labels(agent)
         self.usage_limits.labels(agent)
-        self.turn_output_lines.counts[agent] += 0
+        self.turn_output_lines.labels(agent)
         self.turn_startup.labels(agent)
         self.model_answer.labels(agent)
 
@@ -202,7 +202,7 @@ def _(fact: facts.ModelAnswered, to: RunMetrics) -> None:
 
 @count.register
 def _(fact: facts.AgentSpoke, to: RunMetrics) -> None:
-    to.turn_output_lines.counts[fact.agent] += fact.lines
+    to.turn_output_lines.labels(fact.agent).inc(fact.lines)
 
 
 @count.register

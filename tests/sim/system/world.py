@@ -14,8 +14,8 @@ import trio
 from sortie.config import Settings
 from sortie.model import Issue, StoreError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
+from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.orchestrator.preflight import Preflight, Readiness
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Decision, Memory, policy_of, run_ids
 from sortie.telemetry.facts import Fact
@@ -206,7 +206,7 @@ class SimWorld:
             tracker=tracker,
             publish=publish,
             run_context_for=lambda _host: run_context(),
-            preflight=Preflight(preflight),
+            preflight=preflight,
             wall=self.wall,
             compares=self.compares,
         )
