@@ -37,6 +37,7 @@ from sortie.daemon.tracker_status import TrackerStatus
 from sortie.daemon.transcripts import RunTranscripts
 from sortie.daemon.transports import open_transports
 from sortie.daemon.wall_time import utc_now
+from sortie.facts import Fact
 from sortie.model import LOCAL, WorkspaceError
 from sortie.model.secrets import redactor
 from sortie.orchestrator import Orchestrator, OrchestratorContext
@@ -47,7 +48,6 @@ from sortie.resources import Shortage, run_in_thread
 from sortie.scheduler import Memory, Scheduler, policy_of, run_ids
 from sortie.store import Store
 from sortie.telemetry import Publish, facts
-from sortie.telemetry.facts import Fact
 from sortie.telemetry.live_runs import LiveRuns
 from sortie.telemetry.log import LogSink
 from sortie.trackers import Capability

@@ -22,6 +22,7 @@ from sortie.daemon.run_contexts import secrets_of
 from sortie.daemon.tracker import FreshSightings, open_tracker
 from sortie.daemon.unusable_settings import unusable_settings
 from sortie.daemon.workflow_file import load_workflow
+from sortie.facts import AdapterCrashed, Fact
 from sortie.model import NOTHING, AgentError, Issue, SortieError
 from sortie.orchestrator.recall import recall
 from sortie.orchestrator.restored_holds import let_go
@@ -30,7 +31,6 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running
 from sortie.scheduler.rules import order_key
 from sortie.store.readonly import read_state
-from sortie.telemetry.facts import AdapterCrashed, Fact
 from sortie.telemetry.log import LogSink, configure
 from sortie.trackers import Tracker
 from sortie.transports.local import LocalTransport

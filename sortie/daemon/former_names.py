@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 
 from sortie.config import Settings
+from sortie.facts import OrphansReaped
 from sortie.model import TransportError
-from sortie.telemetry.facts import OrphansReaped
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 

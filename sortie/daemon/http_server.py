@@ -17,7 +17,7 @@ from sortie.daemon.disk_space import DiskSpace
 from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import Fact
+from sortie.facts import Fact
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges

@@ -11,7 +11,7 @@ from datetime import datetime
 from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.store import Store
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
+from sortie.facts import Fact
 from sortie.web.issue import FailureView
 
 REMEMBERED_ISSUES = 10_000

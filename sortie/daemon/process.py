@@ -25,6 +25,7 @@ from sortie.daemon.run_contexts import known_secrets
 from sortie.daemon.shutdown import EXIT_FAILURE
 from sortie.daemon.stop_deadline import StopDeadline
 from sortie.daemon.workflow_file import load_workflow
+from sortie.facts import DaemonStopped
 from sortie.model import SortieError
 from sortie.resources import run_in_thread
 from sortie.resources.clock import PauseClock
@@ -33,7 +34,6 @@ from sortie.resources.heap import share_heap
 from sortie.resources.prctl import forbid_inspection
 from sortie.resources.watchdog import Watchdog
 from sortie.store.sqlite import open_store
-from sortie.telemetry.facts import DaemonStopped
 from sortie.telemetry.log import configure
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.local import (

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from sortie.facts import Fact
 from sortie.model import RunId, RunStatus, Spending, StoreError
 from sortie.store import HistoryRow, Store
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.web.dashboard.activity import (
     BUCKET,
     BUCKETS,

@@ -11,13 +11,13 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import RunContexts
 from sortie.daemon.tracker import states_of
 from sortie.daemon.workflow_file import load_workflow
+from sortie.facts import WorkflowReloaded
 from sortie.model import SortieError, WorkflowError
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.resources import LONGEST_PAUSE, Shortage, run_in_thread
 from sortie.scheduler import policy_of
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import WorkflowReloaded
 from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow, keep_restart_only, needs_restart
 from sortie.workflow.watcher import watch

@@ -22,7 +22,7 @@ import trio
 from sortie.daemon.daemon_view import DaemonView
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import (
+from sortie.facts import (
     DaemonStarted,
     DaemonStopping,
     Fact,

@@ -10,12 +10,12 @@ from typing import Protocol
 import trio
 
 from sortie.daemon.stop_deadline import SWEEP, StopDeadline
+from sortie.facts import Fact, PollCompleted
 from sortie.model import RunId, TransportError
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator import Orchestrator
 from sortie.scheduler import Snapshot
 from sortie.telemetry import Publish, facts
-from sortie.telemetry.facts import Fact, PollCompleted
 from sortie.telemetry.log.structlog_alone import structlog
 
 EXIT_OK = 0

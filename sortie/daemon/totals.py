@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from sortie.facts import Fact
 from sortie.model import Spending
 from sortie.model.numbers import rounded
 from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.web.state import TotalsView
 
 

@@ -8,13 +8,14 @@ from typing import assert_never
 
 import trio
 
+from sortie import facts
 from sortie.config import Settings
+from sortie.model import WaitKind
 from sortie.orchestrator import comment_texts, comments, effects
 from sortie.orchestrator.context import OrchestratorContext
-from sortie.orchestrator.facts import fact_of_note, fact_of_record
 from sortie.orchestrator.pending_commands import PendingCommands
 from sortie.orchestrator.workers import WorkerPool
-from sortie.scheduler import Decision, Event, Note, Policy, Record
+from sortie.scheduler import Decision, Event, Policy, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
 from sortie.worker import RunReporter
@@ -63,8 +64,8 @@ class Performer:
                 item.set()
             case _ if isinstance(item, Record):
                 self._note_record(item)
-            case _ if isinstance(item, Note):
-                self._context.publish(fact_of_note(item))
+            case facts.Fact():
+                self._context.publish(item)
             case _:
                 self._begin(item, nurseries)
 
@@ -73,7 +74,7 @@ class Performer:
             self.workers.finished(record)
         elif isinstance(record, rec.RecordSpending):
             self.workers.spent(record)
-        elif (fact := fact_of_record(record)) is not None:
+        elif (fact := _fact_of(record)) is not None:
             self._context.publish(fact)
 
     def _begin(self, decision: do.Effect, nurseries: Nurseries) -> None:
@@ -120,3 +121,29 @@ class Performer:
             is_active=lambda issue: self.policy.is_active(issue),
         )
         self.workers.start(start, settings, reports, nurseries.workers)
+
+
+def _fact_of(record: Record) -> facts.Fact | None:
+    """Return the fact that a committed record makes true, or None where a sink needs none."""
+    match record:
+        case rec.RecordRetry(kind=WaitKind.HANDOFF, tries=0):
+            return None  # the handoff is being made now; only trying again is a retry
+        case rec.RecordRetry():
+            attempt = record.tries if record.kind is WaitKind.HANDOFF else record.streak.failures
+            return facts.RetryScheduled(
+                issue=record.issue,
+                kind=record.kind,
+                trigger=record.trigger,
+                attempt=attempt,
+                delay=record.delay,
+            )
+        case rec.RecordHold(again=True):
+            return None
+        case rec.RecordHold(issue=issue, reason=reason, detail=detail):
+            return facts.IssueHeld(issue=issue, reason=reason, detail=detail)
+        case rec.RecordHandoff(issue=issue, state=state):
+            return facts.IssueHandedOff(issue=issue, state=state)
+        case rec.RecordPause(paused=paused):
+            return facts.PauseChanged(paused=paused)
+        case _:
+            return None

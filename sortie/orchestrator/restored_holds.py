@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 
+from sortie.facts import Fact
 from sortie.model import NOTHING, HoldReason
 from sortie.scheduler import Memory, Policy, Record
 from sortie.scheduler import records as rec
@@ -12,7 +13,6 @@ from sortie.scheduler.claims import Held
 from sortie.scheduler.explanation import ways_out
 from sortie.scheduler.holds import repaired
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 
 Ended = Sequence[tuple[Held, str]]
 """Holds that are over, and why."""
@@ -63,8 +63,7 @@ def facts_of(
 ) -> Iterator[Fact]:
     """Yield what is told of holds: those that are over, those restored, and those that are new."""
     for claim, why in ended:
-        issue = claim.issue
-        yield facts.HoldEnded(issue_id=issue.id, issue_identifier=issue.identifier, reason=why)
+        yield facts.HoldEnded(issue=claim.issue, reason=why)
     new = [record for record in records if isinstance(record, rec.RecordHold)]
     known = {record.issue.id for record in new}
     for hold in memory.claims:

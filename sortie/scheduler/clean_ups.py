@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import KnownWorkspace
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Cleaning
-from sortie.scheduler.decisions import CleanWorkspace, WorkKept
+from sortie.scheduler.decisions import CleanWorkspace
 from sortie.scheduler.events import WorkspaceCleaned
 from sortie.scheduler.rules import backoff, kept_delay
 from sortie.scheduler.state import SchedulerState
@@ -50,7 +51,17 @@ def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
     since = min((_unsaved_since(state, kept.workspace, now) for kept in event.kept), default=now)
     until = max(now, since + state.policy.keep_unsaved)
     news = [kept for kept in event.kept if kept not in claim.kept]
-    state.out.extend(WorkKept(claim.issue, kept, until - now) for kept in news)
+    state.out.extend(
+        facts.WorkspaceKept(
+            issue_id=claim.issue.id,
+            issue_identifier=claim.issue.identifier,
+            path=kept.workspace.path,
+            host=kept.workspace.host,
+            reason=kept.reason,
+            seconds=until - now,
+        )
+        for kept in news
+    )
     state.claims[event.issue_id] = replace(
         claim,
         tries=tries,

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 from uuid import UUID, uuid5
 
+from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
@@ -23,7 +24,7 @@ from sortie.scheduler.commands import (
     shut_down,
     stop,
 )
-from sortie.scheduler.decisions import Decision, HostAbandoned, Poll
+from sortie.scheduler.decisions import Decision, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
 from sortie.scheduler.exits import exited, handoff_answered
 from sortie.scheduler.explanation import Explanation, explain_issue
@@ -274,7 +275,7 @@ class Scheduler:
         state.in_hand = None
         changed, given_up = state.hosts.pass_time(now)
         state.unsettled |= changed
-        state.out.extend(HostAbandoned(host) for host in given_up)
+        state.out.extend(facts.HostGivenUp(host=host) for host in given_up)
         pass_limits(state, now)
         polls = state.poll_at <= now and not state.polling
         if polls or state.reconcile_at <= now:

@@ -1,20 +1,19 @@
 """Everything the scheduler can ask for.
 
 The shell commits the records of all decisions it has in hand, then performs the other decisions
-in their order: what is on disk comes before what acts on it. Notes are for people and metrics.
+in their order: what is on disk comes before what acts on it. Notes are facts for log and metrics.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
+from sortie import facts
 from sortie.dataclass import dataclass
 from sortie.model import (
     AgentSession,
     Issue,
     IssueId,
-    KeptWorkspace,
     KnownWorkspace,
     RunId,
     RunReport,
@@ -106,124 +105,22 @@ class AnswerCommand:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkKept:
-    """Note: a finished issue's workspace is not removed, for at most so many seconds more."""
-
-    issue: Issue
-    kept: KeptWorkspace
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """Note: a re-read issue was kept running, stopped or cleaned up."""
-
-    action: Literal["keep", "stop", "cleanup"]
-    issue: Issue
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Note: a chosen issue was not started; ``outcome`` is error where it could not be read."""
-
-    issue: Issue
-    outcome: Literal["dropped", "error"]
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class WaitOver:
-    """Note: an issue waits no longer and will not run because of it."""
-
-    issue: Issue
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class HoldOver:
-    """Note: an issue is held no longer."""
-
-    issue: Issue
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostResting:
-    """Note: a host is given nothing to do for ``seconds``."""
-
-    host: str
-    message: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class HostAbandoned:
-    """Note: a host has been in trouble for so long that its issues begin anew elsewhere."""
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class HostRecovered:
-    """Note: a host that was in trouble does its work again."""
-
-    host: str
-
-
-@dataclass(frozen=True, slots=True)
-class BudgetLow:
-    """Note: of the limit ``key`` not much is left, for an issue, or for this day."""
-
-    key: str
-    used: str
-    limit: str
-    issue: Issue | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AgentLimited:
-    """Note: no run of an agent is started for ``seconds``, as its account's usage limit is reached;
-    ``resets_at`` is None where nobody said when that ends."""
-
-    agent: str
-    message: str
-    seconds: float
-    resets_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class AgentLimitOver:
-    """Note: runs of an agent are started again after a usage limit."""
-
-    agent: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class DayBudgetSpent:
-    """Note: this day's limit ``key`` is reached, and no run is started before the next day."""
-
-    key: str
-    used: str
-    limit: str
-
-
 Note = (
-    Reconciled
-    | WorkKept
-    | Dropped
-    | WaitOver
-    | HoldOver
-    | HostResting
-    | HostAbandoned
-    | HostRecovered
-    | BudgetLow
-    | DayBudgetSpent
-    | AgentLimited
-    | AgentLimitOver
+    facts.AgentLimited
+    | facts.AgentLimitEnded
+    | facts.BudgetRunsLow
+    | facts.BudgetSpent
+    | facts.DispatchDropped
+    | facts.HoldEnded
+    | facts.HostBack
+    | facts.HostGivenUp
+    | facts.HostRested
+    | facts.IssueReconciled
+    | facts.WaitEnded
+    | facts.WorkspaceKept
 )
+"""Facts that the scheduler alone knows."""
+
 Effect = (
     Poll
     | Refresh

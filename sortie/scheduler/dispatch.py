@@ -8,11 +8,12 @@ from functools import partial
 from heapq import merge
 from operator import itemgetter
 
+from sortie import facts
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, Place, Verdict
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
-from sortie.scheduler.decisions import Dropped, Refresh, StartWorker
+from sortie.scheduler.decisions import Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.gate_view import View, view_of
 from sortie.scheduler.gates import (
@@ -194,7 +195,7 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
         )
     else:
         state.queue_up(issue)
-        state.out.append(Dropped(issue, "dropped", reason or ""))
+        state.out.append(facts.DispatchDropped(issue=issue, outcome="dropped", reason=reason or ""))
 
 
 def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -> None:
@@ -202,7 +203,7 @@ def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -
     state.unsettled = True
     if claim.waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
-    state.out.append(Dropped(issue, "dropped", reason))
+    state.out.append(facts.DispatchDropped(issue=issue, outcome="dropped", reason=reason))
 
 
 def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: float) -> None:
@@ -211,7 +212,7 @@ def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: 
     state.candidates.discard(claim.issue.id)
     reason = f"it could not be re-read: {error}"
     if claim.waited is None or claim.waited.reason != reason:
-        state.out.append(Dropped(claim.issue, "error", reason))
+        state.out.append(facts.DispatchDropped(issue=claim.issue, outcome="error", reason=reason))
     if claim.waited is not None:
         again_at = now + state.policy.poll_interval
         state.claims[claim.issue.id] = replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import (
     LOCAL,
     ErrorKind,
@@ -24,7 +25,7 @@ from sortie.model import (
 )
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Stopping, Worked
-from sortie.scheduler.decisions import HoldOver, PostComment, WaitOver
+from sortie.scheduler.decisions import PostComment
 from sortie.scheduler.events import TransitionAnswered, WorkerExited
 from sortie.scheduler.holds import hold, hold_for_budget, park, record_of
 from sortie.scheduler.progress import rest_host
@@ -104,7 +105,7 @@ def _keep_promise(state: SchedulerState, issue: Issue, now: float) -> None:
 
 def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
     state.out.append(rec.ForgetHold(issue_id=issue.id))
-    state.out.append(HoldOver(issue, reason))
+    state.out.append(facts.HoldEnded(issue=issue, reason=reason))
 
 
 def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.RecordExit:
@@ -285,7 +286,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
         state.candidates.discard(issue.id)
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
         if event.error_kind is not None:
-            state.out.append(WaitOver(issue, event.error))
+            state.out.append(facts.WaitEnded(issue=issue, reason=event.error))
     elif event.error_kind.is_outage:
         refusals = claim.refusals + 1
         rest = state.rests_until - now

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import HoldReason, Issue, Spending
 from sortie.scheduler.allowance import OF_ISSUE
 from sortie.scheduler.claims import Held
-from sortie.scheduler.decisions import HoldOver, Refresh
+from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.records import ForgetHold, RecordHold
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
@@ -86,7 +87,7 @@ def end_hold(
     """Let an issue go that was parked, with a fresh budget unless it ``keeps_budget``."""
     state.release(claim.issue.id)
     state.out.append(ForgetHold(issue_id=claim.issue.id))
-    state.out.append(HoldOver(claim.issue, reason))
+    state.out.append(facts.HoldEnded(issue=claim.issue, reason=reason))
     if not keeps_budget:
         state.reset_budget(claim.issue.id)
     state.forget_crashes(claim.issue.id)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import AgentSession, Issue, KnownWorkspace
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Running, Starting, Stopping, Worked
-from sortie.scheduler.decisions import HostRecovered, HostResting
 from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.spending import probe_worked
 from sortie.scheduler.state import SchedulerState
@@ -119,7 +119,7 @@ def rest_host(
         return
     rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
     if rested is not None:
-        state.out.append(HostResting(host, message, rested.until - now))
+        state.out.append(facts.HostRested(host=host, error=message, seconds=rested.until - now))
         state.unsettled = True
 
 
@@ -129,5 +129,5 @@ def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
     if state.hosts.reached(host, launched=launched):
         if trouble is not None and trouble.lacks_agent:
             program_appeared(state)
-        state.out.append(HostRecovered(host))
+        state.out.append(facts.HostBack(host=host))
         state.unsettled = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import Issue, IssueId, StopReason, Streak, same_state
 from sortie.model.numbers import seconds_text
 from sortie.scheduler.claims import (
@@ -19,7 +20,7 @@ from sortie.scheduler.claims import (
     Stopping,
     Waiting,
 )
-from sortie.scheduler.decisions import Reconciled, Refresh
+from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
 from sortie.scheduler.holds import end_hold, settle_hold
@@ -179,7 +180,7 @@ def _update_run(state: SchedulerState, claim: Starting | Running, issue: Issue, 
     fresh = claim if claim.issue is issue else replace(claim, issue=issue)
     if state.policy.is_active(issue):
         state.claims[issue.id] = _stays(fresh)
-        state.out.append(Reconciled("keep", issue))
+        state.out.append(facts.IssueReconciled(action="keep", issue=issue))
         return
     terminal = state.policy.is_terminal(issue)
     reason = StopReason.TERMINAL if terminal else StopReason.INACTIVE
@@ -207,11 +208,9 @@ def _depart(
         state.stop_departed(claim, departure)
         return
     if claim.departure is None:
-        state.out.append(
-            Reconciled(
-                "keep", claim.issue, f"{sentence}; its turn has {seconds_text(grace)} to end"
-            )
-        )
+        why = f"{sentence}; its turn has {seconds_text(grace)} to end"
+        kept = facts.IssueReconciled(action="keep", issue=claim.issue, reason=why)
+        state.out.append(kept)
     else:
         departure = replace(departure, stop_at=claim.departure.stop_at)
     state.claims[claim.issue.id] = replace(claim, departure=departure)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sortie.model import IssueId, RunId, Spending, StopReason
+from sortie import facts
+from sortie.model import Issue, IssueId, RunId, Spending, StopReason
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import OF_DAY, OF_ISSUE
+from sortie.scheduler.allowance import OF_DAY, OF_ISSUE, Used
 from sortie.scheduler.claims import Running, Starting
-from sortie.scheduler.decisions import AgentLimited, BudgetLow, DayBudgetSpent
 from sortie.scheduler.state import SchedulerState
 
 
@@ -55,14 +55,21 @@ def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spendi
     issue_before, day_before = ledger.of_issue(issue_id), ledger.today
     ledger.tell(run_id, issue_id, spent)
     for used in policy.per_issue.warnings(issue_before, ledger.of_issue(issue_id), OF_ISSUE):
-        state.out.append(BudgetLow(used.key, used.used_text, used.limit_text, state.in_hand))
+        state.out.append(_low(used, state.in_hand))
     reached = policy.per_day.reached(ledger.today, OF_DAY)
     if reached is not None and policy.per_day.reached(day_before, OF_DAY) is None:
-        state.out.append(DayBudgetSpent(reached.key, reached.used_text, reached.limit_text))
+        used_text, limit = reached.used_text, reached.limit_text
+        state.out.append(facts.BudgetSpent(key=reached.key, used=used_text, limit=limit))
         state.unsettled = True  # what waits is told why
         return
     for used in policy.per_day.warnings(day_before, ledger.today, OF_DAY):
-        state.out.append(BudgetLow(used.key, used.used_text, used.limit_text))
+        state.out.append(_low(used))
+
+
+def _low(used: Used, issue: Issue | None = None) -> facts.BudgetRunsLow:
+    return facts.BudgetRunsLow(
+        key=used.key, used=used.used_text, limit=used.limit_text, issue=issue
+    )
 
 
 def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> None:
@@ -82,7 +89,11 @@ def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> Non
             times=limit.times,
         )
     )
-    state.out.append(AgentLimited(limit.agent, limit.message, delay, limit.resets_at))
+    state.out.append(
+        facts.AgentLimited(
+            agent=limit.agent, error=limit.message, seconds=delay, resets_at=limit.resets_at
+        )
+    )
     state.unsettled = True  # what waits is told why
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from sortie import facts
 from sortie.model import (
     NOTHING,
     AgentSession,
@@ -38,13 +39,10 @@ from sortie.scheduler.claims import (
     Worked,
 )
 from sortie.scheduler.decisions import (
-    AgentLimitOver,
     CleanWorkspace,
     Decision,
-    Reconciled,
     StopWorker,
     Transition,
-    WaitOver,
 )
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.ledger import Ledger
@@ -176,7 +174,7 @@ class SchedulerState:
         """Start runs of an account again whose usage limit is over, if it had one."""
         if self.limits.lift(account):
             self.out.append(rec.ForgetLimit(account=account))
-            self.out.append(AgentLimitOver(agent_of(account), reason))
+            self.out.append(facts.AgentLimitEnded(agent=agent_of(account), reason=reason))
             self.unsettled = True
 
     def day_spent(self) -> str | None:
@@ -221,7 +219,7 @@ class SchedulerState:
         """Give up what an issue waited for."""
         self.release(claim.issue.id)
         self.out.append(rec.ForgetRetry(issue_id=claim.issue.id))
-        self.out.append(WaitOver(claim.issue, reason))
+        self.out.append(facts.WaitEnded(issue=claim.issue, reason=reason))
 
     def hand_off(
         self, issue: Issue, streak: Streak, now: float, *, tries: int, delay: float
@@ -273,7 +271,8 @@ class SchedulerState:
 
     def stop_departed(self, claim: Starting | Running, departure: Departure) -> None:
         """Have a run stopped whose issue is not active any more."""
-        self.out.append(Reconciled("stop", claim.issue, departure.sentence))
+        why = departure.sentence
+        self.out.append(facts.IssueReconciled(action="stop", issue=claim.issue, reason=why))
         self.stop(claim, departure.reason)
 
     def finish(self, issue: Issue) -> None:
@@ -284,7 +283,8 @@ class SchedulerState:
         workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it
             self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)
-            self.out.append(Reconciled("cleanup", issue, f"it is {issue.state}"))
+            why = f"it is {issue.state}"
+            self.out.append(facts.IssueReconciled(action="cleanup", issue=issue, reason=why))
             over = () if self.policy.keep_unsaved else workspaces
             self.out.append(CleanWorkspace(issue, workspaces, over))
 

@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from sortie.dataclass import dataclass
+from sortie.facts import Fact, Phase, RunFact
 from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact, Phase, RunFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import AdapterCrashed, Fact, HttpAnswered
+from sortie.facts import AdapterCrashed, Fact, HttpAnswered
 from sortie.web.broadcaster import Broadcaster, Subscriber
 from sortie.web.responses import error_response
 

@@ -17,8 +17,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
+from sortie.facts import HttpAnswered
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
 from sortie.web.operations import JSON
 from sortie.web.redaction import Redaction

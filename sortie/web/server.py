@@ -23,10 +23,10 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 from starlette.types import ASGIApp
 
+from sortie.facts import AdapterCrashed, HttpListening, HttpPortTaken
 from sortie.resources import note, shortage_behind
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
-from sortie.telemetry.facts import AdapterCrashed, HttpListening, HttpPortTaken
 from sortie.web.event_stream import ABORT
 from sortie.web.listener import HttpListener
 

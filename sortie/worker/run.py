@@ -9,6 +9,7 @@ import trio
 
 from sortie.agents import Session
 from sortie.config.token_rates import TokenRates
+from sortie.facts import Phase
 from sortie.model import (
     LOCAL,
     ErrorKind,
@@ -30,7 +31,6 @@ from sortie.model import (
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Phase
 from sortie.worker.activity import RunActivity
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
 from sortie.worker.environment import RunEnvironment

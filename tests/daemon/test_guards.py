@@ -9,11 +9,11 @@ import trio
 import trio.testing
 
 from sortie.daemon.guards import expected_failures, published_shortages
+from sortie.facts import Fact
 from sortie.model import SortieError
 from sortie.resources import Resource, Shortage
 from sortie.resources.descriptors import released_reserve
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from tests.resources.scarcity import descriptors_left, own_reserve
 
 NO_THREAD = RuntimeError("can't start new thread")

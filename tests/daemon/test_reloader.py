@@ -17,10 +17,10 @@ from sortie.daemon.options import RunOptions
 from sortie.daemon.reloader import Reloader, use_settings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.workflow_file import load_workflow
+from sortie.facts import Fact, WorkflowReloaded
 from sortie.model import AgentError, ErrorKind
 from sortie.resources import Resource, Shortage
 from sortie.scheduler import Policy
-from sortie.telemetry.facts import Fact, WorkflowReloaded
 from sortie.trackers import TrackerStates
 from sortie.web.state import WorkflowView
 from sortie.workflow import Workflow

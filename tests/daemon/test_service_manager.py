@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from sortie.daemon.service_manager import PULSE, STATUS_LINE_LIMIT, ServiceManager, ServiceStanding
 from sortie.telemetry import Publish, facts
-from sortie.telemetry.facts import Fact
+from sortie.facts import Fact
 from tests.daemon.service_socket import ServiceSocket
 
 STARTED = facts.DaemonStarted(version="1", python_version="3", workflow="w", agent="a", tracker="t")

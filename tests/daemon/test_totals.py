@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sortie.daemon.totals import RunTotals
+from sortie.facts import Fact
 from sortie.model import LOCAL, RunId, RunStatus, Spending, TurnOutcome
 from sortie.store import Totals
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.web.state import TotalsView
 from tests.worker.rig import issue
 

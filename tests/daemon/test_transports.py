@@ -12,11 +12,11 @@ from trio.testing import MockClock
 
 from sortie.config import Isolation, Settings
 from sortie.daemon.transports import TransportPool, open_transports
+from sortie.facts import Fact
 from sortie.model import LOCAL, HostError, HostTrouble, RunId
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.transports.ssh.root_locks import RootLocks
 from tests.transports.fake import FakeTransport
 from tests.worker.rig import settings_of

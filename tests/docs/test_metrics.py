@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from sortie.daemon.disk_space import places_of
-from sortie.telemetry.facts import DaemonStarted, HttpAnswered
+from sortie.facts import DaemonStarted, HttpAnswered
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
 from sortie.telemetry.metrics.machine import register_machine

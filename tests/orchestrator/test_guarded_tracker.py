@@ -9,11 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.facts import Fact
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.orchestrator.guarded_tracker import GuardedTracker, progress
 from sortie.resources import Shortages, keep_account
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from tests.trackers.fake import FakeTracker
 from tests.worker.rig import issue
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.facts import Fact
 from sortie.model import IssueId, RunId, RunStatus, StopReason, StoreError, Streak
 from sortie.orchestrator.journal import COMMIT_PAUSE, PATIENCE, Journal
 from sortie.scheduler import Decision
@@ -15,7 +16,6 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from tests.store.inline import MemoryStore
 from tests.worker.rig import issue
 

@@ -7,9 +7,9 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from sortie.facts import Fact
 from sortie.model import TrackerErrorKind
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from tests.agents.fake import Chats, Completes, Silent
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.facts import Fact
 from sortie.model import (
     HoldReason,
     IssueId,
@@ -30,7 +31,6 @@ from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import HandingOff, Held, Waiting
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.worker.cleanup import removal_cookie
 from tests.agents.fake import Silent
 from tests.orchestrator.world import HANDOFF, World

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import trio
 
+from sortie.facts import Fact
 from sortie.model import HoldReason, RunId, RunStatus, Streak
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Policy
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from tests.scheduler.driver import POLICY, issue
 from tests.store.inline import MemoryStore
 from tests.transports.fake import FakeTransport

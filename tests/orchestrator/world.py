@@ -11,6 +11,7 @@ from uuid import UUID
 import trio
 
 from sortie.config import Settings
+from sortie.facts import Fact
 from sortie.model import Issue
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.context import Readiness
@@ -19,7 +20,6 @@ from sortie.orchestrator.recall import recall
 from sortie.scheduler import policy_of, run_ids
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.worker import RunContext
 from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces

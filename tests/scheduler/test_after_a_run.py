@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sortie import facts
 from sortie.model import (
     Blocker,
     ErrorKind,
@@ -178,7 +179,11 @@ def test_a_due_retry_whose_reread_fails_stays_due_without_a_storm() -> None:
     failed = driver.tell(ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down"))
     waiting = claim_of(driver)
 
-    assert failed == [do.Dropped(issue(), "error", "it could not be re-read: down")]
+    assert failed == [
+        facts.DispatchDropped(
+            issue=issue(), outcome="error", reason="it could not be re-read: down"
+        )
+    ]
     assert isinstance(waiting, Waiting)
     assert waiting.reason == "it could not be re-read: down"
     assert driver.scheduler.wakeup_at() > driver.now

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sortie import facts
 from sortie.model import (
     Blocker,
     ErrorKind,
@@ -140,8 +141,10 @@ def test_a_chosen_issue_is_reread_and_dropped_if_it_changed() -> None:
     decisions = driver.settle(driver.tell(ev.CandidatesFetched((issue("a"),))))
 
     assert starts(decisions) == []
-    assert only(decisions, do.Dropped) == [
-        do.Dropped(issue("a", state="Done"), "dropped", "its state Done is terminal")
+    assert only(decisions, facts.DispatchDropped) == [
+        facts.DispatchDropped(
+            issue=issue("a", state="Done"), outcome="dropped", reason="its state Done is terminal"
+        )
     ]
 
 
@@ -170,7 +173,11 @@ def test_an_unreadable_candidate_is_dropped_as_an_error() -> None:
         ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down")
     )
 
-    assert decisions == [do.Dropped(issue("a"), "error", "it could not be re-read: down")]
+    assert decisions == [
+        facts.DispatchDropped(
+            issue=issue("a"), outcome="error", reason="it could not be re-read: down"
+        )
+    ]
 
 
 def test_pause_starts_nothing_and_resume_starts_at_once() -> None:

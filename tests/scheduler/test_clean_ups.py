@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.model import LOCAL, KeptWorkspace, KnownWorkspace
+from sortie import facts
+from sortie.model import LOCAL, Issue, KeptWorkspace, KnownWorkspace
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -19,6 +20,17 @@ from tests.scheduler.lives import A, Lives
 HOME = KnownWorkspace(issue_id=A, identifier="A", host=LOCAL, path="/a")
 KEPT = KeptWorkspace(workspace=HOME, reason="1 unpushed commit")
 DAYS = 14 * 86_400.0
+
+
+def kept_fact(issue: Issue, kept: KeptWorkspace, seconds: float) -> facts.WorkspaceKept:
+    return facts.WorkspaceKept(
+        issue_id=issue.id,
+        issue_identifier=issue.identifier,
+        path=kept.workspace.path,
+        host=kept.workspace.host,
+        reason=kept.reason,
+        seconds=seconds,
+    )
 
 
 def claim_of(driver: Lives) -> Cleaning:
@@ -42,9 +54,10 @@ def test_a_workspace_with_work_in_it_is_kept() -> None:
     second = driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
 
     assert only(first, rec.RecordUnsaved) == [rec.RecordUnsaved(host=LOCAL, path="/a")]
-    (told,) = only(first, do.WorkKept)
-    assert told == do.WorkKept(claim_of(driver).issue, KEPT, DAYS)
-    assert only(again, do.CleanWorkspace) == [do.CleanWorkspace(told.issue, (HOME,))]
+    (told,) = only(first, facts.WorkspaceKept)
+    finished = claim_of(driver).issue
+    assert told == kept_fact(finished, KEPT, DAYS)
+    assert only(again, do.CleanWorkspace) == [do.CleanWorkspace(finished, (HOME,))]
     assert second == []
     assert claim_of(driver).kept == (KEPT,)
 
@@ -71,7 +84,7 @@ def test_people_are_told_when_something_else_is_in_it() -> None:
     other = replace(KEPT, reason="2 unpushed commits")
     told = driver.tell(ev.WorkspaceCleaned(A, (), kept=(other,)))
 
-    assert only(told, do.WorkKept) == [do.WorkKept(claim_of(driver).issue, other, DAYS - 60)]
+    assert only(told, facts.WorkspaceKept) == [kept_fact(claim_of(driver).issue, other, DAYS - 60)]
 
 
 def test_it_is_removed_when_the_days_are_over() -> None:
@@ -126,7 +139,7 @@ def test_a_restart_does_not_begin_the_days_anew() -> None:
     told = driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
 
     assert only(told, rec.RecordUnsaved) == []
-    assert only(told, do.WorkKept) == [do.WorkKept(finished, KEPT, DAYS / 2)]
+    assert only(told, facts.WorkspaceKept) == [kept_fact(finished, KEPT, DAYS / 2)]
 
 
 def test_an_operator_has_it_looked_at() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sortie import facts
 from sortie.model import RunId, Spending
 from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
@@ -42,8 +43,8 @@ def test_a_spent_budget_stops_dispatch_until_the_next_day() -> None:
     run_id = driver.begin()
     told = use(driver, run_id, 5.0)
     assert only(told, do.StopWorker) == []
-    assert only(told, do.DayBudgetSpent) == [
-        do.DayBudgetSpent("budget.daily_credits", "5 credits", "5 credits")
+    assert only(told, facts.BudgetSpent) == [
+        facts.BudgetSpent(key="budget.daily_credits", used="5 credits", limit="5 credits")
     ]
 
     driver.end(run_id)
@@ -74,9 +75,11 @@ def test_a_warning_comes_at_eighty_percent() -> None:
     driver = daily()
     run_id = driver.begin()
 
-    told = [n for a in (3.9, 4.0, 4.5) for n in only(use(driver, run_id, a), do.BudgetLow)]
+    told = [n for a in (3.9, 4.0, 4.5) for n in only(use(driver, run_id, a), facts.BudgetRunsLow)]
 
-    assert told == [do.BudgetLow("budget.daily_credits", "4 credits", "5 credits")]
+    assert told == [
+        facts.BudgetRunsLow(key="budget.daily_credits", used="4 credits", limit="5 credits")
+    ]
 
 
 def test_a_higher_budget_counts_at_once() -> None:

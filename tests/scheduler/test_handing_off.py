@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sortie import facts
 from sortie.model import (
     ErrorKind,
     Failed,
@@ -100,7 +101,7 @@ def test_a_handoff_overtaken_by_a_person_is_given_up() -> None:
 
     assert decisions == [
         rec.ForgetRetry(issue_id=issue().id),
-        do.WaitOver(issue(), "it was moved"),
+        facts.WaitEnded(issue=issue(), reason="it was moved"),
     ]
     assert claim_of(driver) is None
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sortie import facts
 from sortie.model import (
     Comment,
     ErrorKind,
@@ -225,7 +226,9 @@ def test_a_stopped_run_whose_issue_is_finished_meanwhile_is_not_held() -> None:
 
     decisions = driver.end(run_id, Stopped())
 
-    assert only(decisions, do.HoldOver) == [do.HoldOver(driver.tracker[A], "it is Done")]
+    assert only(decisions, facts.HoldEnded) == [
+        facts.HoldEnded(issue=driver.tracker[A], reason="it is Done")
+    ]
     assert len(only(decisions, do.CleanWorkspace)) == 1
     assert driver.holds() is None
 

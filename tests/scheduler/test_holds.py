@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sortie import facts
 from sortie.model import Blocker, Comment, ErrorKind, Failed, HoldReason
 from sortie.scheduler import Policy
 from sortie.scheduler import decisions as do
@@ -93,8 +94,8 @@ def test_a_change_of_content_ends_every_hold_but_an_operators(
         assert driver.holds() is reason
         assert starts(decisions) == []
     else:
-        assert only(decisions, do.HoldOver) == [
-            do.HoldOver(issue(state="Doing"), "its content changed")
+        assert only(decisions, facts.HoldEnded) == [
+            facts.HoldEnded(issue=issue(state="Doing"), reason="its content changed")
         ]
         assert [(s.issue, s.streak.failures) for s in starts(decisions)] == [(changed, 0)]
         assert (driver.disk.holds, driver.disk.sessions, driver.disk.crashes) == ({}, {}, {})
@@ -127,8 +128,10 @@ def test_another_active_state_ends_every_hold(reason: HoldReason, reborn: bool) 
 
     decisions = driver.pass_time(30)
 
-    (over,) = only(decisions, do.HoldOver)
-    assert over == do.HoldOver(issue(state="Doing"), "its state changed from Doing to Todo")
+    (over,) = only(decisions, facts.HoldEnded)
+    assert over == facts.HoldEnded(
+        issue=issue(state="Doing"), reason="its state changed from Doing to Todo"
+    )
     assert len(starts(decisions)) == 1
     assert driver.holds() is None
 
@@ -291,7 +294,7 @@ def test_a_program_that_appears_ends_the_holds_for_want_of_it() -> None:
 
     assert isinstance(still[issue().id], Held)
     assert isinstance(without[issue().id], Held)
-    assert [d.reason for d in decisions if isinstance(d, do.HoldOver)] == [
+    assert [d.reason for d in decisions if isinstance(d, facts.HoldEnded)] == [
         "the agent's program is found"
     ]
     assert len(only(decisions, do.Refresh)) == 1
@@ -307,4 +310,4 @@ def test_the_end_of_a_shortage_is_no_program_that_appears() -> None:
     decisions = driver.tell(ev.CandidatesFetched((issue(),)))
 
     assert isinstance(driver.scheduler.snapshot(driver.now).claims[issue().id], Held)
-    assert only(decisions, do.HoldOver) == []
+    assert only(decisions, facts.HoldEnded) == []

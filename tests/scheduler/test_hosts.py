@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sortie import facts
 from sortie.model import ErrorKind, Failed, HoldReason, KnownWorkspace, ProcessIdentity, Streak
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
@@ -70,7 +71,9 @@ def test_an_unreached_host_costs_no_attempt() -> None:
     assert run.host == "east"
     assert again.host != "east"
     assert again.streak.failures == 0
-    assert only(decisions, do.HostResting) == [do.HostResting("east", "east refused", 10.0)]
+    assert only(decisions, facts.HostRested) == [
+        facts.HostRested(host="east", error="east refused", seconds=10.0)
+    ]
 
 
 def test_an_unreached_host_costs_no_session() -> None:
@@ -91,16 +94,16 @@ def test_pauses_grow_and_end_with_the_first_use() -> None:
     pauses = []
 
     for _ in range(3):
-        (rested,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostResting)
-        assert isinstance(rested, do.HostResting)
+        (rested,) = only(driver.tell(ev.HostTroubled("east", "refused")), facts.HostRested)
+        assert isinstance(rested, facts.HostRested)
         pauses.append(rested.seconds)
         driver.pass_time(rested.seconds)
     back = driver.tell(ev.HostReached("east"))
-    (after,) = only(driver.tell(ev.HostTroubled("east", "refused")), do.HostResting)
+    (after,) = only(driver.tell(ev.HostTroubled("east", "refused")), facts.HostRested)
 
     assert pauses == [10, 20, 40]
-    assert back == [do.HostRecovered("east")]
-    assert isinstance(after, do.HostResting)
+    assert back == [facts.HostBack(host="east")]
+    assert isinstance(after, facts.HostRested)
     assert after.seconds == 10
 
 
@@ -240,8 +243,8 @@ def test_patience_with_a_host_ends_after_ten_minutes(seconds: float, elsewhere: 
 
     assert at_once == []
     assert hosts_of(starts(said)) == elsewhere
-    assert only(said, do.HostAbandoned) == [do.HostAbandoned("east") for _ in elsewhere]
-    assert only(again, do.HostAbandoned) == []
+    assert only(said, facts.HostGivenUp) == [facts.HostGivenUp(host="east") for _ in elsewhere]
+    assert only(again, facts.HostGivenUp) == []
 
 
 def test_the_wait_for_the_host_of_a_workspace_tells_its_end() -> None:
@@ -318,8 +321,8 @@ def test_runs_that_miss_the_program_together_rest_their_host_once() -> None:
     told = [said for start in east for said in driver.end(start.run_id, NO_AGENT)]
 
     assert len(east) == 2
-    assert [said for said in told if isinstance(said, do.HostResting)] == [
-        do.HostResting("east", NO_AGENT.message, 10.0)
+    assert [said for said in told if isinstance(said, facts.HostRested)] == [
+        facts.HostRested(host="east", error=NO_AGENT.message, seconds=10.0)
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from sortie import facts
 from sortie.model import (
     Finish,
     Finished,
@@ -88,7 +89,7 @@ def test_below_the_limit_nothing_happens() -> None:
     decisions = driver.tell(ev.AgentUsed(run_id, tokens(79)))
     decisions += driver.tell(ev.AgentUsed(run_id, replace(tokens(79), credits=1e6, cost_usd=1e6)))
 
-    assert only(decisions, do.StopWorker) == only(decisions, do.BudgetLow) == []
+    assert only(decisions, do.StopWorker) == only(decisions, facts.BudgetRunsLow) == []
 
 
 @pytest.mark.parametrize("reborn", [False, True])
@@ -141,10 +142,14 @@ def test_a_warning_comes_once_at_eighty_percent() -> None:
     told = [
         note
         for count in (79, 80, 90, 99)
-        for note in only(driver.tell(ev.AgentUsed(run_id, tokens(count))), do.BudgetLow)
+        for note in only(driver.tell(ev.AgentUsed(run_id, tokens(count))), facts.BudgetRunsLow)
     ]
 
-    assert told == [do.BudgetLow("agent.max_tokens", "80 tokens", "100 tokens", issue())]
+    assert told == [
+        facts.BudgetRunsLow(
+            key="agent.max_tokens", used="80 tokens", limit="100 tokens", issue=issue()
+        )
+    ]
 
 
 def test_a_higher_limit_lets_the_issue_go_on_with_what_is_left() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sortie import facts
 from sortie.model import HoldReason, TrackerErrorKind
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
@@ -32,7 +33,7 @@ def test_a_stop_during_a_handoff_that_succeeds_releases(again: int) -> None:
 
     assert decisions == [
         rec.ForgetHold(issue_id=A),
-        do.HoldOver(issue(), "it was moved to Review"),
+        facts.HoldEnded(issue=issue(), reason="it was moved to Review"),
     ]
     assert (driver.claim(), driver.disk.holds, driver.disk.retries) == (None, {}, {})
 

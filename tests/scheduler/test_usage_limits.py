@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sortie import facts
 from sortie.model import ErrorKind, Failed, RunId, RunReport, RunStatus, Spending, Trigger
 from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
@@ -71,7 +72,9 @@ def test_the_run_is_recorded_as_interrupted() -> None:
         ErrorKind.USAGE_LIMIT,
         "limit reached",
     )
-    assert only(decisions, do.AgentLimited) == [do.AgentLimited("kiro", "limit reached", 60.0, END)]
+    assert only(decisions, facts.AgentLimited) == [
+        facts.AgentLimited(agent="kiro", error="limit reached", seconds=60.0, resets_at=END)
+    ]
 
 
 @pytest.mark.parametrize("seconds", [3600.0, None])
@@ -152,7 +155,7 @@ def test_one_run_tries_first_and_then_all_follow(proof: str) -> None:
         case _:
             told = driver.pass_time(PROBE_TRUST)
 
-    assert len(only(told, do.AgentLimitOver)) == 1
+    assert len(only(told, facts.AgentLimitEnded)) == 1
     assert {start.issue.id for start in starts(told)} == {"b", "c"}
     assert driver.disk.limits == {}
 

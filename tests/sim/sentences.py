@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_SPOKEN = ("reason", "detail", "message", "verdict", "action", "outcome", "lifecycle")
+_SPOKEN = ("reason", "detail", "message", "error", "verdict", "action", "outcome", "lifecycle")
 
 ISSUE, STATE, RUN = "[A-H]", "[ A-Za-z]+", "[0-9a-f-]{36}"
 BLOCKED = rf"it is blocked by {ISSUE} \(({STATE}|state unknown)\)"
@@ -74,15 +74,15 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         f"{ISSUE} cannot be retried: its state {STATE} is not active",
     ),
     "PostComment.lifecycle": ("completion", "failure"),
-    "Dropped.outcome": ("dropped", "error"),
-    "Dropped.reason": (
+    "DispatchDropped.outcome": ("dropped", "error"),
+    "DispatchDropped.reason": (
         MISSING,
         UNREAD,
         f"its state {STATE} is not active",
         f"its state {STATE} is terminal",
         *ROOM,
     ),
-    "HoldOver.reason": (
+    "HoldEnded.reason": (
         MISSING,
         "an operator asked for a retry",
         f"it is {STATE}",
@@ -93,14 +93,14 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "the agent's program is found",
         f"it was moved to {STATE}",
     ),
-    "AgentLimitOver.reason": (
+    "AgentLimitEnded.reason": (
         "an operator had dispatch go on",
         "a run works that has not met it",
         "a run ended that has not met it",
     ),
-    "HostResting.message": ("connection refused", "it broke"),
-    "Reconciled.action": ("keep", "stop", "cleanup"),
-    "Reconciled.reason": (
+    "HostRested.error": ("connection refused", "it broke"),
+    "IssueReconciled.action": ("keep", "stop", "cleanup"),
+    "IssueReconciled.reason": (
         "",
         f"it is {STATE}",
         MISSING,
@@ -119,7 +119,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "the agent says it is blocked",
         "the daemon crashed 2 times in a row while it handled this issue; see its log",
     ),
-    "WaitOver.reason": (MISSING, MOVED, "no", "no handoff state is configured any more"),
+    "WaitEnded.reason": (MISSING, MOVED, "no", "no handoff state is configured any more"),
     "Waiting.reason": (
         "",
         UNREAD,
@@ -133,10 +133,10 @@ EXPECTED: dict[str, tuple[str, ...]] = {
 
 _RARE = (
     "AnswerCommand.message: [A-H] cannot be retried: its state",
-    "HoldOver.reason: it was moved",
+    "HoldEnded.reason: it was moved",
     "Waiting.reason: the tracker did not",
     "Waiting.reason: it has used",
-    "Dropped.reason: ",
+    "DispatchDropped.reason: ",
 )
 
 

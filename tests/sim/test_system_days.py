@@ -14,15 +14,6 @@ import pytest
 
 from sortie.model import ErrorKind, Finish, HoldReason, RunStatus, StopReason, Trigger, TurnOutcome
 from sortie.scheduler import Effect, Event, Note, Record
-from sortie.scheduler.decisions import (
-    AgentLimited,
-    AgentLimitOver,
-    BudgetLow,
-    DayBudgetSpent,
-    HostAbandoned,
-    HostRecovered,
-    HostResting,
-)
 from sortie.scheduler.events import (
     DayBegan,
     HostReached,
@@ -58,11 +49,11 @@ UNREACHABLE: set[object] = {
     HoldReason.USAGE_BUDGET_EXHAUSTED,
     ErrorKind.USAGE_LIMIT,
     Trigger.USAGE_LIMIT,
-    AgentLimited,
-    AgentLimitOver,
-    BudgetLow,
+    facts.AgentLimited,
+    facts.AgentLimitEnded,
+    facts.BudgetRunsLow,
     DayBegan,
-    DayBudgetSpent,
+    facts.BudgetSpent,
     UsageLimitMet,
     UsageLimitPassed,
     ForgetLimit,
@@ -72,9 +63,9 @@ UNREACHABLE: set[object] = {
     # All runs are on one machine here; the scheduler's own days have hosts.
     HostTroubled,
     HostReached,
-    HostResting,
-    HostAbandoned,
-    HostRecovered,
+    facts.HostRested,
+    facts.HostGivenUp,
+    facts.HostBack,
 }
 """What no day can reach."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 from uuid import UUID
 
+from sortie import facts
 from sortie.model import (
     LOCAL,
     NOTHING,
@@ -309,27 +310,32 @@ class World:
                 tried = self.tries.get(issue.id, 0)
                 assert (wait.kind, wait.tries) == (WaitKind.HANDOFF, tried), "not on record"
                 self.questions.append(Question(decision))
-            case do.HoldOver(issue) | do.WaitOver(issue):
+            case facts.HoldEnded(issue=issue) | facts.WaitEnded(issue=issue):
                 self.expected_attempt.pop(issue.id, None)
                 self.not_before.pop(issue.id, None)
-            case do.Dropped(issue):
+            case facts.DispatchDropped(issue=issue):
                 if issue.id not in self.disk.retries:
                     self.expected_attempt.pop(issue.id, None)
                     self.not_before.pop(issue.id, None)
-            case do.Reconciled("keep", issue, reason):
+            case facts.IssueReconciled(action="keep", issue=issue, reason=reason):
                 (worker,) = (w for w in self.workers.values() if w.start.issue.id == issue.id)
                 worker.left_at = self.now if reason else None
-            case do.PostComment() | do.Reconciled() | do.AnswerCommand() | do.WorkKept():
+            case (
+                do.PostComment()
+                | facts.IssueReconciled()
+                | do.AnswerCommand()
+                | facts.WorkspaceKept()
+            ):
                 pass
-            case do.BudgetLow() | do.DayBudgetSpent():
+            case facts.BudgetRunsLow() | facts.BudgetSpent():
                 pass
-            case do.AgentLimited() | do.AgentLimitOver():
+            case facts.AgentLimited() | facts.AgentLimitEnded():
                 pass
-            case do.HostResting(host, _, seconds):
+            case facts.HostRested(host=host, seconds=seconds):
                 self.rests.rested(host, seconds, self.policy, self.now)
-            case do.HostRecovered(host):
+            case facts.HostBack(host=host):
                 self.rests.trusted(host)
-            case do.HostAbandoned(host):
+            case facts.HostGivenUp(host=host):
                 self.rests.given_up(host, self.now)
             case _ if isinstance(decision, Record):
                 pass

@@ -120,7 +120,7 @@ FACTS: tuple[f.Fact, ...] = (
         detail="no kiro-cli",
         ways_out=("sortie retry DEMO-1",),
     ),
-    f.HoldEnded(issue_id=ISSUE.id, issue_identifier="DEMO-1", reason="state changed"),
+    f.HoldEnded(issue=ISSUE, reason="state changed"),
     f.HookCompleted(
         hook="before_run", result="failed", seconds=1.5, issue_identifier="DEMO-1", status="exit 2"
     ),

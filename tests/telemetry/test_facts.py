@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sortie.facts import Fact
+from sortie.facts.lines import RecurringFailures
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
-from sortie.telemetry.facts.lines import RecurringFailures
 from sortie.telemetry.metrics import daemon, runs
 from tests.docs.pages import page, table, word
 from tests.telemetry.samples import FACTS, KINDS

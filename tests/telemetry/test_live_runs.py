@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sortie.model import Activity, RunId, Spending
-from sortie.telemetry.facts import (
+from sortie.facts import (
     ActivityChanged,
     AgentSpoke,
     Fact,
@@ -22,6 +21,7 @@ from sortie.telemetry.facts import (
     TurnBegan,
     WorkspaceReady,
 )
+from sortie.model import Activity, RunId, Spending
 from sortie.telemetry.live_runs import LiveRuns, RunDetails
 from tests.telemetry.samples import (
     AGENT_USED,

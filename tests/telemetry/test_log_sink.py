@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sortie.model import HoldReason, RunStatus, Spending, TurnOutcome
-from sortie.telemetry.facts import (
+from sortie.facts import (
     CommentCompleted,
     Fact,
     IssueHeld,
@@ -29,7 +29,7 @@ from sortie.telemetry.facts import (
     WorkspaceReady,
     WorkspaceRemoved,
 )
-from sortie.telemetry.facts.lines import EVERY
+from sortie.facts.lines import EVERY
 from sortie.telemetry.log import LogSink, configure
 from tests.telemetry.samples import (
     AGENT_USED,

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as parse_plain
 
-from sortie.model import NOTHING, ErrorKind, RunStatus, Spending, Trigger, TurnOutcome
-from sortie.telemetry.facts import (
+from sortie.facts import (
     AgentSpoke,
     DispatchDropped,
     Fact,
@@ -23,6 +22,7 @@ from sortie.telemetry.facts import (
     TransitionCompleted,
     WorkflowReloaded,
 )
+from sortie.model import NOTHING, ErrorKind, RunStatus, Spending, Trigger, TurnOutcome
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import pytest
 from starlette.types import ASGIApp, Message
 
+from sortie.facts import Fact
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, UnknownRun
-from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.exposition import Exposition
 from sortie.web.app import Served
 from sortie.web.broadcaster import Broadcaster, Pace

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from sortie.telemetry.facts import HttpAnswered
+from sortie.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.health import Health

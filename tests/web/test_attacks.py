@@ -13,7 +13,7 @@ from h2.connection import H2Connection
 from h2.settings import SettingCodes
 from starlette.routing import Route
 
-from sortie.telemetry.facts import HttpAnswered
+from sortie.facts import HttpAnswered
 from sortie.web.access import PROBES, SIGN_IN, Access
 from sortie.web.app import create_app, routes_of
 from sortie.web.listener import HttpListener, ListenAddress, listen

@@ -8,9 +8,9 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from sortie.facts import HttpAnswered
 from sortie.model import Spending
 from sortie.store import DayRow
-from sortie.telemetry.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.source import CommandAnswer, CommandStatus

@@ -13,7 +13,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import LOCAL
-from sortie.telemetry.facts import AdapterCrashed, HostNoticed, HttpAnswered
+from sortie.facts import AdapterCrashed, HostNoticed, HttpAnswered
 from sortie.web import event_stream
 from sortie.web.access import Access
 from sortie.web.app import create_app

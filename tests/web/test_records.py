@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from sortie.telemetry.facts import HttpAnswered
+from sortie.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.runs import run_document

@@ -14,8 +14,8 @@ import trio
 import trio.testing
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sortie.facts import AdapterCrashed, HttpAnswered, HttpListening
 from sortie.resources import Shortages, keep_account
-from sortie.telemetry.facts import AdapterCrashed, HttpAnswered, HttpListening
 from sortie.web.access import Access
 from sortie.web.app import create_app
 from sortie.web.listener import HttpListener, ListenAddress, listen

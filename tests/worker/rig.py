@@ -12,12 +12,12 @@ import trio
 from trio.testing import MockClock
 
 from sortie.config import Settings
+from sortie.facts import Fact
 from sortie.model import Finish, Finished, Issue, IssueId, RunId, RunReport
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.scheduler import Event
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.worker import Assignment, RunContext, RunReporter, RunScopes, prompt, work
 from sortie.workflow import Prompt, PromptContext
 from sortie.workflow.renderer import render

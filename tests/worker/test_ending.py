@@ -6,10 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sortie.facts import Phase
 from sortie.model import AgentError, ErrorKind, Failed, Finished, RunReport, Stopped, TurnOutcome
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Phase
 from tests.agents.fake import Chats, Completes, Fails, Raises, Silent, Step
 from tests.transports.fake import NEVER, Does
 from tests.worker.rig import HOOKS, ROOT, USED, Rig

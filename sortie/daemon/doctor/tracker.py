@@ -8,11 +8,11 @@ from sortie.config import TrackerSettings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, remedy_of, run_checks
 from sortie.daemon.tracker import FreshSightings, open_tracker, states_of
 from sortie.daemon.tracker_status import unnamed_states
+from sortie.facts import AdapterCrashed, Fact
 from sortie.model import TrackerError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
-from sortie.telemetry.facts import AdapterCrashed, Fact
 from sortie.telemetry.log import LogSink
 from sortie.workflow import Workflow
 

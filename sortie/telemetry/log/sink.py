@@ -7,8 +7,8 @@ debug, and its end is a line.
 
 from __future__ import annotations
 
-from sortie.telemetry.facts import Fact, RunFinished, RunStarted
-from sortie.telemetry.facts.lines import Line, RecurringFailures
+from sortie.facts import Fact, RunFinished, RunStarted
+from sortie.facts.lines import Line, RecurringFailures
 from sortie.telemetry.log.structlog_alone import structlog
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}

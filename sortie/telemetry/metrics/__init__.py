@@ -12,7 +12,7 @@ from functools import partial
 import prometheus_client
 from prometheus_client import CollectorRegistry
 
-from sortie.telemetry.facts import Fact
+from sortie.facts import Fact
 from sortie.telemetry.metrics import daemon, runs
 from sortie.telemetry.metrics.factory import MetricFactory
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from sortie.facts import Fact
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, MetricFactory, rise
 
 _RESULTS = ("success", "error")

@@ -6,9 +6,9 @@ from functools import singledispatch
 
 from prometheus_client import Counter
 
+from sortie.facts import Fact
 from sortie.model import ErrorKind, HoldReason, RunStatus, Trigger, TurnOutcome
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, MetricFactory, rise
 
 _HOOKS = ("after_create", "before_run", "after_run", "before_remove")

@@ -10,7 +10,7 @@ from enum import StrEnum
 from sortie.dataclass import dataclass
 from sortie.model.numbers import took
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
+from sortie.facts import Fact
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

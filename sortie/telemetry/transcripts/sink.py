@@ -16,7 +16,7 @@ import trio
 from sortie.dataclass import dataclass
 from sortie.model import RunId, cut
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact, RunFact
+from sortie.facts import Fact, RunFact
 from sortie.telemetry.transcripts.entries import Kind, TranscriptEntry, entry_of
 
 _ABOUT_RUNS = (RunFact, facts.HookCompleted)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from sortie import facts
 from sortie.model import (
     Finish,
     Finished,
@@ -197,16 +198,16 @@ class WatchedScheduler(Scheduler):
             case do.StartWorker():
                 self._judge_start(event, decision, now)
                 self._account.start(decision, self._policy)
-            case do.Reconciled("keep", issue, reason):
+            case facts.IssueReconciled(action="keep", issue=issue, reason=reason):
                 self._judge_fresh(event, issue.id, "keeps a run")
                 for run in self._account.open.values():
                     if run.start.issue.id == issue.id:
                         run.left_at = now if reason else None
             case do.StopWorker():
                 self._judge_stop(event, decision, now)
-            case do.HoldOver(issue):
+            case facts.HoldEnded(issue=issue):
                 self._account.parked.pop(issue.id, None)
-            case do.WaitOver(issue):
+            case facts.WaitEnded(issue=issue):
                 self._judge_fresh(event, issue.id, "ends a wait")
             case rec.RecordRetry(issue=issue):
                 if isinstance(event, ev.RetryAsked):

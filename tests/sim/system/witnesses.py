@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import trio
 
+from sortie.facts import Fact
 from sortie.model import HoldReason, Issue, IssueId, RunId, RunStatus, StopReason, WaitKind
 from sortie.scheduler import Memory, Record, Snapshot
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import WORKED, HandingOff, Held, Rechecking, Stopping, Waiting
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.workspaces import workspace_key
 from tests.sim.disk import Disk
 from tests.sim.system.account import Account, OpenRun

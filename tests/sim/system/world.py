@@ -12,13 +12,13 @@ from uuid import UUID
 import trio
 
 from sortie.config import Settings
+from sortie.facts import Fact
 from sortie.model import Issue, StoreError, WorkspaceError
 from sortie.orchestrator import Orchestrator, OrchestratorContext
 from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.guarded_tracker import GuardedTracker
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Decision, Memory, policy_of, run_ids
-from sortie.telemetry.facts import Fact
 from sortie.worker import RunContext
 from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces

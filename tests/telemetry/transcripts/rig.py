@@ -10,9 +10,9 @@ from pathlib import Path
 
 import trio
 
+from sortie.facts import Fact
 from sortie.model import RunId
 from sortie.telemetry import facts
-from sortie.telemetry.facts import Fact
 from sortie.telemetry.transcripts import Kind, TranscriptLine, read_page
 from sortie.telemetry.transcripts.sink import TranscriptSink
 from sortie.telemetry.transcripts.writer import TranscriptLimits, TranscriptWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sortie.telemetry.facts.fact import Fact, fact
-from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
+from sortie.facts.fact import Fact, fact
+from sortie.facts.lines import Level, Line, RecurringFailures, line
 
 _TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 

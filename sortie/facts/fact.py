@@ -20,9 +20,9 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from sortie.dataclass import dataclass
+from sortie.facts.lines import Level, Line, RecurringFailures, line
 from sortie.model import RunId, Spending
 from sortie.model.numbers import rounded
-from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 Kind = TypeVar("Kind", bound="Fact")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from sortie.facts.fact import RunFact, fact, shown_spending
+from sortie.facts.lines import Level
 from sortie.model import (
     NO_SUMMARY,
     NOTHING,
@@ -14,8 +16,6 @@ from sortie.model import (
     Spending,
     StopReason,
 )
-from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
-from sortie.telemetry.facts.lines import Level
 
 _BAD = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sortie.telemetry.facts.fact import Fact, fact
-from sortie.telemetry.facts.lines import Level
+from sortie.facts.fact import Fact, fact
+from sortie.facts.lines import Level
 
 
 @fact("host.rested", "warning")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sortie.facts.fact import RunFact, fact, shown_spending
+from sortie.facts.lines import Level, Line, RecurringFailures, line
 from sortie.model import NOTHING, Activity, ErrorKind, ProcessIdentity, Spending, TurnOutcome
-from sortie.telemetry.facts.fact import RunFact, fact, shown_spending
-from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 _BAD = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from sortie.facts.fact import Fact, fact
+from sortie.facts.lines import Level, Line, RecurringFailures, line
 from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
-from sortie.telemetry.facts.fact import Fact, fact
-from sortie.telemetry.facts.lines import Level, Line, RecurringFailures, line
 
 
 @fact("issue.reconciled", "info")
@@ -86,8 +86,7 @@ class HoldRestored(Fact):
 class HoldEnded(Fact):
     """A hold is over."""
 
-    issue_id: IssueId
-    issue_identifier: str
+    issue: Issue
     reason: str
 
 

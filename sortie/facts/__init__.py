@@ -1,0 +1,11 @@
+"""Facts: what happened, as frozen records that the sinks turn into log lines and metrics."""
+
+from __future__ import annotations
+
+from sortie.facts.daemon import *  # noqa: F403
+from sortie.facts.fact import Fact as Fact
+from sortie.facts.fact import RunFact as RunFact
+from sortie.facts.hosts import *  # noqa: F403
+from sortie.facts.issues import *  # noqa: F403
+from sortie.facts.runs import *  # noqa: F403
+from sortie.facts.turns import *  # noqa: F403
