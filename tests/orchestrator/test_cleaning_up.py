@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import HostError, HostTrouble, TransportError
 from sortie.telemetry import facts
 from tests.agents.fake import Completes
 from tests.orchestrator.world import World
-from tests.transports.fake import NEVER, Does
+from tests.transports.fake import Does
 from tests.worker.rig import ROOT, issue
 
 
@@ -29,37 +27,6 @@ async def test_a_finished_issues_workspace_is_removed(clock: MockClock) -> None:
     assert (hook.script, hook.cwd) == ("before_remove", f"{ROOT}/A")
     assert hook.env["SORTIE_ISSUE_IDENTIFIER"] == "A"
     assert f"{ROOT}/A" not in world.transport.files.directories
-    assert (await world.store.recover()).workspaces == ()
-
-
-@pytest.mark.parametrize("hook", [Does(status=1), NEVER])
-async def test_a_failing_before_remove_removes_all_the_same(clock: MockClock, hook: Does) -> None:
-    """A hook that fails or hangs is told and does not keep the workspace."""
-    world = World(issue(), hooks={"before_remove": hook})
-    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
-
-    async with world.life():
-        await world.until(facts.WorkspaceRemoved)
-
-    (told,) = world.of(facts.HookCompleted)
-    assert told.result in ("failed", "timeout")
-    assert f"{ROOT}/A" not in world.transport.files.directories
-
-
-async def test_a_failing_removal_is_retried(clock: MockClock) -> None:
-    """It is shown and tried again with backoff until it succeeds."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
-    world.transport.faults["remove_directory"] = TransportError("busy")
-
-    async with world.life() as orchestrator:
-        await world.until(facts.WorkspaceRemoved, 2)
-        (cleaning,) = orchestrator.snapshot().cleaning
-        del world.transport.faults["remove_directory"]
-        await world.until(facts.WorkspaceRemoved, 3)
-
-    assert cleaning.error == "busy"
-    assert [fact.error for fact in world.of(facts.WorkspaceRemoved)] == ["busy", "busy", None]
     assert (await world.store.recover()).workspaces == ()
 
 
@@ -92,21 +59,6 @@ async def test_no_workspace_is_removed_under_a_process(clock: MockClock) -> None
 
     assert there
     assert "4711" in (failed.error or "")
-
-
-async def test_a_start_removes_what_was_finished_meanwhile(clock: MockClock) -> None:
-    """An issue that became terminal while no daemon ran is put away by the first tick."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Completes(status="blocked")]
-    async with world.life():
-        await world.until(facts.IssueHeld)
-    world.tracker.edit("a", state="Done")
-
-    async with world.life():
-        await world.until(facts.WorkspaceRemoved)
-
-    assert f"{ROOT}/A" not in world.transport.files.directories
-    assert (await world.store.recover()).holds == ()
 
 
 async def test_a_stop_while_a_workspace_is_made_leaves_none_behind(clock: MockClock) -> None:
@@ -148,21 +100,3 @@ async def test_a_workspace_with_work_in_it_is_kept_until_it_is_pushed(clock: Moc
     assert (ran, there) == ([], True)
     assert [hook.hook for hook in world.of(facts.HookCompleted)] == ["before_remove"]
     assert (await world.store.recover()).workspaces == ()
-
-
-async def test_a_host_that_cannot_be_asked_is_no_reason_to_keep_its_workspace(
-    clock: MockClock,
-) -> None:
-    """The removal has failed then, and is tried again as such."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
-    world.transport.faults["run_script"] = HostError(HostTrouble.DROPPED, "it is away")
-
-    async with world.life() as orchestrator:
-        failed = await world.until(facts.WorkspaceRemoved)
-        await trio.sleep(1)
-        (cleaning,) = orchestrator.snapshot().cleaning
-
-    assert failed.error == "it is away"
-    assert (cleaning.error, cleaning.kept) == ("it is away", ())
-    assert f"{ROOT}/A" in world.transport.files.directories

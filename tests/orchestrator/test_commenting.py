@@ -46,16 +46,6 @@ async def test_comments_tell_of_a_run(clock: MockClock) -> None:
     ]
 
 
-async def test_no_comment_is_made_unasked(clock: MockClock) -> None:
-    """The default is silence."""
-    world = World(issue(), tracker=HANDOFF)
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted)
-
-    assert world.tracker.remarks("a") == ()
-
-
 @pytest.mark.parametrize("kind", [TrackerErrorKind.UNAVAILABLE, TrackerErrorKind.CLOSED])
 async def test_a_comment_outlasts_an_outage(clock: MockClock, kind: TrackerErrorKind) -> None:
     """What was to be said while the tracker was down is said once it is back, and once."""

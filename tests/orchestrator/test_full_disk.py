@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 import trio
 from trio.testing import MockClock
 
 from sortie.daemon.http_server import gauges_of
-from sortie.model import HoldReason, RunStatus, StoreError, TrackerErrorKind
+from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.context import Readiness
 from sortie.orchestrator.pending_commands import PATIENCE
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
-from tests.agents.fake import Chats, Fails, Silent
+from tests.agents.fake import Chats, Silent
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.transports.fake import Does
@@ -88,28 +87,6 @@ async def test_an_operators_stop_works_at_once_and_is_pending(clock: MockClock) 
     assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
 
 
-@pytest.mark.parametrize("command", ["pause", "retry", "stop"])
-async def test_a_command_that_could_not_be_recorded_has_no_effect_after_a_kill(
-    clock: MockClock, command: str
-) -> None:
-    """The 503 says so: what was asked while the disk was full is gone with the daemon, and what
-    was recorded before is as it was."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Fails(), Silent()]
-
-    async with world.life_cut_short() as orchestrator:
-        controls = view_of(orchestrator)
-        await world.until(facts.RetryScheduled)
-        before = await world.store.recover()
-        await fill_the_disk(world, orchestrator)
-        answer = await (controls.pause() if command == "pause" else getattr(controls, command)("A"))
-    free_the_disk(world)
-
-    assert answer.status == 503
-    assert "unless the daemon is restarted before" in answer.message
-    assert await world.store.recover() == before
-
-
 async def test_a_kill_while_the_disk_is_full_loses_no_run(clock: MockClock) -> None:
     """What could not be recorded of a run is made up for by the next start: it is interrupted,
     its attempt stays, and the issue is finished."""
@@ -131,47 +108,3 @@ async def test_a_kill_while_the_disk_is_full_loses_no_run(clock: MockClock) -> N
         (RunStatus.SUCCEEDED, 0),
     ]
     world.tracker.assert_all_in("Review")
-
-
-async def test_what_the_tracker_says_ends_a_run_without_a_disk(clock: MockClock) -> None:
-    """An issue that a person finishes while nothing can be written frees its agent all the same,
-    and its workspace goes once that is on record."""
-    world = World(issue(), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Silent()]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched)
-        await fill_the_disk(world, orchestrator)
-        world.tracker.edit("a", state="Done")
-        await world.until(facts.TurnCompleted)
-        removed = world.of(facts.WorkspaceRemoved)
-        free_the_disk(world)
-        await world.until(facts.WorkspaceRemoved)
-
-    assert removed == []
-    assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
-
-
-async def test_disk_and_tracker_may_fail_together(clock: MockClock) -> None:
-    """An hour without either: the runs end, nothing is lost, and all is made up for after."""
-    world = World(issue("a"), issue("b"), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Chats(every=10, times=3)]
-    world.agent.scripts["B"] = [Silent(), Chats(every=1, times=1)]
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator)
-        await world.until(facts.AgentLaunched, 2)
-        await fill_the_disk(world, orchestrator)
-        world.tracker.down = TrackerErrorKind.UNAVAILABLE
-        await trio.sleep(3600)
-        reasons = view.health().reasons
-        outcomes = sorted(fact.outcome for fact in world.of(facts.TurnCompleted))
-        world.tracker.down = None
-        await trio.sleep(60)
-        free_the_disk(world)
-        await world.until(facts.TransitionCompleted, 2)
-
-    assert reasons[0] == "disk full"
-    assert outcomes == ["completed", "stalled"]
-    world.tracker.assert_all_in("Review")
-    assert sorted(row.attempt for row in await world.history()) == [0, 0, 0, 1]

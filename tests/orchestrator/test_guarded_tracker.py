@@ -37,21 +37,6 @@ def translated() -> TrackerError:
     return error
 
 
-async def test_a_list_that_failed_is_no_longer_under_way(autojump_clock: MockClock) -> None:
-    """Nor is one that nobody waits for any more: else the daemon's state says so for ever."""
-    tracker = Raising(TrackerError(TrackerErrorKind.UNAVAILABLE, "it is down"))
-    guarded = GuardedTracker(tracker, lambda _fact: None)
-
-    with pytest.raises(TrackerError):
-        await guarded.fetch_candidates(["todo"])
-    after_failure = guarded.is_listing
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        await guarded.fetch_candidates(["todo"])
-
-    assert (after_failure, guarded.is_listing) == (False, False)
-
-
 async def test_a_wait_for_lists_alone_leaves_the_rest_of_the_tracker(
     autojump_clock: MockClock,
 ) -> None:
@@ -201,19 +186,6 @@ async def test_a_tracker_is_left_alone_for_as_long_as_it_says(
     assert [fact for fact in told if isinstance(fact, facts.TrackerRested)] == [
         facts.TrackerRested(seconds=seconds, asked=asked, error="the fake tracker is unavailable")
     ]
-
-
-@pytest.mark.parametrize("nonsense", [0, -5.0, float("nan"), "soon", True])
-async def test_a_time_that_is_none_is_no_rest(autojump_clock: MockClock, nonsense: object) -> None:
-    """An adapter that says nothing sensible is asked again like any other."""
-    fake = FakeTracker([issue()])
-    fake.down, fake.retry_after = TrackerErrorKind.UNAVAILABLE, nonsense  # type: ignore[assignment]
-    guarded = GuardedTracker(fake, lambda _fact: None)
-
-    with pytest.raises(TrackerError) as caught:
-        await guarded.find("A")
-
-    assert (caught.value.retry_after, guarded.rest) == (None, None)
 
 
 async def test_a_listener_that_fails_listens_again_later(autojump_clock: MockClock) -> None:

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sortie.model import HoldReason, TrackerErrorKind
-from sortie.scheduler.claims import HandingOff, Held
+from sortie.scheduler.claims import HandingOff
 from sortie.telemetry import facts
 from tests.agents.fake import Completes
 from tests.orchestrator.world import HANDOFF, World
@@ -18,23 +18,6 @@ from tests.worker.rig import issue
 def compares(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the tracker is asked before the issue is moved, or known to compare by itself."""
     monkeypatch.setattr(World, "compares", request.param)
-
-
-async def test_a_failing_handoff_is_retried_without_a_run(clock: MockClock) -> None:
-    """It is tried again with backoff, over a restart too, and the agent is left alone."""
-    world = World(issue(), tracker=HANDOFF)
-    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted, 2)
-    world.tracker.transitions_fail = None
-    async with world.life():
-        await world.until(facts.TransitionCompleted, 3)
-
-    results = [fact.result for fact in world.of(facts.TransitionCompleted)]
-    assert results == ["error", "error", "success"]
-    assert world.agent.runs_of("A") == 1
-    world.tracker.assert_all_in("Review")
 
 
 async def test_a_handoff_under_way_at_the_end_is_not_done_twice(clock: MockClock) -> None:
@@ -53,24 +36,6 @@ async def test_a_handoff_under_way_at_the_end_is_not_done_twice(clock: MockClock
     assert world.tracker.journey("a") == ("Todo", "Review")
     assert world.agent.runs_of("A") == 1
     assert (await world.store.recover()).retries == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "tries"), [(TrackerErrorKind.INVALID, 5), (TrackerErrorKind.PERMISSION, 1)]
-)
-async def test_a_hopeless_handoff_holds_the_issue(
-    clock: MockClock, kind: TrackerErrorKind, tries: int
-) -> None:
-    """After five tries, or at once where trying again cannot help."""
-    world = World(issue(), tracker=HANDOFF)
-    world.tracker.transitions_fail = kind
-
-    async with world.life():
-        held = await world.until(facts.IssueHeld)
-
-    assert held.reason is HoldReason.HANDOFF_FAILED
-    assert len(world.of(facts.TransitionCompleted)) == tries
-    assert world.agent.runs_of("A") == 1
 
 
 async def test_an_issue_that_vanished_after_its_run_is_held_for_that(clock: MockClock) -> None:
@@ -118,21 +83,6 @@ async def test_a_tracker_that_takes_no_changes_is_waited_for(
     world.tracker.assert_all_in("Review")
 
 
-async def test_a_handoff_gives_way_to_a_person(clock: MockClock) -> None:
-    """An issue that was moved after the run is not moved again."""
-    world = World(issue(), tracker=HANDOFF)
-    world.tracker.transitions_fail = TrackerErrorKind.UNAVAILABLE
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted)
-        world.tracker.edit("a", state="Someday")
-        world.tracker.transitions_fail = None
-        await trio.sleep(100)
-
-    world.tracker.assert_all_in("Someday")
-    assert world.agent.runs_of("A") == 1
-
-
 async def test_an_agent_that_asks_for_review_after_its_own_move_gets_it(clock: MockClock) -> None:
     """A change of state that the agent made in its last turn is no person's objection."""
     world = World(issue(), tracker=HANDOFF, agent={"max_turns": 5})
@@ -145,22 +95,3 @@ async def test_an_agent_that_asks_for_review_after_its_own_move_gets_it(clock: M
 
     assert world.tracker.journey("a") == ("Todo", "Doing", "Review")
     assert world.agent.runs_of("A") == 1
-
-
-async def test_a_blocked_agents_own_edits_do_not_end_its_hold(clock: MockClock) -> None:
-    """What it changed in the turn that ended blocked is part of what is held."""
-    world = World(issue())
-    world.agent.scripts["A"] = [
-        Completes(
-            status="blocked",
-            does=lambda: world.tracker.edit("a", state="Doing", description="I tried"),
-        )
-    ]
-
-    async with world.life() as orchestrator:
-        await trio.sleep(500)
-        assert isinstance(orchestrator.snapshot().claims[issue().id], Held)
-        world.tracker.edit("a", description="try this")
-        await world.until(facts.HoldEnded)
-
-    assert world.of(facts.HoldEnded)[0].reason == "its content changed"

@@ -142,19 +142,6 @@ async def test_what_is_urgent_overtakes_and_the_rest_keeps_its_order(clock: Mock
     assert list(desk.journal.take()) == [BEGIN, told, PAUSE]
 
 
-async def test_two_equal_decisions_are_two(clock: MockClock) -> None:
-    """What is urgent is told apart by what it is, not by what it is like."""
-    desk = Desk()
-    first, second = do.StopWorker(RUN, issue(), StopReason.OPERATOR), STOP
-    desk.journal.add([PAUSE, first, second])
-
-    urgent = desk.journal.take_urgent(lambda d: d is second)
-    await desk.journal.write()
-
-    assert [d is second for d in urgent] == [True]
-    assert [d is first for d in desk.journal.take()] == [False, True]
-
-
 async def test_a_record_that_no_try_can_write_is_a_defect(clock: MockClock) -> None:
     """It is raised, naming the record, and is not taken for a failing disk."""
     desk = Desk()

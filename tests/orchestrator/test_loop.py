@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import trio
 from trio.testing import MockClock
 
-from sortie.model import Blocker, HoldReason, RunStatus, TrackerErrorKind
+from sortie.model import RunStatus, TrackerErrorKind
 from sortie.orchestrator.context import Readiness
 from sortie.telemetry import facts
-from tests.agents.fake import Completes, Fails
+from tests.agents.fake import Completes
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
@@ -56,37 +54,6 @@ async def test_nothing_to_do_is_idle_after_two_polls(clock: MockClock) -> None:
     assert results == ["error"] * 4 + ["skipped"] * 3 + ["success"] * 2
 
 
-async def test_a_waiting_issue_is_not_idleness(clock: MockClock) -> None:
-    """While something waits the daemon is not idle, and is once it is held."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Fails(), Fails(), Completes(status="blocked")]
-
-    async with world.life() as orchestrator:
-        await orchestrator.idle.wait()
-
-    assert [row.status for row in await world.history()] == [
-        RunStatus.FAILED,
-        RunStatus.FAILED,
-        RunStatus.SUCCEEDED,
-    ]
-    assert [fact.reason for fact in world.of(facts.IssueHeld)] == [HoldReason.AGENT_BLOCKED]
-
-
-async def test_a_slot_that_is_freed_dispatches_at_once(clock: MockClock) -> None:
-    """With two slots three issues never run together, and no poll is waited for."""
-    world = World(
-        issue("a"), issue("b"), issue("c"), agent={"max_concurrent_agents": 2}, tracker=HANDOFF
-    )
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted, 3)
-        done_at = trio.current_time()
-
-    assert world.agent.most_at_once == 2
-    assert done_at < 5
-    world.tracker.assert_all_in("Review")
-
-
 async def test_many_issues_share_few_slots(clock: MockClock) -> None:
     """Fifty issues run eight at a time, each turn is told once, and all are handed off."""
     world = World(
@@ -100,17 +67,3 @@ async def test_many_issues_share_few_slots(clock: MockClock) -> None:
     assert len(world.of(facts.TurnCompleted)) == len(world.of(facts.RunFinished)) == 50
     assert len(await world.history()) == 50
     world.tracker.assert_all_in("Review")
-
-
-async def test_blockers_and_followers(clock: MockClock) -> None:
-    """An issue starts once the agent has finished the one that blocks it."""
-    world = World(
-        replace(issue("b"), blocked_by=(Blocker(identifier="A"),)), issue("a"), tracker=HANDOFF
-    )
-    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted)
-
-    assert [name for name, _ in world.agent.begun] == ["A", "B"]
-    assert world.tracker.states() == {"A": "Done", "B": "Review"}

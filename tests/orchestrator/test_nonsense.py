@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import Blocker, Comment, Issue, IssueId, RunStatus, TrackerErrorKind
+from sortie.model import Blocker, Comment, Issue, IssueId, RunStatus
 from sortie.orchestrator.tracker_answers import flaw_of
 from sortie.telemetry import facts
 from sortie.trackers import IssuesRead
@@ -112,21 +112,6 @@ async def test_a_reread_that_makes_no_sense_is_no_miss(clock: MockClock) -> None
     assert [row.status for row in await world.history()] == [RunStatus.SUCCEEDED]
 
 
-async def test_issues_that_nobody_asked_for_change_nothing(clock: MockClock) -> None:
-    """Another issue in the answer to a re-read is not heard of, between two turns neither."""
-    world, tracker = lied_to(issue("a"), issue("b"), agent={"max_turns": 2})
-    world.agent.scripts["A"] = world.agent.scripts["B"] = [Completes(after=50), Silent()]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched, 2)
-        tracker.read_lies = (issue("c"), issue("d", state="Done"))
-        await trio.sleep(100)
-        claims = set(orchestrator.snapshot().claims)
-
-    assert claims == {"a", "b"}
-    assert world.of(facts.AdapterCrashed) == []
-
-
 async def test_an_issue_that_is_listed_twice_runs_once(clock: MockClock) -> None:
     """The same id twice, in a list or a re-read, whatever else they say, is one issue."""
     world, tracker = lied_to(issue("a"))
@@ -160,27 +145,6 @@ async def test_two_issues_with_one_identifier_do_not_share_a_workspace(clock: Mo
     assert [fact.traceback for fact in world.of(facts.AdapterCrashed)] == [
         "the issues a, b have one identifier, 'A'; none is started"
     ]
-
-
-@pytest.mark.parametrize("reason", ["words", None, ValueError("a bug")])
-async def test_a_failed_read_without_an_error_is_a_failed_read(
-    clock: MockClock, reason: object
-) -> None:
-    """Whatever stands where an error should, the handoff waits for a better answer."""
-    world, tracker = lied_to(issue("a"))
-
-    async with world.life():
-        await world.until(facts.AgentLaunched)
-        await world.until(facts.RunFinished)
-        tracker.lose("a")
-        tracker.failed = {IssueId("a"): reason}
-        await world.until(facts.TransitionCompleted)
-        tracker.find_again("a")
-        tracker.failed = {}
-        await world.until(facts.TransitionCompleted, 2)
-
-    assert [fact.result for fact in world.of(facts.TransitionCompleted)] == ["error", "success"]
-    assert world.agent.runs_of("A") == 1
 
 
 @pytest.mark.parametrize("answer", [None, 7, "Issue", IssuesRead(issues=None)])  # type: ignore[arg-type]
@@ -232,20 +196,3 @@ async def test_a_move_that_returns_another_issue_is_a_failed_move(
 
     assert claims == {"a"}
     assert [fact.result for fact in world.of(facts.TransitionCompleted)] == ["error"]
-
-
-async def test_an_unreadable_issue_does_not_end_its_run(clock: MockClock) -> None:
-    """A malformed issue in work is an error at its re-read; its run and the others go on."""
-    world = World(issue("a"), issue("b"), tracker=HANDOFF)
-    world.agent.scripts["A"] = world.agent.scripts["B"] = [Chats(every=10, times=30)]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched, 2)
-        world.tracker.unreadable[IssueId("a")] = TrackerErrorKind.INVALID
-        await trio.sleep(200)
-        stopped = world.of(facts.RunStopping)
-        world.tracker.unreadable.clear()
-        await world.until(facts.TransitionCompleted, 2)
-
-    assert stopped == []
-    world.tracker.assert_all_in("Review")

@@ -14,12 +14,11 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
     Trigger,
-    TurnOutcome,
     WaitKind,
 )
 from sortie.scheduler import records as rec
 from sortie.telemetry import facts
-from tests.agents.fake import Chats, Completes, Silent
+from tests.agents.fake import Chats
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
@@ -66,39 +65,6 @@ async def test_an_hour_away_is_shown_and_starts_nothing(clock: MockClock) -> Non
     assert (back.ready, started) == (True, 1)
 
 
-async def test_deadlines_hold_while_the_tracker_is_away(clock: MockClock) -> None:
-    """A silent agent is ended as stalled and a chatty one as timed out, each at its time, and
-    both are retried as soon as the tracker answers."""
-    world = World(
-        issue("a"),
-        issue("b"),
-        tracker=HANDOFF,
-        agent={"stall_timeout_ms": 300_000, "turn_timeout_ms": 1_200_000},
-    )
-    world.agent.scripts["A"] = [Silent(), Completes()]
-    world.agent.scripts["B"] = [Chats(every=100, times=99), Completes()]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched, 2)
-        world.tracker.down = DOWN
-        await trio.sleep(HOUR)
-        ended = {f.outcome: f.seconds for f in world.of(facts.TurnCompleted)}
-        waits = {w.issue.identifier: w.issue for w in orchestrator.snapshot().waiting}
-        world.tracker.down = None
-        back_at = trio.current_time()
-        await world.until(facts.TransitionCompleted, 2)
-        done_after = trio.current_time() - back_at
-
-    assert ended == {TurnOutcome.STALLED: 300.0, TurnOutcome.TIMED_OUT: 1200.0}
-    assert set(waits) == {"A", "B"}
-    assert done_after <= POLL + 2
-    assert {f.trigger for f in world.of(facts.RetryScheduled) if f.kind is WaitKind.RETRY} == {
-        Trigger.STALL,
-        Trigger.TIMEOUT,
-    }
-    assert sorted(row.attempt for row in await world.history()) == [0, 0, 1, 1]
-
-
 @pytest.mark.parametrize("slots", [1, 10])
 async def test_an_hour_away_is_no_storm(clock: MockClock, slots: int) -> None:
     """With hundreds of issues that wait, run and are held the requests keep to the pace of the
@@ -119,46 +85,6 @@ async def test_an_hour_away_is_no_storm(clock: MockClock, slots: int) -> None:
     assert HOUR / POLL <= asked <= 6 * HOUR / POLL
     assert {row.attempt for row in await world.history()} == {1}
     world.tracker.assert_all_in("Review")
-
-
-async def test_rereads_that_fail_among_good_polls_are_no_storm(clock: MockClock) -> None:
-    """A tracker that lists thousands and re-reads none, such as one with a limit of requests, is
-    asked a few times a poll and not once for each candidate."""
-    world = World(*(issue(f"i{n}") for n in range(500)), agent={"max_concurrent_agents": 2})
-    healthy = world.tracker.fetch_by_ids
-
-    async def refuse(_ids: object) -> object:
-        await trio.sleep(0.01)
-        raise TrackerError(DOWN, "too many requests")
-
-    setattr(world.tracker, "fetch_by_ids", refuse)  # noqa: B010
-    async with world.life():
-        await trio.sleep(10 * POLL)
-        asked = requests(world)
-        setattr(world.tracker, "fetch_by_ids", healthy)  # noqa: B010
-        began = trio.current_time()
-        await world.until(facts.RunStarted, 2)
-        resumed_after = trio.current_time() - began
-
-    assert asked <= 6 * 10
-    assert resumed_after <= POLL + 1
-
-
-async def test_a_handoff_that_failed_in_a_short_outage_is_made_after_it(clock: MockClock) -> None:
-    """Away for two minutes, just when a run has ended: the handoff comes later, without a run."""
-    world = World(issue(), tracker=HANDOFF)
-
-    async with world.life():
-        await world.until(facts.RunFinished)
-        world.tracker.down = DOWN
-        await trio.sleep(120)
-        failed = [fact.result for fact in world.of(facts.TransitionCompleted)]
-        world.tracker.down = None
-        await world.until(facts.TransitionCompleted, where=lambda f: f.result == "success")
-
-    assert failed == ["error"] * 4
-    assert world.tracker.journey("a") == ("Todo", "Review")
-    assert world.agent.runs_of("A") == 1
 
 
 @pytest.mark.parametrize("seconds", [150.0, 2 * HOUR])
@@ -191,33 +117,6 @@ async def test_a_handoff_outlasts_an_outage_of_writes(clock: MockClock, seconds:
     assert ready
     assert world.of(facts.IssueHeld) == []
     assert [world.agent.runs_of(name.upper()) for name in names] == [1, 1, 1]
-    world.tracker.assert_all_in("Review")
-
-
-async def test_a_slow_tracker_is_slow_and_nothing_else(clock: MockClock) -> None:
-    """With 50 s for each answer no deadline is missed, no request overlaps another of its kind
-    without end, and every issue is handed off in the end."""
-    world = World(
-        *map(issue, "abc"),
-        tracker={**HANDOFF, "in_progress_state": "Doing"},
-        agent={"stall_timeout_ms": 60_000, "max_concurrent_agents": 2},
-    )
-    world.tracker.delay = 50.0
-    world.agent.scripts["A"] = [Silent(), Completes()]
-
-    async with world.life() as orchestrator:
-        await world.until(
-            facts.TransitionCompleted,
-            3,
-            lambda f: (f.lifecycle, f.result) == ("handoff", "success"),
-        )
-        late = orchestrator.next_round_at - trio.current_time()
-        took = trio.current_time()
-
-    stalled = [f.seconds for f in world.of(facts.TurnCompleted) if f.outcome == "stalled"]
-    assert stalled == [60.0]
-    assert late >= 0.0
-    assert requests(world) <= took / 10
     world.tracker.assert_all_in("Review")
 
 

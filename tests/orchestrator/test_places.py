@@ -11,7 +11,7 @@ from sortie.model import ErrorKind, HoldReason, RunStatus, StopReason, Transport
 from sortie.orchestrator.context import Readiness
 from sortie.scheduler import policy_of
 from sortie.telemetry import facts
-from tests.agents.fake import Chats, Completes, Silent
+from tests.agents.fake import Completes, Silent
 from tests.orchestrator.daemon_view import view_of
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import ROOT, issue
@@ -81,38 +81,6 @@ async def test_a_root_that_nothing_can_be_written_to_costs_no_attempt(
     assert 2 <= len(tries) <= 8
     assert {row.attempt for row in await world.history()} == {0}
     world.tracker.assert_all_in("Review")
-
-
-@pytest.mark.parametrize("method", ["read_file", "contained"])
-async def test_a_root_that_fails_for_an_hour_fails_runs_and_loses_none(
-    clock: MockClock, method: str
-) -> None:
-    """Whatever cannot be done in it, the issue is tried again at a growing pace until it can."""
-    world = World(issue("a"), tracker=HANDOFF)
-    world.transport.faults[method] = GONE
-
-    async with world.life():
-        await trio.sleep(3600)
-        tries = await world.history()
-        world.transport.faults.clear()
-        await world.until(facts.TransitionCompleted)
-
-    assert {row.error_kind for row in tries if row.finished_at} == {ErrorKind.WORKSPACE_ERROR}
-    assert 10 <= len(tries) <= 20
-    world.tracker.assert_all_in("Review")
-
-
-async def test_a_status_that_cannot_be_read_does_not_fail_a_good_turn(clock: MockClock) -> None:
-    """The root is away while the agent finishes: the run ends well, and that is recorded."""
-    world = World(issue("a"), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Chats(every=10, times=3)]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched)
-        world.transport.faults["read_file"] = world.transport.faults["remove_file"] = GONE
-        await world.until(facts.TransitionCompleted)
-
-    assert [row.status for row in await world.history()] == [RunStatus.SUCCEEDED]
 
 
 async def test_a_look_that_hangs_is_shown_and_holds_up_no_run(clock: MockClock) -> None:

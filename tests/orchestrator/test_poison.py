@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +10,16 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import ErrorKind, HoldReason, IssueId, RunStatus, TrackerErrorKind, TransportError
+from sortie.model import ErrorKind, HoldReason, RunStatus
 from sortie.scheduler import Record
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.telemetry import facts
-from sortie.transports import Command
 from sortie.workflow import Prompt
-from tests.agents.fake import Completes, Raises
 from tests.orchestrator.world import HANDOFF, World
-from tests.transports.fake import Does, FakeProcess, FakeTransport
-from tests.worker.rig import HOME, ROOT, issue
+from tests.transports.fake import Does
+from tests.worker.rig import issue
 
 GOOD = ("b", "c", "d")
 
@@ -33,18 +30,6 @@ class Bomb(str):
     def strip(self, *_args: Any) -> str:
         """Crash."""
         raise LookupError("a bug")
-
-
-class PickyTransport(FakeTransport):
-    """A host on which every hook of the issue A is the script ``fails``."""
-
-    @asynccontextmanager
-    async def process(self, command: Command) -> AsyncIterator[FakeProcess]:
-        """Start a script."""
-        if command.env.get("SORTIE_ISSUE_IDENTIFIER") == "A":
-            command = replace(command, argv=(*command.argv[:2], "fails"))
-        async with super().process(command) as process:
-            yield process
 
 
 class BombNumber(int):
@@ -72,40 +57,6 @@ async def good_ones(world: World) -> None:
     assert {name: world.tracker.states()[name.upper()] for name in GOOD} == dict.fromkeys(
         GOOD, "Review"
     )
-
-
-async def test_runs_that_crash_wait_ever_longer(clock: MockClock) -> None:
-    """An agent's adapter that crashes over one issue takes a slot only now and then."""
-    world = poisoned()
-    world.agent.scripts["A"] = [Raises(error=LookupError("a bug"))]
-
-    async with world.life():
-        await good_ones(world)
-        done_at = trio.current_time()
-        await trio.sleep(3600)
-
-    tries = [row for row in await world.history() if row.issue == "A"]
-    assert done_at < 10
-    assert {row.error_kind for row in tries} == {ErrorKind.INTERNAL_ERROR}
-    assert 10 <= len(tries) <= 20
-
-
-async def test_a_hook_that_always_fails_costs_its_own_issue_only(clock: MockClock) -> None:
-    """It takes its time and fails for one issue; the others come in between, and it waits."""
-    world = poisoned(hooks={"before_run": Does()})
-    world.transport = PickyTransport(
-        {"before_run": Does(), "fails": Does(seconds=20, status=1)}, directories=[HOME]
-    )
-
-    async with world.life():
-        await good_ones(world)
-        done_at = trio.current_time()
-        await trio.sleep(3600)
-        tries = [row for row in await world.history() if row.issue == "A" and row.finished_at]
-
-    assert done_at < 30
-    assert {row.error_kind for row in tries} == {ErrorKind.HOOK_FAILED}
-    assert 10 <= len(tries) <= 20
 
 
 @pytest.mark.parametrize("name", [".", ".."])
@@ -147,45 +98,6 @@ async def test_a_prompt_that_cannot_be_rendered_costs_one_issue(clock: MockClock
     assert len(tries) <= 8
 
 
-async def test_a_workspace_that_cannot_be_removed_takes_no_slot(clock: MockClock) -> None:
-    """The removal is tried again and shown, while the others run; it succeeds when it can."""
-    world = poisoned()
-    world.agent.scripts["A"] = [Completes(does=lambda: world.tracker.edit("a", state="Done"))]
-    world.transport.faults["remove_directory"] = TransportError("busy")
-
-    async with world.life() as orchestrator:
-        await good_ones(world)
-        done_at = trio.current_time()
-        await orchestrator.idle.wait()
-        (cleaning,) = orchestrator.snapshot().cleaning
-        world.transport.faults.clear()
-        await world.until(facts.WorkspaceRemoved, where=lambda f: f.error is None)
-
-    assert done_at < 10
-    assert cleaning.error == "busy"
-    assert f"{ROOT}/A" not in world.transport.files.directories
-
-
-async def test_an_issue_that_can_never_be_reread_does_not_keep_its_slot(clock: MockClock) -> None:
-    """It is chosen first at each poll, and the next in the queue is chosen right after it."""
-    world = poisoned()
-    healthy = world.tracker.fetch_candidates
-    broken = issue("a", priority=1)
-
-    async def list_it_all_the_same(states: tuple[str, ...]) -> object:
-        return [broken, *await healthy(states)]
-
-    setattr(world.tracker, "fetch_candidates", list_it_all_the_same)  # noqa: B010
-    world.tracker.unreadable[IssueId("a")] = TrackerErrorKind.INVALID
-
-    async with world.life():
-        await good_ones(world)
-        done_at = trio.current_time()
-
-    assert done_at < 10
-    assert "A" not in [row.issue for row in await world.history()]
-
-
 @pytest.mark.parametrize("bomb", [{"title": Bomb("a")}, {"priority": BombNumber(1)}])
 async def test_an_issue_that_crashes_the_daemon_is_held_at_the_third_start(
     clock: MockClock, bomb: dict[str, Any]
@@ -207,17 +119,6 @@ async def test_an_issue_that_crashes_the_daemon_is_held_at_the_third_start(
     assert [(crash.issue.id, crash.times) for crash in crashes] == [("a", 2)]
     assert (held.issue.id, held.reason) == ("a", HoldReason.INTERNAL_ERROR)
     assert [row.issue for row in await world.history()] == ["B", "C", "D"]
-
-
-async def test_a_crash_that_was_chance_is_forgotten(clock: MockClock) -> None:
-    """A run that ends without one begins the count anew."""
-    world = poisoned()
-    await world.store.commit([rec.RecordCrash(issue=issue("a"))], world.wall())
-
-    async with world.life():
-        await world.until(facts.TransitionCompleted, 4)
-
-    assert (await world.store.recover()).crashes == ()
 
 
 async def test_a_record_that_no_row_can_hold_is_blamed_on_its_issue(clock: MockClock) -> None:

@@ -54,22 +54,6 @@ async def test_polls_and_rereads_wait_until_the_tracker_may_be_asked(clock: Mock
     assert shown.rests_because == "the fake tracker is unavailable"
 
 
-async def test_a_tracker_that_asks_for_a_day_is_asked_again_within_the_hour(
-    clock: MockClock,
-) -> None:
-    """Nobody stands still for as long as a header says, and the log says what was asked for."""
-    world = World()
-
-    async with world.life():
-        await limit(world, 86_400.0)
-        began = trio.current_time()
-        await world.until(facts.PollCompleted, where=lambda fact: fact.result == "success")
-        assert trio.current_time() - began <= 3600.0
-
-    (rest,) = world.of(facts.TrackerRested)
-    assert (rest.asked, rest.seconds) == (86_400.0, 3600.0)
-
-
 async def test_a_handoff_waits_for_the_tracker_and_counts_no_try(clock: MockClock) -> None:
     """However often it is limited, no issue is held for it, and no agent runs again."""
     world = World(issue("a"), tracker=HANDOFF)
@@ -90,22 +74,3 @@ async def test_a_handoff_waits_for_the_tracker_and_counts_no_try(clock: MockCloc
     world.tracker.assert_all_in("Review")
     assert len(world.of(facts.RunStarted)) == 1
     assert world.of(facts.IssueHeld) == []
-
-
-async def test_a_comment_is_made_once_the_tracker_may_be_asked(clock: MockClock) -> None:
-    """It is late, not lost."""
-    world = World(issue("a"), tracker={**HANDOFF, "comments": {"on_dispatch": True}})
-
-    def limit_comments(fact: Fact) -> None:
-        if isinstance(fact, facts.RunStarted):
-            world.tracker.comments_fail = TrackerErrorKind.UNAVAILABLE
-            world.tracker.retry_after = 45.0
-        if isinstance(fact, facts.TrackerRested):
-            world.tracker.comments_fail = world.tracker.retry_after = None
-
-    world.sinks.append(limit_comments)
-    async with world.life():
-        told = await world.until(facts.CommentCompleted)
-
-    assert told.result == "success"
-    assert len(world.tracker.remarks("a")) == 1

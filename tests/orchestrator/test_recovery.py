@@ -19,17 +19,15 @@ from sortie.model import (
     RunStatus,
     StoreError,
     Streak,
-    TrackerErrorKind,
     TransportError,
     Trigger,
     WaitKind,
 )
-from sortie.orchestrator.recall import recall
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Record, policy_of
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import HandingOff, Held, Waiting
+from sortie.scheduler.claims import Held, Waiting
 from sortie.telemetry import facts
 from sortie.worker.cleanup import removal_cookie
 from tests.agents.fake import Silent
@@ -204,32 +202,6 @@ async def test_an_issue_whose_processes_stay_is_held(
     assert reaped == [error.ended]
 
 
-async def test_a_search_on_a_host_is_told_before_it_is_made(clock: MockClock) -> None:
-    """A host may take long to answer, and an operator sees what is waited for; this machine
-    answers at once."""
-    heir = Heir()
-
-    await heir.inherit([begun("a", host="east"), begun("b", host="east"), begun("c")])
-
-    assert [f for f in heir.told if isinstance(f, facts.OrphansSought)] == [
-        facts.OrphansSought(host="east", runs=2)
-    ]
-
-
-async def test_what_stays_replaces_a_wait_and_no_hold(clock: MockClock) -> None:
-    """A run that was already planned anew is held all the same; an operator's hold stays his."""
-    heir = Heir()
-    heir.transport.faults["sweep"] = left("a", "b")
-    operator = rec.RecordHold(issue=issue("b"), reason=HoldReason.OPERATOR, detail="stop")
-
-    await heir.inherit([begun("a"), waiting("a"), begun("b"), operator])
-    again = await heir.recover()
-
-    assert await heir.held() == {"a": HoldReason.INTERNAL_ERROR, "b": HoldReason.OPERATOR}
-    assert (await heir.store.recover()).retries == ()
-    assert {type(claim) for claim in again.claims} == {Held}
-
-
 @pytest.mark.parametrize("where", ["sweep", "commit"])
 async def test_a_recovery_that_fails_changes_nothing(clock: MockClock, where: str) -> None:
     """Where this machine's processes cannot be looked at, or nothing can be written, the daemon
@@ -315,52 +287,6 @@ async def park_what_stays(world: World, run_id: RunId) -> None:
     )
     await recover(recovery, policy_of(world.settings))
     world.transport.faults.clear()
-
-
-def handing_off(tries: int, delay: float) -> rec.RecordRetry:
-    """Return the record of a handoff that failed so many times."""
-    return rec.RecordRetry(
-        issue=issue(),
-        kind=WaitKind.HANDOFF,
-        trigger=Trigger.HANDOFF,
-        streak=Streak(),
-        delay=delay,
-        tries=tries,
-    )
-
-
-@pytest.mark.parametrize("set_back", [0.0, 3600.0])
-async def test_failed_handoffs_stay_counted(clock: MockClock, set_back: float) -> None:
-    """Restarts do not make a failed handoff a first one, a clock that was set back neither."""
-    store = MemoryStore()
-    await store.commit([handing_off(3, 40.0)], WALL)
-
-    for _ in range(3):
-        memory, records = recall(
-            await store.recover(), POLICY, now=trio.current_time(), wall=WALL - set_back
-        )
-        await store.commit(records, WALL - set_back)
-        (claim,) = memory.claims
-
-        assert isinstance(claim, HandingOff)
-        assert (claim.tries, claim.token, claim.due_at) == (3, None, trio.current_time() + 40.0)
-
-
-async def test_a_handoff_is_tried_five_times_over_all_lives(clock: MockClock) -> None:
-    """A daemon that dies after each failed handoff holds the issue in the end all the same."""
-    world = World(issue(), tracker=HANDOFF)
-    world.tracker.transitions_fail = TrackerErrorKind.INVALID
-
-    for tries in range(1, 5):
-        async with world.life_cut_short():
-            await world.until(facts.RetryScheduled, tries)
-    async with world.life():
-        held = await world.until(facts.IssueHeld)
-
-    made = [f for f in world.of(facts.TransitionCompleted) if f.lifecycle == "handoff"]
-    assert held.reason is HoldReason.HANDOFF_FAILED
-    assert len(made) == 5
-    assert world.agent.runs_of("A") == 1
 
 
 async def test_a_run_on_a_host_that_cannot_be_asked_is_waited_out(clock: MockClock) -> None:

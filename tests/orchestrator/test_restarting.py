@@ -6,8 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import RunStatus, TrackerErrorKind, Trigger
-from sortie.scheduler.claims import Held, Waiting
+from sortie.model import RunStatus, Trigger
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails, Silent
 from tests.orchestrator.world import HANDOFF, World
@@ -63,32 +62,6 @@ async def test_the_agents_session_goes_on_over_runs_and_lives(clock: MockClock) 
     assert world.agent.resumed == [None, "s-1", "s-2", "s-2", "s-2"]
 
 
-async def test_an_agent_that_cannot_resume_is_handed_no_session(clock: MockClock) -> None:
-    """Its adapter says whether it can."""
-    world = World(issue(), agent={"max_turns": 1})
-    world.resumes = False
-    world.agent.session_ids = ["s-1"]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched, 2)
-
-    assert world.agent.resumed == [None, None]
-
-
-async def test_a_drain_starts_nothing(clock: MockClock) -> None:
-    """A freed slot stays free while the daemon leaves."""
-    world = World(issue("a"), issue("b"), agent={"max_concurrent_agents": 1})
-    world.agent.scripts["A"] = [Silent(clings=5)]
-    world.agent.scripts["B"] = [Silent(clings=5)]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched)
-        orchestrator.shut_down()
-        await trio.sleep(100)
-
-    assert len(world.agent.begun) == 1
-
-
 async def test_a_killed_daemons_runs_continue(clock: MockClock) -> None:
     """A life that ended without a word is recorded as interrupted; the attempt stays."""
     world = World(issue(), tracker=HANDOFF)
@@ -103,23 +76,6 @@ async def test_a_killed_daemons_runs_continue(clock: MockClock) -> None:
     assert [run.streak.failures for run in left.unfinished] == [1]
     rows = [(row.status, row.attempt) for row in await world.history()]
     assert rows == [(RunStatus.FAILED, 0), (RunStatus.INTERRUPTED, 1), (RunStatus.SUCCEEDED, 1)]
-
-
-async def test_a_life_that_did_nothing_loses_no_attempt(clock: MockClock) -> None:
-    """What a life recovers is on disk again before it does anything else."""
-    world = World(issue(), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Fails(), Silent(), Completes()]
-
-    async with world.life_cut_short():
-        await world.until(facts.AgentLaunched, 2)
-    world.tracker.down = TrackerErrorKind.UNAVAILABLE
-    async with world.life_cut_short():
-        await world.until(facts.PollCompleted, where=lambda fact: fact.result == "error")
-    world.tracker.down = None
-    async with world.life():
-        await world.until(facts.TransitionCompleted)
-
-    assert [row.attempt for row in await world.history()] == [0, 1, 1]
 
 
 async def test_a_second_kill_in_a_row_is_a_failure(clock: MockClock) -> None:
@@ -140,23 +96,3 @@ async def test_a_second_kill_in_a_row_is_a_failure(clock: MockClock) -> None:
         (RunStatus.SUCCEEDED, 1),
     ]
     assert world.agent.launched_at[2] - killed_at == pytest.approx(10, abs=0.01)
-
-
-async def test_waits_and_holds_survive(clock: MockClock) -> None:
-    """What waits and what is held is so in the next life, with the rest of its time."""
-    world = World(issue("a"), issue("b"))
-    world.agent.scripts["A"] = [Fails(), Fails(), Fails(), Fails()]
-    world.agent.scripts["B"] = [Completes(status="blocked")]
-
-    async with world.life():
-        await world.until(facts.RetryScheduled, 3)  # 40 s from now
-        due_at = trio.current_time() + 40
-        await trio.sleep(5)
-    async with world.life() as orchestrator:
-        claims = orchestrator.snapshot().claims
-        await world.until(facts.AgentLaunched, 5)
-        started_at = trio.current_time()
-
-    assert isinstance(claims[issue("a").id], Waiting)
-    assert isinstance(claims[issue("b").id], Held)
-    assert started_at == pytest.approx(due_at, abs=0.01)

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from sortie.facts import Fact
-from sortie.model import HoldReason, RunId, RunStatus, Streak
+from sortie.model import HoldReason
 from sortie.orchestrator.recovery import Recovery, recover
 from sortie.scheduler import Memory, Policy
 from sortie.scheduler import records as rec
@@ -111,23 +111,6 @@ async def test_a_restored_hold_is_told_with_its_ways_out(reason: HoldReason, way
     assert (told.issue, told.reason, told.detail) == (issue(), reason, UNMOVED)
     assert way in told.ways_out
     assert [f.held for f in start.told if isinstance(f, facts.StateRestored)] == [1]
-
-
-async def test_a_spent_budget_is_spent_after_a_restart_too() -> None:
-    """Only a limit above the sessions that the issue had ends its hold."""
-    memory = {}
-    for limit in (2, 3):
-        start = Start(HoldReason.SESSION_BUDGET_EXHAUSTED)
-        run = rec.RecordRun(
-            run_id=RunId("r"), issue=issue("a"), streak=Streak(), host="local", agent="fake"
-        )
-        turn = rec.RecordTurn(run_id=RunId("r"), issue_id=issue().id, turn=1, sessions=2)
-        over = rec.RecordExit(run_id=RunId("r"), status=RunStatus.SUCCEEDED)
-        await start.store.commit([run, turn, over], 0.0)
-        memory[limit] = await start.recover(replace(POLICY, max_sessions=limit))
-
-    assert [len(memory[limit].claims) for limit in (2, 3)] == [1, 0]
-    assert [dict(memory[limit].sessions) for limit in (2, 3)] == [{issue().id: 2}, {}]
 
 
 async def test_a_hold_that_the_daemon_crashed_over_stays() -> None:

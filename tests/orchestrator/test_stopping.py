@@ -8,15 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import ErrorKind, HoldReason, IssueId, RunStatus, StopReason, StoreError
+from sortie.model import HoldReason, IssueId, RunStatus, StopReason, StoreError
 from sortie.scheduler import events as ev
 from sortie.scheduler import policy_of
-from sortie.scheduler.claims import Held
 from sortie.telemetry import facts
 from sortie.trackers import IssuesRead
 from tests.agents.fake import Completes, Silent
 from tests.orchestrator.world import HANDOFF, World
-from tests.worker.rig import ROOT, issue, settings_of
+from tests.worker.rig import issue, settings_of
 
 
 async def test_a_stop_that_overtakes_the_start(clock: MockClock) -> None:
@@ -92,43 +91,6 @@ async def test_a_run_can_be_stopped_while_the_disk_fails(clock: MockClock) -> No
     assert [row.status for row in await world.history()] == [RunStatus.CANCELLED]
 
 
-async def test_an_operators_stop_holds_the_issue(clock: MockClock) -> None:
-    """The run is cancelled, the issue is held, and a retry lets it run again."""
-    world = World(issue(), tracker=HANDOFF)
-    world.agent.scripts["A"] = [Silent(), Completes()]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched)
-        orchestrator.tell(ev.StopAsked(issue().id))
-        await world.until(facts.IssueHeld)
-        await trio.sleep(500)
-        assert isinstance(orchestrator.snapshot().claims[issue().id], Held)
-        orchestrator.tell(ev.RetryAsked(issue().id))
-        await world.until(facts.TransitionCompleted)
-
-    rows = [(row.status, row.error_kind, row.attempt) for row in await world.history()]
-    assert rows == [
-        (RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED, 0),
-        (RunStatus.SUCCEEDED, None, 0),
-    ]
-
-
-async def test_an_issue_that_became_inactive_is_stopped(clock: MockClock) -> None:
-    """A turn that does not end by itself is stopped, and the workspace stays."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Silent(clings=3)]
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched)
-        world.tracker.edit("a", state="Backlog")
-        await world.until(facts.RunFinished)
-        assert dict(orchestrator.snapshot().claims) == {}
-
-    assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.INACTIVE]
-    assert f"{ROOT}/A" in world.transport.files.directories
-    assert world.of(facts.RetryScheduled) == []
-
-
 async def test_states_that_a_reload_adds_apply_to_what_runs(clock: MockClock) -> None:
     """A run goes on where its issue is moved to a state that became active meanwhile."""
     world = World(issue(), agent={"max_turns": 2})
@@ -191,18 +153,3 @@ async def test_a_stop_that_meets_the_reread_of_a_completed_turn(clock: MockClock
 
     assert len(world.of(facts.RunStopping)) == 1
     assert (finished.status, finished.turns) == (RunStatus.SUCCEEDED, 1)
-
-
-async def test_new_states_apply_to_what_runs(clock: MockClock) -> None:
-    """After a reload a run's issue may be inactive, and the run goes on no further."""
-    world = World(issue(), agent={"max_turns": 50})
-    world.agent.scripts["A"] = [Completes(after=20)]
-    fewer = settings_of(tracker={"active_states": ["Doing"]})
-
-    async with world.life() as orchestrator:
-        await world.until(facts.AgentLaunched)
-        orchestrator.apply(fewer, policy_of(fewer))
-        finished = await world.until(facts.RunFinished)
-
-    assert finished.turns == 1
-    assert world.of(facts.RetryScheduled) == []

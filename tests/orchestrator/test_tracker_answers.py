@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
 from sortie.orchestrator.tracker_answers import SoundAnswers
 from sortie.trackers import IssuesRead
 
 A, B, C = (Issue(id=IssueId(i), identifier=i, title="t", state="Todo") for i in "ABC")
-NAMESAKE = replace(C, identifier="A")
 UNTITLED = replace(B, title=None)  # type: ignore[arg-type]
-ITEMS = st.sampled_from([A, B, C, replace(A, title="u"), NAMESAKE, UNTITLED, "none", None])
 
 
 def test_the_same_tuple_is_the_same_answer() -> None:
@@ -31,17 +26,6 @@ def test_the_same_tuple_is_the_same_answer() -> None:
     assert len(told) == 1
 
 
-def test_a_list_that_can_be_changed_is_looked_at_each_time() -> None:
-    """It is the same object, with other things in it."""
-    answers, told = SoundAnswers(), list[str]()
-    listed: list[object] = [A]
-    answers.listed(listed, told.append)
-
-    listed.append(UNTITLED)
-
-    assert (answers.listed(listed, told.append), len(told)) == ((A,), 1)
-
-
 def test_of_an_answer_that_is_not_understood_no_issue_is_missing() -> None:
     """What could not be read may be any of those that were asked for and did not come."""
     answers, told = SoundAnswers(), list[str]()
@@ -53,24 +37,6 @@ def test_of_an_answer_that_is_not_understood_no_issue_is_missing() -> None:
     assert (whole.issues, whole.failed) == ((A,), {})
     assert (broken.issues, set(broken.failed)) == ((A,), {B.id, C.id})
     assert {error.kind for error in broken.failed.values()} == {TrackerErrorKind.UNAVAILABLE}
-
-
-@given(st.lists(st.tuples(st.booleans(), st.lists(ITEMS, max_size=5)), max_size=6))
-def test_what_was_seen_before_changes_no_verdict(
-    history: list[tuple[bool, list[object]]],
-) -> None:
-    """Lists and re-reads in any order, of issues that are known, new, namesakes and nonsense."""
-    answers = SoundAnswers()
-    for is_list, items in history:
-        told, told_anew = list[str](), list[str]()
-        if is_list:
-            given_answer: object = answers.listed(tuple(items), told.append)
-            wanted: object = SoundAnswers().listed(tuple(items), told_anew.append)
-        else:
-            read, ids = IssuesRead(issues=tuple(items)), {A.id, B.id}  # type: ignore[arg-type]
-            given_answer = described(answers.reread(read, ids, told.append))
-            wanted = described(SoundAnswers().reread(read, ids, told_anew.append))
-        assert (given_answer, told) == (wanted, told_anew)
 
 
 SECRETIVE = replace(
@@ -120,8 +86,3 @@ def test_what_was_clean_is_not_looked_at_again() -> None:
 
     assert second[0] is first[1]
     assert third == (SECRETIVE, A)
-
-
-def described(answer: IssuesRead) -> object:
-    """Return what can be compared of an answer."""
-    return answer.issues, {i: str(error) for i, error in answer.failed.items()}

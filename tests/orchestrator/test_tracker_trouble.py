@@ -6,45 +6,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import RunStatus, StopReason, TrackerErrorKind, Trigger, WaitKind
 from sortie.orchestrator.context import Readiness
 from sortie.telemetry import facts
-from tests.agents.fake import Chats, Completes, Silent
 from tests.orchestrator.world import HANDOFF, World
 from tests.worker.rig import issue
 
 DAY = 86_400.0
-
-
-async def test_an_hour_without_the_tracker(clock: MockClock) -> None:
-    """Agents finish, stalls are seen, nothing is lost, and work resumes with the first answer."""
-    world = World(
-        issue("a"), issue("b"), tracker=HANDOFF, agent={"max_turns": 2, "stall_timeout_ms": 300_000}
-    )
-    world.agent.scripts["A"] = [Chats(every=100, times=5), Completes()]
-    world.agent.scripts["B"] = [Silent(), Completes()]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched, 2)
-        world.tracker.down = TrackerErrorKind.UNAVAILABLE
-        world.tracker.put(issue("c"))
-        await trio.sleep(3600)
-        before = {row.issue: (row.status, row.turns) for row in await world.history()}
-        world.tracker.down = None
-        up_at = trio.current_time()
-        await world.until(facts.TransitionCompleted, 3)
-        done_at = trio.current_time()
-
-    assert before == {"A": (RunStatus.SUCCEEDED, 1), "B": (RunStatus.STALLED, 1)}
-    world.tracker.assert_all_in("Review")
-    assert done_at - up_at < 40
-    waits = {(f.issue.identifier, f.kind, f.trigger) for f in world.of(facts.RetryScheduled)}
-    assert waits == {
-        ("A", WaitKind.CONTINUATION, Trigger.CONTINUATION),
-        ("B", WaitKind.RETRY, Trigger.STALL),
-    }
-    errors = [f for f in world.of(facts.PollCompleted) if f.result == "error"]
-    assert len(errors) >= 100
 
 
 async def test_a_tracker_that_never_answers_is_given_up(clock: MockClock) -> None:
@@ -60,29 +27,6 @@ async def test_a_tracker_that_never_answers_is_given_up(clock: MockClock) -> Non
 
     assert [f.result for f in world.of(facts.PollCompleted)][:2] == ["error", "error"]
     world.tracker.assert_all_in("Review")
-
-
-async def test_a_miss_that_cannot_be_confirmed_is_asked_for_at_leisure(clock: MockClock) -> None:
-    """An issue that one read missed, and the next ones cannot read, costs no flood of requests."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Silent()]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched)
-        world.tracker.lose("a")
-        await world.until(facts.TrackerAsked, 2, lambda fact: fact.operation == "fetch_by_ids")
-        world.tracker.down = TrackerErrorKind.UNAVAILABLE
-        world.tracker.delay = 0.01
-        asked = len(world.of(facts.TrackerAsked))
-        await trio.sleep(100)
-        more = len(world.of(facts.TrackerAsked)) - asked
-        world.tracker.down = None
-        world.tracker.delay = 0.0
-        finished = await world.until(facts.RunFinished)
-
-    assert more < 30
-    assert finished.status is RunStatus.CANCELLED
-    assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.MISSING]
 
 
 @pytest.mark.parametrize("method", ["fetch_candidates", "fetch_by_ids", "transition", "comment"])
@@ -147,18 +91,3 @@ async def test_a_preflight_fault_skips_dispatch(clock: MockClock) -> None:
     assert {f.error for f in world.of(facts.PollCompleted) if f.result == "skipped"} == {
         "the workspace root is read-only"
     }
-
-
-async def test_a_preflight_fault_does_not_stop_reconciliation(clock: MockClock) -> None:
-    """What runs is re-read and stopped all the same."""
-    world = World(issue())
-    world.agent.scripts["A"] = [Silent()]
-
-    async with world.life():
-        await world.until(facts.AgentLaunched)
-        world.readiness = Readiness(fault="no place")
-        world.tracker.edit("a", state="Done")
-        finished = await world.until(facts.RunFinished)
-
-    assert finished.status is RunStatus.CANCELLED
-    assert [fact.reason for fact in world.of(facts.RunStopping)] == [StopReason.TERMINAL]

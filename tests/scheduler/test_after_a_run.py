@@ -31,7 +31,6 @@ from sortie.scheduler.claims import Waiting
 from sortie.scheduler.rules import SHORTAGE_DELAY
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
-HANDOFF = replace(POLICY, handoff_state="Review")
 PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
 
 
@@ -112,27 +111,6 @@ def test_a_change_of_state_makes_continuations_quick_again() -> None:
     assert (retry.delay, retry.streak) == (1, Streak(continuations=1))
 
 
-@pytest.mark.parametrize(
-    ("finish", "kinds"),
-    [
-        (Finish.GONE, []),
-        (Finish.UNREADABLE, [WaitKind.CONTINUATION]),
-        (Finish.REVIEW, [WaitKind.HANDOFF]),
-        (Finish.DONE, [WaitKind.HANDOFF]),
-        (Finish.TURNS_USED, [WaitKind.HANDOFF]),
-        (Finish.LEFT_ACTIVE, [WaitKind.CONTINUATION]),  # it came back meanwhile
-    ],
-)
-def test_each_finish_has_its_consequence(finish: Finish, kinds: list[WaitKind]) -> None:
-    """What an active issue waits for after a good run depends on how the run finished."""
-    driver = Driver(HANDOFF)
-    (run,) = driver.start(issue())
-
-    decisions = driver.end(run.run_id, Finished(finish=finish))
-
-    assert [r.kind for r in decisions if isinstance(r, rec.RecordRetry)] == kinds
-
-
 def test_shutdown_stops_runs_and_keeps_their_attempt() -> None:
     """A drained run is recorded as interrupted and waits, due at once, with its attempt."""
     driver = Driver()
@@ -152,19 +130,6 @@ def test_shutdown_stops_runs_and_keeps_their_attempt() -> None:
     assert exit_.status is RunStatus.INTERRUPTED
     assert (retry.streak.failures, retry.delay, retry.trigger) == (1, 0, Trigger.INTERRUPTED)
     assert (before, driver.scheduler.drained) == (False, True)
-
-
-def test_news_of_a_run_that_is_over_changes_nothing() -> None:
-    """A late report of an earlier run is ignored."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-    driver.end(run.run_id, PORT_EXIT)
-    before = claim_of(driver)
-
-    late = driver.end(run.run_id, PORT_EXIT)
-
-    assert late == []
-    assert claim_of(driver) == before
 
 
 def test_a_due_retry_whose_reread_fails_stays_due_without_a_storm() -> None:
@@ -187,19 +152,6 @@ def test_a_due_retry_whose_reread_fails_stays_due_without_a_storm() -> None:
     assert isinstance(waiting, Waiting)
     assert waiting.reason == "it could not be re-read: down"
     assert driver.scheduler.wakeup_at() > driver.now
-
-
-def test_a_due_retry_without_a_slot_says_so() -> None:
-    """It stays due, and the reason is shown."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=1))
-    (run,) = driver.start(issue("a"), issue("b", priority=1))
-    driver.end(run.run_id, PORT_EXIT)
-
-    driver.pass_time(10)
-
-    waiting = claim_of(driver, run.issue.id)
-    assert isinstance(waiting, Waiting)
-    assert waiting.reason == "no available orchestrator slots"
 
 
 def test_a_due_retry_is_chosen_as_soon_as_a_read_opens_its_gates() -> None:
@@ -332,12 +284,3 @@ def test_each_end_is_commented_on_as_what_it_was(end: RunEnd, told: list[str]) -
     comments = only(driver.end(run.run_id, end), do.PostComment)
 
     assert [c.lifecycle for c in comments if isinstance(c, do.PostComment)] == told
-
-
-@pytest.mark.parametrize("end", [PORT_EXIT, Finished(finish=Finish.TURNS_USED)])
-def test_nothing_is_commented_on_unasked(end: RunEnd) -> None:
-    """A policy that says nothing of comments wants none."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-
-    assert only(driver.end(run.run_id, end), do.PostComment) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sortie.model import LOCAL, AgentSession, ErrorKind, Failed, KnownWorkspace, RunId
+from sortie.model import LOCAL, AgentSession, ErrorKind, Failed, KnownWorkspace
 from sortie.scheduler import Memory
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
@@ -58,16 +58,6 @@ def test_the_next_run_gets_what_the_last_one_told() -> None:
         rec.RecordSession(run_id=run.run_id, session_id="s-2"),
     ]
     assert (run.resume, again.resume) == (None, replace(KNOWN, session_id="s-2"))
-
-
-def test_news_of_a_run_that_is_over_changes_nothing() -> None:
-    """Neither a record nor a session comes of it."""
-    driver = Driver()
-
-    assert driver.tell(ev.AgentSessionKnown(RunId("former"), POLICY.agent, "s-1")) == []
-    (run,) = driver.start(issue())
-
-    assert run.resume is None
 
 
 def test_a_finished_issue_has_no_session_to_go_on_with() -> None:

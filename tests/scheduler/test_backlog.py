@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from sortie.model import Blocker
 from sortie.scheduler import Backlog
-from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Kept
 from sortie.scheduler.rules import NO_SLOT
 from tests.scheduler.driver import POLICY, Driver, issue
@@ -34,29 +33,3 @@ def test_what_waits_for_room_and_what_waits_for_a_change_are_told_apart() -> Non
         first_queued=(Kept(third, NO_SLOT), Kept(second, NO_SLOT)),
         first_blocked=(Kept(blocked, "it is blocked by Z (state unknown)"),),
     )
-
-
-def test_all_are_counted_and_the_first_are_shown() -> None:
-    """However many issues there are, the answer is short."""
-    driver = Driver(ONE_AT_A_TIME)
-    driver.start(
-        *(issue(f"a{n}") for n in range(9)),
-        *(issue(f"b{n}", blocked_by=BLOCKED) for n in range(7)),
-    )
-
-    backlog = backlog_of(driver, 3)
-
-    assert (backlog.queued, backlog.blocked) == (8, 7)
-    assert [kept.issue.id for kept in backlog.first_queued] == ["a1", "a2", "a3"]
-    assert [kept.issue.id for kept in backlog.first_blocked] == ["b0", "b1", "b2"]
-
-
-def test_a_pause_is_the_reason_of_all() -> None:
-    """What keeps every issue back is said of each."""
-    driver = Driver()
-    driver.tell(ev.PauseAsked(True))
-    driver.start(issue("a"))
-
-    (kept,) = backlog_of(driver, 5).first_queued
-
-    assert kept.reason == "dispatch is paused"

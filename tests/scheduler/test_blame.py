@@ -94,11 +94,6 @@ def cleaned(driver: Lives) -> Event:
     return ev.WorkspaceCleaned(A, (), "directory not empty")
 
 
-def turned(driver: Lives) -> Event:
-    running(driver)
-    return ev.TurnStarted(run_of(driver, "a"), 1)
-
-
 def asked(event: Event) -> Callable[[Lives], Event]:
     def ask(driver: Lives) -> Event:
         running(driver)
@@ -164,22 +159,5 @@ def test_no_issue_is_blamed_for_what_is_about_none() -> None:
     running(driver)
 
     driver.tell(ev.StoreChanged("the disk is full"))
-
-    assert driver.scheduler.in_hand is None
-
-
-def test_a_blame_does_not_outlast_what_it_was_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug in the dispatch that follows a run's end is not the doing of that run's issue."""
-    driver = Lives(HANDOFF)
-    running(driver)
-    leave = ev.WorkerExited(run_of(driver, "b"), RunReport(end=BROKEN))
-
-    def broken(_state: object, _now: float) -> object:
-        raise Bug
-
-    monkeypatch.setattr(dispatch, "view_of", broken)
-
-    with pytest.raises(Bug):
-        driver.tell(leave)
 
     assert driver.scheduler.in_hand is None

@@ -16,26 +16,13 @@ from sortie.model import (
     Finished,
     HoldReason,
     Issue,
-    Streak,
-    Trigger,
-    WaitKind,
 )
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler.candidates import Verdict
-from sortie.scheduler.claims import Held, Waiting
-from tests.scheduler.driver import EPOCH, POLICY, Driver, issue, only, starts
-
-
-def waiting_retry() -> Waiting:
-    return Waiting(
-        issue=issue(),
-        kind=WaitKind.RETRY,
-        trigger=Trigger.ERROR,
-        streak=Streak(failures=1),
-        due_at=0.5,
-    )
+from sortie.scheduler.claims import Held
+from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 
 def names(runs: list[do.StartWorker]) -> list[str]:
@@ -102,26 +89,6 @@ def test_states_and_labels_are_compared_trimmed_and_case_folded() -> None:
     assert names(runs) == ["a"]
 
 
-def test_no_more_than_the_global_limit_start() -> None:
-    """The global limit holds, and a freed slot is used at once from the last fetch."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=2, handoff_state="Review"))
-
-    first = driver.start(issue("a"), issue("b"), issue("c"))
-    later = driver.end(first[0].run_id)
-
-    assert names(first) == ["a", "b"]
-    assert names(starts(later)) == ["c"]
-
-
-def test_a_full_state_does_not_stop_other_states() -> None:
-    """A state limit holds for its state only."""
-    driver = Driver(replace(POLICY, max_by_state={"todo": 1}))
-
-    runs = driver.start(issue("a"), issue("b"), issue("c", state="Doing"))
-
-    assert names(runs) == ["a", "c"]
-
-
 def test_in_progress_state_needs_a_slot_too() -> None:
     """With an in-progress state, an issue needs a slot in the state it will be moved to."""
     policy = replace(POLICY, in_progress_state="Doing", max_by_state={"doing": 1})
@@ -146,50 +113,6 @@ def test_a_chosen_issue_is_reread_and_dropped_if_it_changed() -> None:
             issue=issue("a", state="Done"), outcome="dropped", reason="its state Done is terminal"
         )
     ]
-
-
-def test_a_stale_answer_to_another_question_starts_nothing() -> None:
-    """Only the answer to the dispatch's own question counts for it."""
-    driver = Driver()
-    driver.tell(ev.TimePassed())
-    (question,) = only(driver.tell(ev.CandidatesFetched((issue("a"),))), do.Refresh)
-    assert isinstance(question, do.Refresh)
-
-    stale = driver.tell(ev.IssuesRefreshed(question.token - 1, question.ids, (issue("a"),)))
-    right = driver.tell(ev.IssuesRefreshed(question.token, question.ids, (issue("a"),)))
-
-    assert starts(stale) == []
-    assert names(starts(right)) == ["a"]
-
-
-def test_an_unreadable_candidate_is_dropped_as_an_error() -> None:
-    """A failed re-read of a fresh candidate starts nothing and is counted as an error."""
-    driver = Driver()
-    driver.tell(ev.TimePassed())
-    (question,) = only(driver.tell(ev.CandidatesFetched((issue("a"),))), do.Refresh)
-    assert isinstance(question, do.Refresh)
-
-    decisions = driver.tell(
-        ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down")
-    )
-
-    assert decisions == [
-        facts.DispatchDropped(
-            issue=issue("a"), outcome="error", reason="it could not be re-read: down"
-        )
-    ]
-
-
-def test_pause_starts_nothing_and_resume_starts_at_once() -> None:
-    """While dispatch is paused nothing starts, retries included; resuming uses the last fetch."""
-    driver = Driver()
-    driver.tell(ev.PauseAsked(True))
-
-    paused = driver.start(issue("a"))
-    resumed = driver.settle(driver.tell(ev.PauseAsked(False)))
-
-    assert paused == []
-    assert names(starts(resumed)) == ["a"]
 
 
 def test_continuations_queue_behind_older_issues_of_their_priority() -> None:
@@ -221,24 +144,6 @@ def test_a_missing_program_is_probed_once_and_stops_the_rest() -> None:
     assert starts(again) == []
 
 
-def test_a_missing_program_that_a_hold_tells_of_is_not_probed_again() -> None:
-    """Once the fault is on record with one issue, no other one is tried in vain."""
-    driver = Driver()
-    missing = "kiro-cli was not found"
-    driver.put(issue("a"), issue("b"))
-    driver.tell(ev.TimePassed())
-    (run,) = starts(
-        driver.settle(driver.tell(ev.CandidatesFetched((issue("a"), issue("b")), missing)))
-    )
-    driver.end(run.run_id, Failed(kind=ErrorKind.AGENT_NOT_FOUND, message=missing))
-
-    again = driver.settle(driver.tell(ev.CandidatesFetched((issue("a"), issue("b")), missing)))
-    why = driver.scheduler.explain(issue("b"), driver.now)
-
-    assert starts(again) == []
-    assert Verdict("agent", missing) in why
-
-
 def test_a_skipped_poll_dispatches_nothing_even_from_the_last_fetch() -> None:
     """When preflight fails, due work waits with the reason, until a poll succeeds."""
     driver = Driver(replace(POLICY, max_concurrent_agents=1, handoff_state="Review"))
@@ -254,72 +159,6 @@ def test_a_skipped_poll_dispatches_nothing_even_from_the_last_fetch() -> None:
     assert names(starts(mended)) == ["b"]
 
 
-def test_no_more_issues_are_reread_than_there_are_slots() -> None:
-    """What was chosen keeps its slot while it is re-read, so the tracker is not asked in vain."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=2))
-    driver.tell(ev.TimePassed())
-
-    chosen = driver.tell(ev.CandidatesFetched((issue("a"), issue("b"), issue("c"))))
-    again = driver.tell(ev.PolicyChanged(replace(POLICY, max_concurrent_agents=2)))
-
-    assert [q.ids for q in chosen if isinstance(q, do.Refresh)] == [{"a", "b"}]
-    assert only(again, do.Refresh) == []
-
-
-def test_an_old_answer_does_not_stop_a_run_that_began_after_it_was_asked_for() -> None:
-    """A tracker may answer late: what it says of the time before the run does not count."""
-    driver = Driver(memory=Memory(claims=(waiting_retry(),)))
-    driver.put(issue())
-    (old, *_) = only(driver.tell(ev.TimePassed()), do.Refresh)
-    assert isinstance(old, do.Refresh)
-    driver.tell(ev.CandidatesFetched(()))
-    driver.now += 1
-    (run,) = starts(driver.settle(driver.tell(ev.TimePassed())))
-
-    late = driver.tell(ev.IssuesRefreshed(old.token, old.ids, (issue(state="Done"),)))
-
-    assert only(late, do.StopWorker) == []
-    assert [c.run_id for c in driver.scheduler.snapshot(driver.now).worked] == [run.run_id]
-
-
-def test_a_continuation_goes_before_an_issue_that_is_younger_than_its_wait() -> None:
-    """However many new issues come in, a continuation's turn comes too."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=1))
-    (first,) = driver.start(issue("a"))
-    driver.put(issue("b"))
-    driver.settle(driver.tell(ev.RefreshRequested()))
-    driver.end(first.run_id, Finished(finish=Finish.TURNS_USED))
-    (second,) = driver.scheduler.snapshot(driver.now).worked
-    driver.pass_time(3600)
-    born = datetime.fromtimestamp(EPOCH + driver.now, UTC)
-    driver.put(issue("c", created_at=born))
-    driver.settle(driver.tell(ev.RefreshRequested()))
-
-    freed = driver.end(second.run_id, Finished(finish=Finish.GONE))
-
-    assert names(starts(freed)) == ["a"]
-
-
-def test_a_continuation_goes_behind_an_issue_that_is_older_than_its_wait() -> None:
-    """However often an issue is continued, one that came in before has its turn."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=1))
-    (first,) = driver.start(issue("a"))
-    driver.put(issue("b"))
-    driver.settle(driver.tell(ev.RefreshRequested()))
-    driver.pass_time(3600)
-    born = datetime.fromtimestamp(EPOCH + driver.now - 60, UTC)
-    driver.put(issue("c", created_at=born))
-    driver.settle(driver.tell(ev.RefreshRequested()))
-    driver.end(first.run_id, Finished(finish=Finish.TURNS_USED))
-    (second,) = driver.scheduler.snapshot(driver.now).worked
-    driver.pass_time(5)
-
-    freed = driver.end(second.run_id, Finished(finish=Finish.GONE))
-
-    assert second.issue.id == "b"
-    assert names(starts(freed)) == ["c"]
-
-
 def test_a_released_hold_takes_its_place_in_the_queue() -> None:
     """It need not wait for the next poll to go before an issue of a lesser priority."""
     driver = Driver(replace(POLICY, max_concurrent_agents=1))
@@ -333,19 +172,6 @@ def test_a_released_hold_takes_its_place_in_the_queue() -> None:
 
     assert run.issue.id == "b"
     assert names(starts(freed)) == ["a"]
-
-
-def test_nothing_starts_before_the_first_preflight() -> None:
-    """A retry that an earlier life left waits until something was looked at."""
-    driver = Driver(memory=Memory(claims=(waiting_retry(),)))
-    driver.put(issue())
-    driver.now = 1.0
-
-    before = driver.tell(ev.TimePassed())
-    after = driver.settle(driver.tell(ev.CandidatesFetched(())))
-
-    assert [q.token for q in before if isinstance(q, do.Refresh)] == [1]  # the reconciliation
-    assert names(starts(after)) == ["a"]
 
 
 def test_a_shortage_lets_one_issue_after_the_other_run() -> None:
@@ -424,22 +250,6 @@ def test_a_tracker_that_gives_no_answer_is_left_alone_for_a_while() -> None:
     assert [q.ids for q in only(late, do.Refresh) if isinstance(q, do.Refresh)] == [{issue("b").id}]
 
 
-def test_what_is_being_reread_is_not_asked_about_twice() -> None:
-    """A tick asks about what runs, and not about what a dispatch has a question under way for."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=2))
-    driver.start(issue("a"))
-    driver.put(issue("b"))
-    driver.tell(ev.RefreshRequested())
-    driver.tell(ev.CandidatesFetched((issue("a"), issue("b"))))
-    driver.tell(ev.IssuesRefreshed(2, frozenset({issue("a").id}), (issue("a"),)))
-
-    driver.now += 60.0
-    (tick,) = only(driver.tell(ev.TimePassed()), do.Refresh)
-
-    assert isinstance(tick, do.Refresh)
-    assert tick.ids == {issue("a").id}
-
-
 def test_a_poll_is_put_off_and_nothing_else_is() -> None:
     """Where requests are short, issues start and end as ever; an operator's refresh is made."""
     driver = Driver(replace(POLICY, max_concurrent_agents=1))
@@ -454,17 +264,3 @@ def test_a_poll_is_put_off_and_nothing_else_is() -> None:
     assert only(before, do.Poll) == []
     assert {"b"} in [q.ids for q in ended if isinstance(q, do.Refresh)]
     assert len(only(refreshed, do.Poll)) == 1
-
-
-def test_polls_go_on_when_their_time_has_come() -> None:
-    """They are put off until then, and no longer."""
-    driver = Driver(POLICY)
-    driver.start(issue("a"))
-    driver.tell(ev.PollsPutOff(600))
-
-    polls = []
-    for _ in range(3):
-        driver.now += 299
-        polls.append(len(only(driver.tell(ev.TimePassed()), do.Poll)))
-
-    assert polls == [0, 0, 1]

@@ -75,18 +75,6 @@ def test_it_is_looked_at_less_and_less_often() -> None:
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
 
 
-def test_people_are_told_when_something_else_is_in_it() -> None:
-    """Each time that what would be lost has changed."""
-    driver = at.cleaning()
-    driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
-    wake(driver)
-
-    other = replace(KEPT, reason="2 unpushed commits")
-    told = driver.tell(ev.WorkspaceCleaned(A, (), kept=(other,)))
-
-    assert only(told, facts.WorkspaceKept) == [kept_fact(claim_of(driver).issue, other, DAYS - 60)]
-
-
 def test_it_is_removed_when_the_days_are_over() -> None:
     """Then whatever it holds goes with it, at that moment and not at the next look."""
     driver = at.cleaning()
@@ -99,18 +87,6 @@ def test_it_is_removed_when_the_days_are_over() -> None:
 
     assert looked == [do.CleanWorkspace(issue, (HOME,), (HOME,))]
     assert driver.now == began + DAYS
-    assert driver.claim() is None
-
-
-def test_work_that_was_pushed_ends_it() -> None:
-    """The workspace is forgotten as any that was removed."""
-    driver = at.cleaning()
-    driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
-    wake(driver)
-
-    gone = driver.tell(ev.WorkspaceCleaned(A, (HOME,)))
-
-    assert gone == [rec.ForgetWorkspace(host=LOCAL, path="/a")]
     assert driver.claim() is None
 
 
@@ -140,21 +116,6 @@ def test_a_restart_does_not_begin_the_days_anew() -> None:
 
     assert only(told, rec.RecordUnsaved) == []
     assert only(told, facts.WorkspaceKept) == [kept_fact(finished, KEPT, DAYS / 2)]
-
-
-def test_an_operator_has_it_looked_at() -> None:
-    """A retry is a look."""
-    driver = at.cleaning()
-    driver.tell(ev.WorkspaceCleaned(A, (), kept=(KEPT,)))
-
-    decisions = driver.tell(ev.RetryAsked("A", ask=3))
-
-    assert only(decisions, do.CleanWorkspace) == [
-        do.CleanWorkspace(claim_of(driver).issue, (HOME,))
-    ]
-    assert only(decisions, do.AnswerCommand) == [
-        do.AnswerCommand(3, "done", "the workspace of A is looked at now")
-    ]
 
 
 @pytest.mark.parametrize("error", [None, "the host is away"])

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from sortie.model import IssueId, StopReason, Streak
+from sortie.model import StopReason, Streak
 from sortie.scheduler import Event, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Running, Stopping, Waiting
+from sortie.scheduler.claims import Running
 from tests.scheduler import standings as at
-from tests.scheduler.driver import issue, only, starts
+from tests.scheduler.driver import only, starts
 from tests.scheduler.lives import Lives
 
 RUN, KEPT = "RunId", "A is held"
@@ -208,20 +207,6 @@ def test_what_is_not_known_is_said_with_a_way_to_find_out(name: str) -> None:
     assert isinstance(driver.claim(), Running)
 
 
-def test_an_id_goes_before_another_issues_identifier() -> None:
-    """Where one issue's identifier is another's id, the id is meant."""
-    driver = Lives()
-    driver.put(issue("a", identifier="b"), issue("b", identifier="c"))
-    driver.pass_time()
-
-    driver.tell(ev.StopAsked("b"))
-    one = driver.claim("b"), driver.claim("a")
-    driver.tell(ev.StopAsked("c"))
-
-    assert isinstance(one[0], Stopping)
-    assert not isinstance(one[1], Stopping)
-
-
 def test_a_retry_counts_the_attempts_anew() -> None:
     """The next run is a first attempt, due at once."""
     driver = at.waiting()
@@ -232,16 +217,3 @@ def test_a_retry_counts_the_attempts_anew() -> None:
     assert isinstance(retry, rec.RecordRetry)
     assert (retry.streak, retry.delay) == (Streak(), 0.0)
     assert [s.streak for s in starts(decisions)] == [Streak()]
-
-
-def test_a_retry_of_a_wait_whose_state_became_inactive_is_refused() -> None:
-    """Until the next read ends the wait, the answer is the same as for a held issue."""
-    driver = at.waiting()
-    driver.tell(ev.PolicyChanged(replace(at.HANDOFF, active_states=frozenset({"doing"}))))
-
-    answer = told(driver.tell(ev.RetryAsked("a", 1)))
-
-    assert answer.verdict == "conflict"
-    assert answer.message == "A cannot be retried: its state Todo is not active"
-    assert isinstance(driver.claim(), Waiting)
-    assert IssueId("a") in driver.disk.retries

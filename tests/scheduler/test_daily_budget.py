@@ -82,18 +82,6 @@ def test_a_warning_comes_at_eighty_percent() -> None:
     ]
 
 
-def test_a_higher_budget_counts_at_once() -> None:
-    """A reload lets runs start again."""
-    driver = daily()
-    run_id = driver.begin()
-    use(driver, run_id, 5.0)
-    driver.end(run_id)
-    driver.pass_time(2)
-
-    raised = replace(driver.policy, per_day=Allowance(credits=6.0))
-    assert len(starts(driver.settle(driver.tell(ev.PolicyChanged(raised))))) == 1
-
-
 def test_a_day_that_comes_again_brings_what_was_used_on_it() -> None:
     """The clock was set back, or the zone is another."""
     driver = daily()

@@ -11,7 +11,6 @@ from sortie.model import (
     Failed,
     Finish,
     Finished,
-    KnownWorkspace,
     RunEnd,
     RunStatus,
     Stopped,
@@ -157,40 +156,6 @@ def test_a_stop_between_turns_takes_nothing_from_a_turn_that_completed(
 
     assert exit_of(ended).status is status
     assert only(ended, rec.RecordRetry) == []
-
-
-@pytest.mark.parametrize("by", ["operator", "shutdown"])
-def test_others_who_stop_a_run_are_told_as_before(by: str) -> None:
-    """A completed turn is no reason to call a run that somebody stopped a success."""
-    driver = at.running()
-    driver.tell(ev.StopAsked("a") if by == "operator" else ev.ShutdownRequested())
-
-    ended = driver.end(at.the_run(driver), Stopped(completed=True))
-
-    expected = RunStatus.CANCELLED if by == "operator" else RunStatus.INTERRUPTED
-    assert exit_of(ended).status is expected
-
-
-def test_an_operators_stop_does_not_wait_for_the_turn() -> None:
-    """It ends a turn at once that was let end."""
-    driver = moved("Review")
-
-    decisions = driver.tell(ev.StopAsked("a"))
-
-    assert [d.reason for d in decisions if isinstance(d, do.StopWorker)] == [StopReason.OPERATOR]
-
-
-def test_a_workspace_stays_until_the_turn_is_over() -> None:
-    """Nothing is removed under an agent that finishes its turn."""
-    driver = at.running()
-    known = KnownWorkspace(issue_id=A, identifier="A", host="local", path="/a")
-    driver.put(issue(state="Done"))
-
-    before = driver.pass_time(30) + driver.pass_time(POLICY.inactive_grace - 1)
-    ended = driver.end(at.the_run(driver), Finished(finish=Finish.LEFT_ACTIVE))
-
-    assert only(before, do.CleanWorkspace) == []
-    assert only(ended, do.CleanWorkspace) == [do.CleanWorkspace(issue(state="Done"), (known,))]
 
 
 def test_states_of_other_settings_give_the_same_time() -> None:

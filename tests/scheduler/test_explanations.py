@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -11,7 +10,6 @@ from sortie.model import HoldReason, StopReason
 from sortie.scheduler import Explanation
 from sortie.scheduler.explanation import Standing
 from tests.scheduler import standings as at
-from tests.scheduler.driver import POLICY
 from tests.scheduler.lives import Lives
 from tests.scheduler.parking import parked
 
@@ -283,11 +281,3 @@ def test_every_hold_names_its_ways_out(reason: HoldReason) -> None:
         expected.append(special[reason])
 
     assert explained(parked(reason)).ways_out == tuple(expected)
-
-
-def test_a_run_takes_no_slot_away_from_its_own_issue() -> None:
-    """Where there is one slot only, it is the issue's own."""
-    driver = Lives(replace(POLICY, max_concurrent_agents=1, max_by_state={"todo": 1}))
-    driver.begin()
-
-    assert [v.gate for v in explained(driver).gates if v.reason is not None] == ["claim"]

@@ -6,14 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from sortie import facts
 from sortie.model import (
-    ErrorKind,
-    Failed,
     HoldReason,
     Streak,
     TrackerErrorKind,
-    WaitKind,
 )
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
@@ -23,7 +19,6 @@ from sortie.scheduler.claims import HandingOff, Held
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 HANDOFF = replace(POLICY, handoff_state="Review")
-PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
 
 
 def claim_of(driver: Driver, name: str = "a") -> object:
@@ -87,56 +82,6 @@ def test_a_hopeless_handoff_is_held_at_once(kind: TrackerErrorKind) -> None:
     assert isinstance(claim_of(driver), Held)
 
 
-def test_a_handoff_overtaken_by_a_person_is_given_up() -> None:
-    """When someone moved the issue meanwhile, their word counts."""
-    driver = Driver(HANDOFF)
-    (run,) = driver.start(issue())
-    (question,) = only(driver.end(run.run_id), do.Transition)
-    assert isinstance(question, do.Transition)
-
-    answer = ev.TransitionAnswered(
-        issue().id, question.token, TrackerErrorKind.CONFLICT, "it was moved"
-    )
-    decisions = driver.tell(answer)
-
-    assert decisions == [
-        rec.ForgetRetry(issue_id=issue().id),
-        facts.WaitEnded(issue=issue(), reason="it was moved"),
-    ]
-    assert claim_of(driver) is None
-
-
-def test_the_answer_to_an_earlier_handoff_counts_for_nothing() -> None:
-    """Only the answer to the handoff that is under way decides about it."""
-    driver = Driver(HANDOFF)
-    (run,) = driver.start(issue())
-    (question,) = only(driver.end(run.run_id), do.Transition)
-    assert isinstance(question, do.Transition)
-
-    stale = driver.tell(ev.TransitionAnswered(issue().id, question.token - 1))
-
-    assert stale == []
-    assert isinstance(claim_of(driver), HandingOff)
-
-
-def test_each_failed_handoff_is_on_record() -> None:
-    """What the next start must know: how often it failed, and how long the pause is."""
-    driver = Driver(HANDOFF)
-    (run,) = driver.start(issue())
-    waits = only(driver.end(run.run_id), rec.RecordRetry)
-    for _ in range(4):
-        claim = claim_of(driver)
-        assert isinstance(claim, HandingOff)
-        assert claim.token is not None
-        answer = ev.TransitionAnswered(issue().id, claim.token, TrackerErrorKind.INVALID, "-")
-        waits += only(driver.settle(driver.tell(answer)), rec.RecordRetry)
-        driver.pass_time(300.0)
-
-    recorded = [(w.kind, w.tries, w.delay) for w in waits if isinstance(w, rec.RecordRetry)]
-    pauses = [0.0, 10.0, 20.0, 40.0, 80.0]
-    assert recorded == [(WaitKind.HANDOFF, n, pause) for n, pause in enumerate(pauses)]
-
-
 def test_a_handoff_survives_a_restart_without_another_run() -> None:
     """A recorded handoff is tried at the next start; the agent is not run for it."""
     due = HandingOff(issue=issue(), streak=Streak(), tries=1, token=None, due_at=0.0)
@@ -147,18 +92,6 @@ def test_a_handoff_survives_a_restart_without_another_run() -> None:
 
     assert len(only(decisions, do.Transition)) == 1
     assert starts(decisions) == []
-
-
-def test_a_miss_is_forgotten_when_a_waiting_handoff_is_found_again() -> None:
-    """A tracker that loses an issue for a moment is not asked for it again and again."""
-    due = HandingOff(issue=issue(), streak=Streak(), tries=1, token=None, due_at=300.0)
-    driver = Driver(HANDOFF, Memory(claims=(due,)))
-    driver.pass_time()
-    driver.put(issue())
-
-    driver.pass_time(5)
-
-    assert driver.scheduler.wakeup_at() > driver.now
 
 
 @pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])

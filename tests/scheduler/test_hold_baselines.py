@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from sortie import facts
 from sortie.model import (
     Comment,
     ErrorKind,
@@ -23,7 +22,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held
-from tests.scheduler.driver import issue, only, starts
+from tests.scheduler.driver import issue, starts
 from tests.scheduler.lives import A, Lives
 from tests.scheduler.parking import AFTER_A_RUN, PARKING, edit, finish, parked
 
@@ -143,42 +142,6 @@ def test_an_answer_asked_for_before_the_hold_says_nothing_about_it(
 
 
 @after_a_run
-@written
-def test_a_first_read_that_fails_leaves_the_next_as_the_first(
-    reason: HoldReason, changes: dict[str, object]
-) -> None:
-    """A tracker that is down right after the run ends no hold when it is back."""
-    driver = Lives(ACTIVE)
-    run_id = driver.begin()
-    edit(driver, **changes)
-    first = question_about(finish(driver, run_id, reason))
-
-    driver.tell(ev.IssuesRefreshed(first.token, first.ids, (), first.ids, "down"))
-    driver.pass_time(30)
-    driver.pass_time(30)
-
-    assert driver.holds() is reason
-
-
-@after_a_run
-@pytest.mark.parametrize("swapped", [False, True])
-def test_two_reads_at_once_end_no_hold_in_either_order(reason: HoldReason, swapped: bool) -> None:
-    """The first read and a reconciliation may overtake each other."""
-    driver = Lives(ACTIVE)
-    run_id = driver.begin()
-    edit(driver, state="Doing", description="[x] done")
-    driver.now += 60
-    first = question_about(finish(driver, run_id, reason))
-    second = question_about(driver.tell(ev.TimePassed()))
-    assert first.token != second.token
-
-    for question in (second, first) if swapped else (first, second):
-        driver.tell(answer(question, driver.tracker[A]))
-
-    assert driver.holds() is reason
-
-
-@after_a_run
 @pytest.mark.parametrize("state", ["Review", "Elsewhere"])
 def test_a_first_read_in_an_inactive_state_ends_the_hold(reason: HoldReason, state: str) -> None:
     """Where the run or a person left nothing to hold, nothing is held."""
@@ -211,50 +174,6 @@ def test_a_stop_is_kept_over_the_daemons_death(end: RunEnd) -> None:
 
     driver.die()
     decisions = driver.pass_time() + driver.pass_time(3600)
-
-    assert starts(decisions) == []
-    assert driver.holds() is HoldReason.OPERATOR
-
-
-def test_a_stopped_run_whose_issue_is_finished_meanwhile_is_not_held() -> None:
-    """The hold that was promised is dropped, and the workspace goes."""
-    driver = Lives(PARKING)
-    run_id = driver.begin()
-    driver.tell(ev.StopAsked("a"))
-    edit(driver, state="Done")
-    driver.pass_time(30)
-
-    decisions = driver.end(run_id, Stopped())
-
-    assert only(decisions, facts.HoldEnded) == [
-        facts.HoldEnded(issue=driver.tracker[A], reason="it is Done")
-    ]
-    assert len(only(decisions, do.CleanWorkspace)) == 1
-    assert driver.holds() is None
-
-
-def test_a_hold_is_announced_once() -> None:
-    """Of the records of a stopped run's hold only the first begins it."""
-    driver = Lives(PARKING)
-    run_id = driver.begin()
-
-    decisions = driver.tell(ev.StopAsked("a")) + driver.tell(ev.StopAsked("a"))
-    decisions += driver.end(run_id, Stopped())
-
-    records = [d.again for d in decisions if isinstance(d, rec.RecordHold)]
-    assert records == [False, True, True]
-
-
-def test_a_stopped_candidate_is_held_as_it_is_now_not_as_it_was_polled() -> None:
-    """A move that came between the last poll and the stop does not undo the stop."""
-    driver = Lives(PARKING)
-    driver.tell(ev.PauseAsked(True))
-    driver.start(issue())
-    edit(driver, state="Doing")
-
-    driver.settle(driver.tell(ev.StopAsked("a")))
-    driver.tell(ev.PauseAsked(False))
-    decisions = driver.pass_time(30)
 
     assert starts(decisions) == []
     assert driver.holds() is HoldReason.OPERATOR

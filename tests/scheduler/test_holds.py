@@ -13,10 +13,9 @@ from sortie.model import Blocker, Comment, ErrorKind, Failed, HoldReason
 from sortie.scheduler import Policy
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Cleaning, HandingOff, Held, Starting
+from sortie.scheduler.claims import Cleaning, Held
 from tests.scheduler.driver import Driver, issue, only, starts
-from tests.scheduler.lives import A, Lives
+from tests.scheduler.lives import Lives
 from tests.scheduler.parking import PARKING, edit, parked
 
 REASONS = tuple(HoldReason)
@@ -121,38 +120,6 @@ def test_labels_and_blockers_in_another_order_are_no_change(reason: HoldReason) 
 
 @LIVES
 @every_reason
-def test_another_active_state_ends_every_hold(reason: HoldReason, reborn: bool) -> None:
-    """Who moves a held issue to another active state has it worked on again."""
-    driver = daemon(reason, reborn=reborn)
-    edit(driver, state="Todo")
-
-    decisions = driver.pass_time(30)
-
-    (over,) = only(decisions, facts.HoldEnded)
-    assert over == facts.HoldEnded(
-        issue=issue(state="Doing"), reason="its state changed from Doing to Todo"
-    )
-    assert len(starts(decisions)) == 1
-    assert driver.holds() is None
-
-
-@LIVES
-@every_reason
-def test_an_inactive_state_ends_every_hold_and_nothing_follows(
-    reason: HoldReason, reborn: bool
-) -> None:
-    """Who moves a held issue to an inactive state is left with an unclaimed issue."""
-    driver = daemon(reason, reborn=reborn)
-    edit(driver, state="Review")
-
-    decisions = driver.pass_time(30)
-
-    assert (driver.holds(), driver.claim()) == (None, None)
-    assert starts(decisions) == only(decisions, do.CleanWorkspace) == []
-
-
-@LIVES
-@every_reason
 def test_a_terminal_state_ends_every_hold_and_the_workspace_goes(
     reason: HoldReason, reborn: bool
 ) -> None:
@@ -184,21 +151,6 @@ def test_a_state_that_becomes_terminal_ends_every_hold(reason: HoldReason) -> No
 
 @LIVES
 @every_reason
-def test_a_retry_ends_every_hold(reason: HoldReason, reborn: bool) -> None:
-    """An operator's retry is obeyed at once: a failed handoff is tried again, all else runs."""
-    driver = daemon(reason, reborn=reborn)
-
-    decisions = driver.settle(driver.tell(ev.RetryAsked("a")))
-
-    assert driver.holds() is None
-    assert (driver.disk.sessions, driver.disk.crashes) == ({}, {})
-    expected = HandingOff if reason is HoldReason.HANDOFF_FAILED else Starting
-    assert isinstance(driver.claim(), expected)
-    assert [s.streak.failures for s in starts(decisions)] == [0] * (expected is Starting)
-
-
-@LIVES
-@every_reason
 def test_a_vanished_issue_is_held_until_two_reads_missed_it(
     reason: HoldReason, reborn: bool
 ) -> None:
@@ -212,21 +164,6 @@ def test_a_vanished_issue_is_held_until_two_reads_missed_it(
 
     assert first is reason
     assert (driver.holds(), driver.claim()) == (None, None)
-
-
-@every_reason
-def test_a_held_issue_that_was_missed_once_and_is_back_stays_held(reason: HoldReason) -> None:
-    """A tracker that loses an issue for a moment, or fails, ends no hold."""
-    driver = parked(reason)
-    present = driver.tracker.pop(A)
-    driver.pass_time(30)
-    driver.put(present)
-    driver.pass_time(5)
-    driver.tracker.clear()
-
-    driver.pass_time(30)
-
-    assert driver.holds() is reason
 
 
 RELOADS: list[tuple[str, Callable[[Policy], Policy], set[HoldReason]]] = [
@@ -259,26 +196,6 @@ def test_a_reload_ends_the_holds_whose_cause_it_may_have_mended(
     assert driver.holds() is (None if ended else reason)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "ends"),
-    [(3, 3, False), (3, 2, False), (3, 1, False), (3, 4, True), (3, 0, True), (0, 5, False)],
-)
-def test_only_a_raised_or_removed_limit_ends_a_hold_for_the_budget(
-    before: int, after: int, ends: bool
-) -> None:
-    """From no limit to any is no raise."""
-    driver = Lives(replace(PARKING, max_sessions=before))
-    driver.put(issue())
-    reason = HoldReason.SESSION_BUDGET_EXHAUSTED
-    driver.ran_before(sessions=3)
-    driver.disk.write(rec.RecordHold(issue=issue(), reason=reason, detail="3 sessions"), 0.0)
-    driver.die()
-
-    driver.tell(ev.PolicyChanged(replace(PARKING, max_sessions=after)))
-
-    assert (driver.holds() is None) == ends
-
-
 def test_a_program_that_appears_ends_the_holds_for_want_of_it() -> None:
     """The poll that finds the program lets the issue go; one that found it all along does not."""
     driver = Driver()
@@ -298,16 +215,3 @@ def test_a_program_that_appears_ends_the_holds_for_want_of_it() -> None:
         "the agent's program is found"
     ]
     assert len(only(decisions, do.Refresh)) == 1
-
-
-def test_the_end_of_a_shortage_is_no_program_that_appears() -> None:
-    """A hold for want of the program stays as it is when the machine has files again."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-    driver.end(run.run_id, Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli"))
-    driver.tell(ev.CandidatesFetched((issue(),), shortage="no more files"))
-
-    decisions = driver.tell(ev.CandidatesFetched((issue(),)))
-
-    assert isinstance(driver.scheduler.snapshot(driver.now).claims[issue().id], Held)
-    assert only(decisions, facts.HoldEnded) == []

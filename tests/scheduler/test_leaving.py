@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sortie.model import (
     ErrorKind,
-    Failed,
     KnownWorkspace,
     RunStatus,
     Stopped,
@@ -18,11 +15,8 @@ from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Cleaning, Stopping
-from tests.scheduler.driver import POLICY, Driver, issue, only
-
-HANDOFF = replace(POLICY, handoff_state="Review")
-PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
+from sortie.scheduler.claims import Stopping
+from tests.scheduler.driver import Driver, issue, only
 
 
 def claim_of(driver: Driver, name: str = "a") -> object:
@@ -71,38 +65,6 @@ def test_a_missing_issue_counts_only_after_two_reads() -> None:
 
     assert only(first, do.StopWorker) == []
     assert only(second, do.StopWorker) == [do.StopWorker(run.run_id, issue(), StopReason.MISSING)]
-
-
-def test_two_quick_reads_that_miss_an_issue_are_as_good_as_one() -> None:
-    """A tracker that loses an issue for a moment stops no run."""
-    driver = Driver()
-    driver.start(issue())
-    driver.tracker.clear()
-    driver.pass_time(30)
-    driver.now += 1
-
-    quick = driver.settle(driver.tell(ev.RefreshRequested()))
-
-    assert only(quick, do.StopWorker) == []
-
-
-def test_a_failed_clean_up_is_tried_again() -> None:
-    """A workspace that could not be removed is tried again later, and shown."""
-    driver = Driver()
-    known = KnownWorkspace(issue_id=issue().id, identifier="A", host="local", path="/w/A")
-    driver = Driver(memory=Memory(workspaces=(known,)))
-    driver.put(issue(state="Done"))
-
-    first = driver.pass_time()
-    driver.tell(ev.WorkspaceCleaned(issue().id, (), "directory not empty"))
-    shown = claim_of(driver)
-    again = driver.pass_time(10)
-    done = driver.tell(ev.WorkspaceCleaned(issue().id, (known,)))
-
-    assert len(only(first, do.CleanWorkspace)) == len(only(again, do.CleanWorkspace)) == 1
-    assert isinstance(shown, Cleaning)
-    assert shown.error == "directory not empty"
-    assert done == [rec.ForgetWorkspace(host="local", path="/w/A")]
 
 
 def test_a_clean_up_that_cannot_be_done_keeps_nobody_from_being_idle() -> None:

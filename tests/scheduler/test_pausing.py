@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from sortie.model import HoldReason, Stopped, StopReason
-from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from tests.scheduler import standings as at
-from tests.scheduler.driver import Driver, issue, only, starts
+from tests.scheduler.driver import only, starts
 from tests.scheduler.lives import Lives
 
 
@@ -44,17 +41,6 @@ def test_pause_and_resume_say_what_goes_on_and_record_a_change_once() -> None:
         [rec.RecordPause(paused=False), do.AnswerCommand(3, "done", "dispatch goes on")],
         [do.AnswerCommand(4, "done", "dispatch goes on")],
     ]
-
-
-@pytest.mark.parametrize(
-    ("count", "words"), [(0, "nothing is running"), (1, "one run goes on"), (2, "2 runs go on")]
-)
-def test_a_pause_counts_what_goes_on(count: int, words: str) -> None:
-    """Runs under way go on, and the answer says how many."""
-    driver = Lives()
-    driver.start(*[issue(name) for name in "ab"[:count]])
-
-    assert told(driver.tell(ev.PauseAsked(True, 1))).message == f"dispatch is paused; {words}"
 
 
 def test_a_pause_outlasts_the_daemon() -> None:
@@ -115,36 +101,3 @@ def test_a_stop_while_the_daemon_is_stopping_holds_over_the_restart() -> None:
 
     assert starts(decisions) == []
     assert driver.holds() is HoldReason.OPERATOR
-
-
-def test_a_refresh_looks_at_the_issues_of_all_workspaces() -> None:
-    """Who closes an issue and wants its workspace gone need not wait for the hourly look."""
-    memory = Memory(workspaces=(Lives().known("a"),))
-    driver = Driver(memory=memory)
-    driver.put(issue("a", state="Review"))
-    driver.pass_time()
-    driver.put(issue("a", state="Done"))
-    by_itself = driver.pass_time(60)
-
-    asked = driver.settle(driver.tell(ev.RefreshRequested(1)))
-
-    assert only(by_itself, do.CleanWorkspace) == []
-    (clean,) = (said for said in asked if isinstance(said, do.CleanWorkspace))
-    assert clean.workspaces == memory.workspaces
-
-
-def test_a_snapshot_says_whether_dispatch_goes_on() -> None:
-    """Running, paused, running again, and draining, paused or not."""
-    driver = Driver()
-    seen = []
-    for event in (
-        ev.TimePassed(),
-        ev.PauseAsked(True),
-        ev.PauseAsked(False),
-        ev.PauseAsked(True),
-        ev.ShutdownRequested(),
-    ):
-        driver.tell(event)
-        seen.append(driver.scheduler.snapshot(driver.now).status)
-
-    assert seen == ["running", "paused", "running", "paused", "draining"]

@@ -22,7 +22,6 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.allowance import Allowance
-from sortie.scheduler.ledger import RECORD_INTERVAL
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import A, Lives
 
@@ -79,35 +78,6 @@ def test_a_run_that_reaches_a_limit_is_stopped_and_its_issue_held(
     )
     assert driver.holds() is SPENT
     assert driver.disk.holds[A].detail == detail
-
-
-def test_below_the_limit_nothing_happens() -> None:
-    """What is unknown counts as nothing, and so does what is not limited."""
-    driver = limited()
-    run_id = driver.begin()
-
-    decisions = driver.tell(ev.AgentUsed(run_id, tokens(79)))
-    decisions += driver.tell(ev.AgentUsed(run_id, replace(tokens(79), credits=1e6, cost_usd=1e6)))
-
-    assert only(decisions, do.StopWorker) == only(decisions, facts.BudgetRunsLow) == []
-
-
-@pytest.mark.parametrize("reborn", [False, True])
-def test_all_runs_of_an_issue_count(reborn: bool) -> None:
-    """Over continuations and restarts; what was told is on record, also of a run that was cut."""
-    driver = limited()
-    first = driver.begin()
-    driver.tell(ev.AgentUsed(first, tokens(60)))
-    if reborn:
-        driver.die()
-    else:
-        ends(driver, first, tokens(60))
-    (second,) = starts(driver.pass_time() + driver.pass_time(1))
-
-    decisions = driver.tell(ev.AgentUsed(second.run_id, tokens(40)))
-
-    assert len(only(decisions, do.StopWorker)) == 1
-    assert driver.disk.spent == {A: tokens(100)}
 
 
 def test_a_spent_issue_is_held_before_its_next_run() -> None:
@@ -179,61 +149,6 @@ def test_an_operators_retry_begins_the_budget_anew() -> None:
     driver.settle(driver.tell(ev.RetryAsked("a")))
 
     assert driver.disk.spent == {}
-
-
-def test_a_lowered_limit_stops_what_runs() -> None:
-    """Limits apply at once."""
-    driver = limited(Allowance())
-    run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, tokens(100)))
-
-    decisions = driver.tell(ev.PolicyChanged(replace(driver.policy, per_issue=TOKENS)))
-
-    assert len(only(decisions, do.StopWorker)) == 1
-
-
-def test_a_finished_issue_is_forgotten() -> None:
-    """What it used counts no more once it is terminal."""
-    driver = limited()
-    run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, tokens(50)))
-    driver.tell(ev.IssueMoved(run_id, issue(state="Done")))
-
-    driver.put(issue(state="Done"))
-    ends(driver, run_id, tokens(50))
-
-    assert driver.disk.spent == {}
-
-
-def test_records_are_few_and_none_is_lost() -> None:
-    """Within the interval one record is enough; a run or day that ends brings the rest."""
-    driver = limited(Allowance())
-    run_id = driver.begin()
-
-    for count in (10, 20, 30):
-        driver.tell(ev.AgentUsed(run_id, tokens(count)))
-    assert driver.disk.spent == {A: tokens(10)}
-    driver.now += RECORD_INTERVAL
-    driver.tell(ev.AgentUsed(run_id, tokens(40)))
-    assert driver.disk.spent == {A: tokens(40)}
-    driver.tell(ev.AgentUsed(run_id, tokens(50)))
-    driver.tell(ev.DayBegan("2026-11-23"))
-    assert driver.disk.spent == {A: tokens(50)}
-    ends(driver, run_id, tokens(60))
-
-    assert driver.disk.spent == {A: tokens(60)}
-    assert driver.disk.days["2026-11-23"] == tokens(10)
-
-
-def test_a_report_that_knows_less_takes_nothing_back() -> None:
-    """What was told stays told."""
-    driver = limited(Allowance())
-    run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, replace(tokens(10), credits=1.0)))
-
-    ends(driver, run_id, tokens(20))
-
-    assert driver.disk.spent == {A: replace(tokens(20), credits=1.0)}
 
 
 def test_an_estimate_that_was_too_high_is_taken_back() -> None:

@@ -15,8 +15,6 @@ from sortie.model import (
     IssueId,
     KnownWorkspace,
     RunId,
-    RunReport,
-    Stopped,
     TrackerErrorKind,
 )
 from sortie.scheduler import decisions as do
@@ -155,21 +153,3 @@ def test_what_is_being_done_is_not_undone_by_a_read_that_began_before(
     assert isinstance(before, kind)
     assert len(only(again, do.Transition) + only(again, do.CleanWorkspace)) == 1
     assert replace(after, asof=0, missing_since=None) == replace(before, asof=0, missing_since=None)
-
-
-def test_an_operators_hold_outlives_an_answer_from_before_a_persons_move() -> None:
-    """A slow answer to the first read of a hold, which a second read has overtaken, does not end
-    the hold: the state changed before the hold began to count."""
-    driver = Driver()
-    driver.start(issue())
-    driver.tell(ev.StopAsked("a"))
-    run = driver.scheduler.snapshot(driver.now).worked[0]
-    hold = driver.tell(ev.WorkerExited(run.run_id, RunReport(end=Stopped())))
-    (slow,) = only(hold, do.Refresh)
-    assert isinstance(slow, do.Refresh)
-    driver.put(issue(state="Doing"))
-    driver.settle([asked(driver)])
-
-    driver.tell(ev.IssuesRefreshed(slow.token, slow.ids, (issue(state="Todo"),)))
-
-    assert isinstance(driver.scheduler.snapshot(driver.now).claims.get(A), Held)

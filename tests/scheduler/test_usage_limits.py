@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -15,8 +14,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Waiting
-from sortie.scheduler.rules import LIMIT_BASE, LIMIT_MOST, LONGEST_LIMIT, PROBE_TRUST
-from sortie.scheduler.usage_limits import UsageLimits
+from sortie.scheduler.rules import LIMIT_BASE, LIMIT_MOST, PROBE_TRUST
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import A, Lives
 
@@ -40,10 +38,6 @@ def limited(seconds: float | None = 3600.0, *, others: int = 0) -> Lives:
     meet(driver, run_id, seconds)
     driver.settle(driver.tell(ev.RefreshRequested()))
     return driver
-
-
-def works(driver: Lives) -> list[RunId]:
-    return [claim.run_id for claim in driver.scheduler.snapshot(driver.now).worked]
 
 
 def test_no_run_starts_before_the_reset_and_no_attempt_is_burnt() -> None:
@@ -105,38 +99,6 @@ def test_an_unknown_end_is_waited_for_longer_each_time() -> None:
     assert waits == pytest.approx(expected, abs=61)
 
 
-@pytest.mark.parametrize("seconds", [0.0, -60.0, None])
-def test_an_end_that_has_passed_is_unknown(seconds: float | None) -> None:
-    """Clocks differ, and messages are late."""
-    driver = limited(seconds)
-
-    (limit,) = driver.disk.limits.values()
-    assert (limit.delay, limit.resets_at) == (LIMIT_BASE, None)
-
-
-def test_an_absurd_end_is_bounded() -> None:
-    """No plan lasts for years."""
-    (limit,) = limited(1e12).disk.limits.values()
-
-    assert limit.delay == LONGEST_LIMIT
-
-
-def test_several_runs_that_meet_one_limit_make_it_no_longer() -> None:
-    """But what one of them knows of its end counts."""
-    driver = Lives(replace(POLICY, max_concurrent_agents=3))
-    runs = driver.start(issue("a"), issue("b"), issue("c"))
-    for run in runs:
-        driver.tell(ev.TurnStarted(run.run_id, 1))
-
-    meet(driver, runs[0].run_id)
-    driver.now += 10
-    assert only(meet(driver, runs[1].run_id), rec.RecordLimit) == []
-    (told,) = only(meet(driver, runs[2].run_id, 1000.0), rec.RecordLimit)
-
-    assert isinstance(told, rec.RecordLimit)
-    assert (told.delay, told.times, told.resets_at) == (1000.0, 1, END)
-
-
 @pytest.mark.parametrize("proof", ["used", "second turn", "end", "time"])
 def test_one_run_tries_first_and_then_all_follow(proof: str) -> None:
     """Whatever shows that the limit is over."""
@@ -178,21 +140,6 @@ def test_a_try_that_shows_nothing_is_followed_by_another() -> None:
     assert len(driver.disk.limits) == 1
 
 
-def test_runs_under_way_go_on() -> None:
-    """They may not need more than they have, and prove nothing by it."""
-    driver = Lives(replace(POLICY, max_concurrent_agents=3))
-    first, second = driver.start(issue("a"), issue("b"))
-    for run in (first, second):
-        driver.tell(ev.TurnStarted(run.run_id, 1))
-
-    meet(driver, first.run_id, 3600.0)
-    driver.tell(ev.TurnStarted(second.run_id, 2))
-    driver.tell(ev.AgentUsed(second.run_id, Spending(credits=1.0)))
-
-    assert works(driver) == [second.run_id]
-    assert len(driver.disk.limits) == 1
-
-
 def test_an_operator_has_it_tried_at_once() -> None:
     """Somebody who has bought more says so by resume."""
     driver = limited()
@@ -221,32 +168,3 @@ def test_the_time_of_day_ends_it_early() -> None:
     decisions = driver.settle(driver.tell(ev.UsageLimitPassed("kiro")))
 
     assert len(starts(decisions)) == 1
-
-
-def test_it_is_explained() -> None:
-    """By the gate that decides, with the time at which it opens."""
-    driver = limited(others=1)
-
-    told = driver.scheduler.explain_issue("b", driver.now)
-
-    assert not isinstance(told, str)
-    assert told.next_at == 3600.0
-    closed = [verdict.gate for verdict in told.gates if verdict.reason is not None]
-    assert closed == ["usage limit"]
-    assert driver.scheduler.wakeup_at() < math.inf
-
-
-def test_a_limit_that_is_met_again_is_the_same_limit() -> None:
-    """It counts since it was first met, until it is lifted."""
-    limits, now = UsageLimits(), 0.0
-    for _ in range(3):
-        again = limits.met("kiro", "enough", now)
-        now = limits.wakeup_at()
-        limits.pass_time(now)
-    limits.lift("kiro")
-    anew = limits.met("kiro", "enough", now)
-
-    assert again is not None
-    assert anew is not None
-    assert (again.since, again.times) == (0.0, 3)
-    assert (anew.since, anew.times) == (now, 1)

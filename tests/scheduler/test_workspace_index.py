@@ -17,17 +17,6 @@ def place(owner: IssueId, path: str, host: str = "local", identifier: str = "X")
     return KnownWorkspace(issue_id=owner, identifier=identifier, host=host, path=path)
 
 
-def test_an_issue_may_have_several_directories() -> None:
-    """On several hosts, and on one host under an earlier identifier or root."""
-    known = place(A, "/w/1"), place(A, "/w/2"), place(A, "/w/1", "north"), place(B, "/w/3")
-
-    index = WorkspaceIndex(known)
-
-    assert index.of(A) == known[:3]
-    assert index.of(B) == known[3:]
-    assert set(index) == {A, B}
-
-
 def test_a_directory_belongs_to_the_issue_that_had_it_last() -> None:
     """Taking one over leaves its former owner the others; without any it is not known."""
     index = WorkspaceIndex([place(A, "/w/1"), place(A, "/w/2")])
@@ -41,34 +30,6 @@ def test_a_directory_belongs_to_the_issue_that_had_it_last() -> None:
     assert index.of(B) == (place(B, "/w/1"), place(B, "/w/2"))
     assert A not in index
     assert set(index) == {B}
-
-
-def test_the_same_path_on_two_hosts_is_two_directories() -> None:
-    """A host's directory is not taken over by another host's."""
-    index = WorkspaceIndex([place(A, "/w/1")])
-
-    index.keep(place(B, "/w/1", "north"))
-
-    assert (A in index, B in index) == (True, True)
-
-
-def test_keeping_again_changes_the_identifier_and_nothing_else() -> None:
-    """A directory is known once, under the identifier that its issue had last."""
-    index = WorkspaceIndex([place(A, "/w/1", identifier="OLD")])
-
-    index.keep(place(A, "/w/1", identifier="NEW"))
-
-    assert index.of(A) == (place(A, "/w/1", identifier="NEW"),)
-
-
-def test_forgetting_is_by_place_whoever_is_named() -> None:
-    """What was removed is gone, also where another issue took it over meanwhile; twice is fine."""
-    index = WorkspaceIndex([place(B, "/w/1")])
-
-    index.forget(place(A, "/w/1"))
-    index.forget(place(A, "/w/1"))
-
-    assert (index.of(A), index.of(B), list(index)) == ((), (), [])
 
 
 def begin(driver: Driver, name: str, *directories: KnownWorkspace) -> do.StartWorker:
@@ -135,19 +96,6 @@ def test_a_clean_up_that_failed_is_given_up_when_another_issue_takes_the_directo
 
     assert only(decisions, do.CleanWorkspace) == []
     assert A not in driver.scheduler.snapshot(driver.now).claims
-
-
-def test_a_part_that_was_removed_is_not_removed_again() -> None:
-    """Of several directories only what stays is tried again."""
-    one, two = place(A, "/w/1"), place(A, "/w/2")
-    driver = Driver(memory=Memory(workspaces=(one, two)))
-    driver.put(issue("a", state="Done"))
-    driver.pass_time()
-    driver.tell(ev.WorkspaceCleaned(A, (one,), "/w/2: directory not empty"))
-
-    decisions = driver.pass_time(30)
-
-    assert [d.workspaces for d in decisions if isinstance(d, do.CleanWorkspace)] == [(two,)]
 
 
 def test_a_directory_is_blank_until_something_runs_in_it() -> None:

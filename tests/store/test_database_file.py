@@ -11,7 +11,7 @@ import pytest
 from sortie.model import StoreError
 from sortie.store.readonly import read_history
 from sortie.store.sqlite import open_store
-from tests.store.records import T0, begin, end
+from tests.store.records import T0, begin
 
 
 async def refusal(place: Path | str) -> str:
@@ -33,40 +33,6 @@ async def test_the_files_of_a_new_database_are_the_owners_alone(tmp_path: Path) 
         os.umask(before)
 
     assert modes == {"sortie.db": 0o600, "sortie.db-wal": 0o600, "sortie.db-shm": 0o600}
-
-
-async def test_an_existing_files_mode_is_the_operators(tmp_path: Path) -> None:
-    """A mode that somebody chose is not changed."""
-    place = tmp_path / "sortie.db"
-    place.touch()
-    place.chmod(0o640)
-
-    async with open_store(str(place)) as store:
-        await store.check()
-
-    assert stat.S_IMODE(place.stat().st_mode) == 0o640
-
-
-async def test_a_closed_store_leaves_one_file(tmp_path: Path) -> None:
-    """After a clean end all rows are in the database itself."""
-    async with open_store(str(tmp_path / "sortie.db")) as store:
-        await store.commit([begin("r1"), end("r1")], T0)
-
-    assert [p.name for p in tmp_path.iterdir()] == ["sortie.db"]
-
-
-@pytest.mark.parametrize("name", ["sor tie?mode=ro#%41 ü.db", ":memory:", "file:x.db", "\udcff.db"])
-async def test_any_name_is_the_name_of_a_file(tmp_path: Path, name: str) -> None:
-    """No character of a path means anything to SQLite."""
-    place = tmp_path / name
-
-    async with open_store(str(place)) as store:
-        await store.commit([begin("r1")], T0)
-    async with open_store(str(place)) as store:
-        rows = await store.history()
-
-    assert len(rows) == 1
-    assert [p.name for p in tmp_path.iterdir()] == [name]
 
 
 async def test_a_missing_directory_is_named(tmp_path: Path) -> None:

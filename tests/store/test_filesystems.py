@@ -45,20 +45,6 @@ def test_the_visible_mount_that_holds_a_path_decides(path: str, expected: str) -
     assert filesystem_type(path, MOUNTS) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "\n", "nonsense", "1 2 3:4 / / rw", "1 2 3:4 / / rw -", "1 2 3:4 / /other rw - ext4 x rw"],
-)
-def test_a_text_that_does_not_tell_gives_none(text: str) -> None:
-    """Nothing is guessed from a text that is empty, cut off or about other places."""
-    assert filesystem_type("/etc/x.db", text) is None
-
-
-def test_a_root_that_is_its_own_parent_ends_the_search() -> None:
-    """The search ends where a mount names itself as its parent."""
-    assert filesystem_type("/x", "1 1 0:1 / / rw - overlay overlay rw\n") == "overlay"
-
-
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "afs", "ceph"])
 async def test_no_database_is_made_on_a_network_file_system(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

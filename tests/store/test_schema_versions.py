@@ -9,7 +9,6 @@ import pytest
 import trio
 
 from sortie.model import StoreError
-from sortie.store import Recovered
 from sortie.store.database import Database
 from sortie.store.schema_versions import APPLICATION_ID, Migration, migrate, migrations
 from sortie.store.sqlite import open_store
@@ -35,11 +34,6 @@ def dump(path: Path) -> tuple[int, list[str]]:
     lines = list(connection.iterdump())
     connection.close()
     return version, lines
-
-
-def test_migrations_are_numbered_without_a_gap() -> None:
-    """The scripts of this version lead from an empty file to its schema, one by one."""
-    assert [step.version for step in migrations()] == list(range(1, len(migrations()) + 1))
 
 
 def test_only_missing_steps_are_applied(tmp_path: Path) -> None:
@@ -119,17 +113,6 @@ async def test_another_programs_database_is_refused_and_untouched(
     )
 
     assert place.read_bytes() == before
-
-
-async def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
-    """A file without content is as good as none."""
-    place = tmp_path / "sortie.db"
-    place.touch()
-
-    async with open_store(str(place)) as store:
-        recovered = await store.recover()
-
-    assert recovered == Recovered()
 
 
 async def test_several_may_open_a_new_database_at_once(tmp_path: Path) -> None:

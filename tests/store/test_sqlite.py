@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pytest
 import trio
 import trio.testing
 
-from sortie.model import HoldReason, RunStatus, Spending, StoreError
-from sortie.scheduler.records import Record, RecordHold, RecordPause
-from sortie.store import RecordRefused, Recovered, Totals, filesystems
+from sortie.model import HoldReason, RunStatus, StoreError
+from sortie.scheduler.records import RecordHold, RecordPause
+from sortie.store import Recovered, Totals
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
 from sortie.store.database_thread import DatabaseThread, open_thread
@@ -30,7 +29,6 @@ from tests.store.records import (
     begin,
     end,
     retry,
-    spending,
     turn,
     workspace,
 )
@@ -188,25 +186,6 @@ async def test_a_full_disk_fails_the_commit_and_nothing_else(place: Path) -> Non
     assert lines[2:] == ["['r1']", "['r2', 'r1']"]
 
 
-async def test_a_database_without_room_says_so_and_recovers(
-    thread: DatabaseThread, place: Path
-) -> None:
-    """SQLite's word for a full disk becomes advice, and no restart is needed."""
-    store = SqliteStore(thread)
-    await store.commit([begin("r1")], T0)
-    await thread.change(execute("PRAGMA max_page_count = 1"))
-
-    with pytest.raises(StoreError, match=f"{place}: the disk is full; free some space") as caught:
-        await store.commit([RecordPause(paused=True), begin("r2", FULL_ISSUE)], T0)
-    await thread.change(execute("PRAGMA max_page_count = 1000000"))
-    paused = (await store.recover()).paused
-    await store.commit([begin("r2", FULL_ISSUE)], T0)
-
-    assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
-    assert not paused
-    assert [row.run_id for row in await store.history()] == ["r2", "r1"]
-
-
 async def test_a_read_only_database_fails_the_check(thread: DatabaseThread, place: Path) -> None:
     """A database that became read-only is found by the check, and is fine when writable again."""
     store = SqliteStore(thread)
@@ -245,51 +224,8 @@ async def test_an_idle_daemon_leaves_the_disk_alone(place: Path) -> None:
     assert after == proven
 
 
-async def test_a_failure_is_doubted_whoever_else_has_written(
-    thread: DatabaseThread, place: Path
-) -> None:
-    """A change that fails is followed by a proof, though another that was asked for before it
-    succeeded meanwhile."""
-    store, slow = SqliteStore(thread), Slow()
-    await store.commit([begin("r1")], T0)
-
-    async def refused() -> None:
-        with pytest.raises(StoreError):
-            await store.commit([end("r1")], T0)
-
-    async with trio.open_nursery() as nursery:
-        for job in (
-            partial(thread.change, slow),
-            partial(store.commit, [turn("r1", 1)], T0),
-            partial(thread.change, execute("PRAGMA query_only = ON")),
-            refused,
-            partial(thread.change, execute("PRAGMA query_only = OFF")),
-        ):
-            nursery.start_soon(job)
-            await trio.testing.wait_all_tasks_blocked()
-        slow.go.set()
-    before = _content(place)
-    await store.check()
-
-    assert _content(place) != before
-
-
 def _content(place: Path) -> tuple[bytes, bytes]:
     return place.read_bytes(), place.with_name(f"{place.name}-wal").read_bytes()
-
-
-async def test_a_disk_that_is_nearly_full_is_checked_by_a_commit(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What only a commit can find out is found out by one where that is likely."""
-    async with open_store(str(place)) as store:
-        await store.check()
-        before = _content(place)
-        monkeypatch.setattr(filesystems, "TIGHT", 1 << 62)
-        await store.check()
-        after = _content(place)
-
-    assert after != before
 
 
 async def test_a_locked_database_fails_the_check_after_the_busy_timeout(place: Path) -> None:
@@ -350,23 +286,6 @@ async def test_a_commit_under_way_shields_its_caller(thread: DatabaseThread) -> 
     assert [row.run_id for row in await store.history()] == ["r1"]
 
 
-async def test_a_list_changed_while_it_waits_changes_nothing(thread: DatabaseThread) -> None:
-    """What is written is what was handed over, whatever its caller's neighbours do to the list."""
-    store, slow = SqliteStore(thread), Slow()
-    records: list[Record] = [begin("r1")]
-
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(thread.change, slow)
-            await trio.testing.wait_all_tasks_blocked()
-            nursery.start_soon(store.commit, records, T0)
-            await trio.testing.wait_all_tasks_blocked()
-            records[:] = [begin("r2", B), begin("r3", A)]
-            slow.go.set()
-
-    assert [row.run_id for row in await store.history()] == ["r1"]
-
-
 async def test_a_cancelled_reader_leaves_at_once(thread: DatabaseThread) -> None:
     """Who only reads need not wait for a busy disk."""
     store, slow = SqliteStore(thread), Slow()
@@ -414,33 +333,6 @@ async def test_leaving_waits_for_what_was_handed_over(place: Path) -> None:
     assert len(rows) == 5
 
 
-def writers() -> list[str]:
-    """Return the names of the threads that own a database."""
-    return [t.name for t in threading.enumerate() if t.name.startswith("sortie-store")]
-
-
-async def test_leaving_while_cancelled_closes_all_the_same(place: Path) -> None:
-    """A cancelled owner leaves a closed database and no thread behind."""
-    with trio.CancelScope() as scope:
-        async with open_store(str(place)) as store:
-            await store.commit([begin("r1")], T0)
-            while_open = writers()
-            scope.cancel()
-            await trio.sleep_forever()
-
-    assert [p.name for p in place.parent.iterdir()] == ["sortie.db"]
-    assert (len(while_open), writers()) == (1, [])
-
-
-async def test_a_store_that_did_not_open_leaves_no_thread(tmp_path: Path) -> None:
-    """A refused place ends the thread that found out."""
-    with pytest.raises(StoreError):
-        async with open_store(str(tmp_path)):
-            pass
-
-    assert writers() == []
-
-
 async def test_a_closed_store_answers_with_an_error(place: Path) -> None:
     """Every method of a store that was left raises StoreError."""
     async with open_store(str(place)) as store:
@@ -456,20 +348,6 @@ async def test_a_closed_store_answers_with_an_error(place: Path) -> None:
     ):
         with pytest.raises(StoreError, match=f"{place}: it is closed"):
             await method()
-
-
-async def test_a_thread_that_is_gone_is_an_error_for_every_caller(place: Path) -> None:
-    """Where no thread can work any more, callers get a StoreError and do not wait."""
-    pool = ThreadPoolExecutor(max_workers=1)
-    database = pool.submit(open_database, str(place), 5.0).result()
-    store = SqliteStore(DatabaseThread(database, pool))
-    pool.submit(database.close).result()
-    pool.shutdown()
-
-    with trio.fail_after(60), pytest.raises(StoreError, match="thread cannot work"):
-        await store.commit([begin("r1")], T0)
-    with trio.fail_after(60), pytest.raises(StoreError, match="thread cannot work"):
-        await store.history()
 
 
 async def test_a_defect_in_a_job_is_its_callers_alone(thread: DatabaseThread) -> None:
@@ -489,23 +367,6 @@ async def test_a_defect_in_a_job_is_its_callers_alone(thread: DatabaseThread) ->
     assert len(await store.history()) == 1
 
 
-async def test_other_threads_do_not_keep_a_commit_waiting(place: Path) -> None:
-    """A commit needs none of the threads that trio lends out."""
-    gate = threading.Event()
-    trio.to_thread.current_default_thread_limiter().total_tokens = 1
-
-    with trio.fail_after(30):
-        async with open_store(str(place)) as store, trio.open_nursery() as nursery:
-            nursery.start_soon(trio.to_thread.run_sync, gate.wait, 10)
-            nursery.start_soon(trio.to_thread.run_sync, gate.wait, 10)
-            await trio.testing.wait_all_tasks_blocked()
-            with trio.move_on_after(10) as patience:
-                await store.commit([begin("r1")], T0)
-            gate.set()
-
-    assert not patience.cancelled_caught
-
-
 async def test_a_machine_without_a_free_thread_keeps_no_commit_waiting(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,18 +382,6 @@ async def test_a_machine_without_a_free_thread_keeps_no_commit_waiting(
             rows = await store.history()
 
     assert [row.run_id for row in rows] == ["r1"]
-
-
-async def test_a_number_beyond_sqlites_range_is_an_error(place: Path) -> None:
-    """An absurd count of tokens fails its commit and leaves the run under way."""
-    async with open_store(str(place)) as store:
-        await store.commit([begin("r1")], T0)
-
-        with pytest.raises(RecordRefused, match=r"cannot write RecordSpending: .*too large"):
-            await store.commit([spending("r1", Spending(output_tokens=2**63))], T0)
-        recovered = await store.recover()
-
-    assert [run.run_id for run in recovered.unfinished] == ["r1"]
 
 
 async def test_issues_of_other_versions_are_read(thread: DatabaseThread) -> None:

@@ -9,46 +9,9 @@ from importlib.resources import files
 import pytest
 
 from sortie.store.schema_versions import migrations
-from sortie.store.statements import named_statements, queries, statements
+from sortie.store.statements import queries
 
 SCHEMA = "".join(step.script for step in migrations())
-
-
-def test_a_script_is_cut_into_statements_with_triggers_whole() -> None:
-    """Semicolons inside triggers, texts and comments end nothing."""
-    script = """
-    -- a comment; with a semicolon
-    CREATE TABLE t (a TEXT DEFAULT ';');
-    CREATE TRIGGER x AFTER INSERT ON t BEGIN
-      UPDATE t SET a = 'one';
-      DELETE FROM t;
-    END;
-    -- the end
-    """
-
-    found = list(statements(script))
-
-    connection = sqlite3.connect(":memory:")
-    for statement in found:
-        connection.execute(statement)
-    assert len(found) == 2
-    assert found[1].startswith("CREATE TRIGGER")
-
-
-def test_a_script_without_its_last_semicolon_is_an_error() -> None:
-    """A statement that was cut off is found when it is loaded."""
-    with pytest.raises(ValueError, match="without an end: SELECT 1"):
-        list(statements("SELECT 0;\nSELECT 1"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["-- name: a\nSELECT 1;\n-- name: a\nSELECT 2;", "-- name: a\n", "-- name: a\nBEGIN;\nCOMMIT;"],
-)
-def test_a_name_stands_once_over_one_statement(text: str) -> None:
-    """A name twice, without a statement or with two, is an error."""
-    with pytest.raises(ValueError):
-        named_statements(text)
 
 
 @pytest.mark.parametrize("name", queries())

@@ -64,13 +64,6 @@ def live() -> LiveRuns:
     return LiveRuns(lambda: next(clock))
 
 
-def test_a_run_that_began_has_no_numbers_yet(live: LiveRuns) -> None:
-    """What is not known is None, not 0."""
-    live(RUN_STARTED)
-
-    assert live.runs() == {RUN: STARTED}
-
-
 def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
     """Each fact changes its part; the last one tells when something happened."""
     moved = replace(ISSUE, state="In Progress")
@@ -113,15 +106,6 @@ def test_a_run_is_shown_as_its_facts_tell(live: LiveRuns) -> None:
             activity=Activity(model="large", tool_uses={"shell": 1}),
         )
     }
-
-
-def test_a_session_without_an_id_has_none(live: LiveRuns) -> None:
-    """An agent that has no session ids shows None, not an empty text."""
-    live(RUN_STARTED)
-
-    live(SessionStarted(run_id=RUN, session_id=""))
-
-    assert live.runs()[RUN].session_id is None
 
 
 def test_a_finished_run_is_forgotten_and_stays_so(live: LiveRuns) -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import re
-import warnings
 
 import pytest
 import structlog
@@ -93,23 +92,6 @@ def test_libraries_warnings_come_through_and_their_chatter_does_not() -> None:
     ]
 
 
-def test_python_warnings_come_through() -> None:
-    """A warning that Python would print on stderr is an event instead."""
-    stream = io.StringIO()
-    configure("info", "json", stream)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        logging.captureWarnings(False)
-        logging.captureWarnings(True)
-        warnings.warn("old thing", DeprecationWarning, stacklevel=1)
-        logging.captureWarnings(False)
-
-    (line,) = written(stream)
-    assert json.loads(line)["library"] == "py.warnings"
-    assert "DeprecationWarning: old thing" in json.loads(line)["message"]
-
-
 @pytest.mark.parametrize("line_format", ["text", "json"])
 def test_a_traceback_is_one_line_without_secrets(line_format: LogFormat) -> None:
     """An exception's text is in the event, on its line, redacted."""
@@ -163,16 +145,6 @@ def test_a_terminal_gets_the_short_form() -> None:
         r"\d\d:\d\d:\d\dZ A-1 run\.started attempt=0 run=12345678\n", terminal.getvalue()
     )
     assert written(pipe) == ["TIME info    run.started issue=A-1 run=12345678-90ab attempt=0"]
-
-
-def test_json_has_no_colours_even_on_a_terminal() -> None:
-    """A program reads JSON, wherever it is written."""
-    stream = Terminal()
-    configure("info", "json", stream)
-
-    structlog.get_logger().info("it.happened")
-
-    assert "\x1b" not in stream.getvalue()
 
 
 def test_lost_lines_are_told_by_the_next_line() -> None:

@@ -17,12 +17,11 @@ from sortie.facts import (
     HttpAnswered,
     OrphansReaped,
     PollCompleted,
-    RetryScheduled,
     SessionRefused,
     TransitionCompleted,
     WorkflowReloaded,
 )
-from sortie.model import NOTHING, ErrorKind, RunStatus, Spending, Trigger, TurnOutcome
+from sortie.model import ErrorKind, RunStatus
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
@@ -158,48 +157,6 @@ def test_no_label_names_an_issue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kind"),
-    [
-        (TurnOutcome.COMPLETED, None),
-        (TurnOutcome.FAILED, ErrorKind.TURN_FAILED),
-        (TurnOutcome.TIMED_OUT, ErrorKind.TURN_TIMEOUT),
-        (TurnOutcome.STALLED, ErrorKind.TURN_STALLED),
-        (TurnOutcome.CANCELLED, ErrorKind.TURN_CANCELLED),
-    ],
-)
-def test_a_turn_counts_once(outcome: TurnOutcome, kind: ErrorKind | None) -> None:
-    """A turn is one in turns_total, under its outcome, and one in its histogram."""
-    turn = replace(TURN_FAILED, outcome=outcome, error_kind=kind, seconds=2.5)
-
-    found = risen(turn)
-
-    assert found == {
-        f"sortie_turns_total{{agent=kiro,error_kind={kind or ''},outcome={outcome}}}": 1.0,
-        f"sortie_turn_duration_seconds_count{{agent=kiro,outcome={outcome}}}": 1.0,
-        f"sortie_turn_duration_seconds_sum{{agent=kiro,outcome={outcome}}}": 2.5,
-        "sortie_agent_runtime_seconds_total{}": 2.5,
-    }
-
-
-def test_what_a_turn_used_is_added_up() -> None:
-    """Credits and tokens of turns are summed; a turn that tells none adds nothing."""
-    used = Spending(input_tokens=7, output_tokens=3, cached_tokens=5, credits=0.25, cost_usd=0.5)
-    turn = replace(TURN_FAILED, spent=used, timeout="stall")
-    silent = replace(TURN_FAILED, spent=NOTHING)
-    nonsense = replace(TURN_FAILED, spent=Spending(credits=float("nan"), output_tokens=-5))
-
-    found = risen(turn, silent, turn, nonsense)
-
-    assert found["sortie_turn_credits_total{agent=kiro}"] == 0.5
-    assert found["sortie_tokens_total{type=total}"] == 20
-    assert found["sortie_tokens_total{type=input}"] == 14
-    assert found["sortie_tokens_total{type=output}"] == 6
-    assert found["sortie_tokens_total{type=cached}"] == 10
-    assert found["sortie_turn_cost_usd_total{agent=kiro}"] == 1.0
-    assert found["sortie_turn_timeouts_total{kind=stall}"] == 2
-
-
-@pytest.mark.parametrize(
     ("fact", "expected"),
     [
         (
@@ -272,17 +229,6 @@ def test_what_a_fact_counts(fact: Fact, expected: dict[str, float]) -> None:
     assert risen(fact) == expected
 
 
-@pytest.mark.parametrize("trigger", list(Trigger))
-def test_only_sorties_own_retries_count(trigger: Trigger) -> None:
-    """A retry counts under its trigger, unless a person asked for it."""
-    waiting = next(fact for fact in FACTS if isinstance(fact, RetryScheduled))
-
-    found = risen(replace(waiting, trigger=trigger))
-
-    asked_for = trigger is Trigger.OPERATOR
-    assert found == ({} if asked_for else {f"sortie_retries_total{{trigger={trigger}}}": 1})
-
-
 def test_counters_with_known_labels_are_there_from_the_start() -> None:
     """The first increase of a counter can be seen as one, since it stood at 0 before."""
     registry = CollectorRegistry()
@@ -295,22 +241,6 @@ def test_counters_with_known_labels_are_there_from_the_start() -> None:
     appeared = {name for name, _ in samples(registry).keys() - before.keys()}
 
     assert appeared == {"sortie_http_requests_total"}
-
-
-def test_turn_durations_reach_from_half_a_second_to_two_hours() -> None:
-    """The buckets can tell a quick turn from one of two hours."""
-    registry = CollectorRegistry()
-    MetricsSink(registry)(TURN_FAILED)
-
-    bounds = {
-        dict(labels)["le"]
-        for name, labels in samples(registry)
-        if name == "sortie_turn_duration_seconds_bucket"
-    }
-
-    assert {"0.5", "7200.0", "+Inf"} <= bounds
-    assert min(map(float, bounds)) == 0.5
-    assert max(float(bound) for bound in bounds if bound != "+Inf") == 7200
 
 
 def test_gauges_are_read_when_they_are_asked_for() -> None:

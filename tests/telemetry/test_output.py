@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import os
 import time
 from pathlib import Path
@@ -15,29 +14,6 @@ from sortie.telemetry.log.output import WRITE_TIMEOUT, LogOutput
 
 def notice(count: int) -> str:
     return f"lost {count}"
-
-
-def test_lines_are_written_in_order() -> None:
-    """A stream without a file below it gets each line, ended."""
-    stream = io.StringIO()
-    output = LogOutput(stream, notice)
-
-    output.write("one")
-    output.write("two")
-
-    assert stream.getvalue() == "one\ntwo\n"
-    assert output.lost == 0
-
-
-def test_a_file_gets_what_was_buffered_before_first(tmp_path: Path) -> None:
-    """Writing below the text stream does not overtake what is still in it."""
-    path = tmp_path / "log"
-    with path.open("w") as stream:
-        stream.write("earlier\n")
-
-        LogOutput(stream, notice).write("later \udcff")
-
-    assert path.read_text() == "earlier\nlater \\udcff\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -62,18 +38,6 @@ def test_a_closed_pipe_is_survived_and_counted() -> None:
         output.write("one")
 
         assert output.lost == 1
-
-
-def test_a_closed_stream_and_no_stream_are_survived() -> None:
-    """Neither a stderr that was closed nor one that never was raises."""
-    closed = io.StringIO()
-    closed.close()
-    outputs = [LogOutput(closed, notice), LogOutput(None, notice)]
-
-    for output in outputs:
-        output.write("one")
-
-    assert [output.lost for output in outputs] == [1, 1]
 
 
 def test_a_reader_that_stopped_reading_holds_nobody_up() -> None:

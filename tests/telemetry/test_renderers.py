@@ -50,19 +50,6 @@ def test_json_carries_a_text_unchanged(value: str) -> None:
     assert json.loads(line) == {"level": "info", "event": "it.happened", "value": value}
 
 
-@given(value=ANY_TEXT)
-def test_a_value_cannot_pretend_to_be_another_key(value: str) -> None:
-    """What follows ``value=`` is one bare word without ``=``, or one quoted text."""
-    line = render(TEXT, time="T", value=value)
-
-    written = line.removeprefix("T info    it.happened value=")
-    if written.startswith('"'):
-        assert json.loads(written) == value
-    else:
-        assert written == value
-        assert not set(written) & set(' "=')
-
-
 @pytest.mark.parametrize(
     ("value", "written"),
     [
@@ -134,10 +121,3 @@ def test_an_outcome_has_a_colour(outcome: str, colour: str) -> None:
     assert f"{colour}{outcome}\x1b[0m" in line
     plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
     assert plain == shown(TerminalRenderer(colours=False), "run.finished", **event)
-
-
-def test_a_warning_is_a_word_and_a_colour() -> None:
-    """What needs somebody does not hide among the rest."""
-    line = shown(TerminalRenderer(colours=True), "issue.held", "warning")
-
-    assert "\x1b[33mwarning\x1b[0m \x1b[33missue.held\x1b[0m" in line
