@@ -46,7 +46,7 @@ async def keep_days(
         task_status.started()
         task_status = trio.TASK_STATUS_IGNORED
         limit = orchestrator.usage_limit
-        resets_at = limit.resets_at if limit is not None and limit.resting else None
+        resets_at = limit.resets_at if limit is not None and limit.backing_off else None
         if limit is not None and resets_at is not None and wall() >= resets_at.timestamp():
             orchestrator.tell(ev.UsageLimitPassed(limit.account))
         await trio.sleep(PERIOD)

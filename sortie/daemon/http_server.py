@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry
 from sortie.daemon import state_view
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace
+from sortie.facts import Fact
 from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
-from sortie.facts import Fact
 from sortie.telemetry.metrics import MetricsSink
 from sortie.telemetry.metrics.exposition import expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges

@@ -12,9 +12,9 @@ import trio
 from sortie.config import Settings
 from sortie.daemon.daemon_view import DaemonView
 from sortie.daemon.disk_space import DiskSpace, places_of
+from sortie.facts import Fact, PollCompleted
 from sortie.resources import FIRST_PAUSE, LONGEST_PAUSE, run_in_thread, shortage_behind
 from sortie.telemetry import Publish
-from sortie.facts import Fact, PollCompleted
 from sortie.web.access import Access
 from sortie.web.listener import HttpListener, ListenAddress, listen
 from sortie.web.sessions import BrowserSessions

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
+from sortie.facts import Fact
 from sortie.model import Issue, IssueId, RunStatus, StopReason
 from sortie.store import Store
 from sortie.telemetry import facts
-from sortie.facts import Fact
 from sortie.web.issue import FailureView
 
 REMEMBERED_ISSUES = 10_000

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 import trio
 
 from sortie.daemon.daemon_view import DaemonView
-from sortie.scheduler import Snapshot
-from sortie.telemetry import Publish
 from sortie.facts import (
     DaemonStarted,
     DaemonStopping,
@@ -29,6 +27,8 @@ from sortie.facts import (
     ServiceManagerUnreachable,
     WorkflowReloaded,
 )
+from sortie.scheduler import Snapshot
+from sortie.telemetry import Publish
 from sortie.web.health import OVERDUE_LIMIT
 
 PULSE = 5.0

@@ -8,7 +8,7 @@ from sortie.daemon.wall_time import wall_time
 from sortie.model import LOCAL, NOTHING, UNKNOWN, IssueId, WaitKind, cut
 from sortie.model.numbers import span
 from sortie.scheduler import Explanation, Policy, Snapshot
-from sortie.scheduler.backlog import Kept
+from sortie.scheduler.backlog import BacklogIssue
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting, Worked
 from sortie.telemetry.live_runs import RunDetails
 from sortie.web.issue import (
@@ -126,7 +126,7 @@ def kept_view(claim: Cleaning, policy: Policy) -> KeptView:
     )
 
 
-def candidate_view(kept: Kept) -> CandidateView:
+def candidate_view(kept: BacklogIssue) -> CandidateView:
     """Return an issue that is queued or blocked."""
     return CandidateView(
         issue_id=kept.issue.id,
@@ -207,7 +207,7 @@ def _host(host: str, snapshot: Snapshot) -> HostView:
 def host_sentences(snapshot: Snapshot) -> tuple[str, ...]:
     """Return a sentence for each host in trouble: whether it rests, and why."""
     return tuple(
-        f"host {host} {'rests' if trouble.resting else 'is tried again'}: {trouble.message}"
+        f"host {host} {'rests' if trouble.backing_off else 'is tried again'}: {trouble.message}"
         for host, trouble in snapshot.troubled.items()
     )
 

@@ -45,7 +45,7 @@ class TrackerStatus:
     def view(self) -> TrackerView:
         """Return what ``/api/v1/state`` shows of the tracker."""
         overview, named = self.tracker.overview(), states_of(self.settings()).named
-        rest = self.tracker.rest
+        rest = self.tracker.pause
         return TrackerView(
             rests_until=None if rest is None else wall_time(rest.until),
             rests_because=None if rest is None else rest.error,
@@ -74,7 +74,7 @@ class TrackerStatus:
 
     def resting(self) -> str | None:
         """Say until when the tracker is left alone, if it is."""
-        rest = self.tracker.rest
+        rest = self.tracker.pause
         if rest is None:
             return None
         return f"the tracker is left alone until {wall_time(rest.until):%H:%M:%SZ}: {rest.error}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sortie.facts.fact import Fact, fact
-from sortie.facts.lines import Level, Line, RecurringFailures, line
+from sortie.facts.lines import Level, LogLine, RecurringFailures, line
 
 _TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 
@@ -88,7 +88,7 @@ class PollCompleted(Fact):
     candidates: int | None = None
     error: str | None = None
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         if self.result == "success":
             done = {"candidates": self.candidates, "seconds": round(self.seconds, 3)}
             recovered = failures.end("poll", line("info", "poll.recovered"))
@@ -109,7 +109,7 @@ class TrackerAsked(Fact):
     seconds: float
     error: str | None = None
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         asked, quiet = self.operation, self.operation in _TOLD_BY_ANOTHER_FACT
         if self.result != "success":
             level: Level = "debug" if quiet else "warning"
@@ -135,7 +135,7 @@ class StoreFailed(Fact):
 
     error: str
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         return [failures.count("store", line(self.level, self.event, error=self.error), self.error)]
 
 
@@ -143,7 +143,7 @@ class StoreFailed(Fact):
 class StoreRecovered(Fact):
     """Records are being written again, after some could not be."""
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         return failures.end("store", line(self.level, self.event))
 
 
@@ -154,7 +154,7 @@ class TranscriptsFailed(Fact):
     path: str
     error: str
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         told = line(self.level, self.event, path=self.path, error=self.error)
         return [failures.count("transcripts", told, self.error)]
 
@@ -163,7 +163,7 @@ class TranscriptsFailed(Fact):
 class TranscriptsRecovered(Fact):
     """Transcripts are being written again, after some could not be."""
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         return failures.end("transcripts", line(self.level, self.event))
 
 
@@ -184,7 +184,7 @@ class WorkflowReloaded(Fact):
     warnings: tuple[str, ...] = ()
     needs_restart: tuple[str, ...] = ()
 
-    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[LogLine]:
         warnings = [line("warning", "workflow.warned", warning=text) for text in self.warnings]
         if self.errors:
             errors = [line("error", "workflow.invalid", error=text) for text in self.errors]

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from sortie.dataclass import dataclass
-from sortie.facts.lines import Level, Line, RecurringFailures, line
+from sortie.facts.lines import Level, LogLine, RecurringFailures, line
 from sortie.model import RunId, Spending
 from sortie.model.numbers import rounded
 
@@ -93,7 +93,7 @@ class Fact:
             if (value := getattr(self, field.name)) != field.default
         }
 
-    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, _failures: RecurringFailures, /) -> Iterable[LogLine]:
         """Return its log lines; a kind that may fail for days asks what failed before."""
         return [line(self.level, self.event, **self.shown())]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sortie.facts.fact import Fact, fact
-from sortie.facts.lines import Level, Line, RecurringFailures, line
+from sortie.facts.lines import Level, LogLine, RecurringFailures, line
 from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
 
 
@@ -157,7 +157,7 @@ class TransitionCompleted(Fact):
     error: str | None = None
     closed: bool = False
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         if self.closed:
             closed = line("warning", "tracker.closed", error=self.error)
             # The same for every issue and state, so that an outage is told once for all of them.

@@ -15,7 +15,7 @@ EVERY = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogLine:
     """One log event; ``event`` is a stable dotted name, ``values`` come in the order shown."""
 
     level: Level
@@ -23,10 +23,10 @@ class Line:
     values: Mapping[str, object]
 
 
-def line(level: Level, event: str, **values: object) -> Line:
+def line(level: Level, event: str, **values: object) -> LogLine:
     """Return a line without what is unknown: values that are None are left out."""
     known = {key: value for key, value in values.items() if value is not None}
-    return Line(level=level, event=event, values=known)
+    return LogLine(level=level, event=event, values=known)
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class RecurringFailures:
     def __init__(self) -> None:
         self._by_subject: dict[str, _Failures] = {}
 
-    def count(self, subject: str, told: Line, error: str | None) -> Line:
+    def count(self, subject: str, told: LogLine, error: str | None) -> LogLine:
         """Return the line for one more failure: at debug, unless it is to be told again."""
         failures = self._by_subject.setdefault(subject, _Failures(error=str(error)))
         if failures.error != str(error):
@@ -57,7 +57,7 @@ class RecurringFailures:
         level = told.level if again else "debug"
         return replace(told, level=level, values={**told.values, "failures": failures.equal})
 
-    def end(self, subject: str, told: Line) -> list[Line]:
+    def end(self, subject: str, told: LogLine) -> list[LogLine]:
         """Return the line for the end of failures; no line where there were none."""
         failures = self._by_subject.pop(subject, None)
         if failures is None:

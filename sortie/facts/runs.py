@@ -17,7 +17,7 @@ from sortie.model import (
     StopReason,
 )
 
-_BAD = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
+_BAD_STATUSES = {RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED}
 
 
 class Phase(StrEnum):
@@ -103,7 +103,7 @@ class RunFinished(RunFact):
 
     @property
     def level(self) -> Level:
-        return "warning" if self.status in _BAD else "info"
+        return "warning" if self.status in _BAD_STATUSES else "info"
 
 
 @fact("run.interrupted", "warning")

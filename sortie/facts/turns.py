@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sortie.facts.fact import RunFact, fact, shown_spending
-from sortie.facts.lines import Level, Line, RecurringFailures, line
+from sortie.facts.lines import Level, LogLine, RecurringFailures, line
 from sortie.model import NOTHING, Activity, ErrorKind, ProcessIdentity, Spending, TurnOutcome
 
-_BAD = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
+_BAD_OUTCOMES = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
 
 
 @fact("session.started", "debug")
@@ -105,7 +105,7 @@ class ToolCallEnded(RunFact):
 
 
 @fact("model.answered", "debug", hidden=("agent",))
-class ModelAnswered(RunFact):
+class ModelAnswerTimed(RunFact):
     """The model has answered a request of the agent's, after so many seconds."""
 
     agent: str
@@ -130,7 +130,7 @@ class AgentUsed(RunFact):
 
 
 @fact("turn.traced", "debug")
-class TurnTraced(RunFact):
+class ToolsTraced(RunFact):
     """All tools of a turn are told; ``answer`` is what the model has said in the end."""
 
     model: str | None = None
@@ -138,7 +138,7 @@ class TurnTraced(RunFact):
 
 
 @fact("turn.untraced", "debug")
-class TurnUntraced(RunFact):
+class ToolsUntraced(RunFact):
     """Which tools were used in a turn is not known."""
 
     reason: str
@@ -184,12 +184,12 @@ class TurnCompleted(RunFact):
 
     @property
     def level(self) -> Level:
-        return "warning" if self.outcome in _BAD else "info"
+        return "warning" if self.outcome in _BAD_OUTCOMES else "info"
 
     def shown(self) -> dict[str, object]:
         return RunFact.shown(self) | shown_spending(self.spent)
 
-    def log_lines(self, failures: RecurringFailures, /) -> Iterable[Line]:
+    def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         where = {"run": self.run_id, "turn": self.turn}
         for text in self.warnings:
             yield line("warning", "agent.warned", **where, message=text)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sortie.model import Failed, Finish, Finished, KnownWorkspace, RunReport, RunSummary, cut
 from sortie.model.spending import told_amounts
 
-ANSWER_LIMIT = 3000
+COMMENT_ANSWER_LIMIT = 3000
 """Characters of what the agent said last."""
 
 _SHORT_ID = 12
@@ -38,7 +38,7 @@ def comment_on_end(report: RunReport, workspace: KnownWorkspace | None = None) -
     summary = report.summary
     parts = [_headline(report)]
     if summary.answer:
-        parts += ["What the agent said last:", _quoted(cut(summary.answer, ANSWER_LIMIT))]
+        parts += ["What the agent said last:", _quoted(cut(summary.answer, COMMENT_ANSWER_LIMIT))]
     parts += _git(summary)
     if workspace is not None and report.turns:
         parts.append(f"Workspace: {_code(workspace.path)} on host {workspace.host}")

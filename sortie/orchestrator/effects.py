@@ -94,7 +94,7 @@ async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
 
 
-async def hand_off(context: OrchestratorContext, question: do.Transition, tell: Tell) -> None:
+async def hand_off(context: OrchestratorContext, question: do.HandOff, tell: Tell) -> None:
     """Move an issue to the handoff state if it still stands where the run left it.
 
     A tracker that wants to be left alone is in an outage, whatever the kind of its error.
@@ -124,7 +124,7 @@ def _tell_of_rest(error: Exception, tell: Tell) -> bool:
     """Tell for how long the tracker wants to be left alone, if an error says so."""
     if not isinstance(error, TrackerError) or error.retry_after is None or error.lists_only:
         return False
-    tell(ev.TrackerRests(error.retry_after))
+    tell(ev.TrackerPaused(error.retry_after))
     return True
 
 

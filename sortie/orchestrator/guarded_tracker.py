@@ -1,4 +1,4 @@
-"""A tracker as the rest of the program asks it: bounded, timed, left alone when it wants to be.
+"""A tracker as the pause of the program asks it: bounded, timed, left alone when it wants to be.
 
 Rule 1: every request ends, with an answer that is what it is declared to be or with a TrackerError.
 Rule 2: no request is made before the time has passed for which the tracker asked to be left alone.
@@ -28,34 +28,34 @@ from sortie.resources import note, shortage_behind
 from sortie.telemetry import Publish, facts
 from sortie.trackers import IssuesRead, Overview, RateBudget, Tracker, TrackerStates
 
-PATIENCE = 60.0
+PROGRESS_TIMEOUT = 60.0
 """Seconds without an answer or progress after which a request is given up."""
 
-LONGEST_REQUEST = 600.0
+REQUEST_TIME_LIMIT = 600.0
 """Seconds after which a request is given up, whatever progress it makes."""
 
-LONGEST_REST = 3600.0
+LONGEST_PAUSE = 3600.0
 """Seconds for which a tracker is left alone at most, even if it asks for more."""
 
 CHANGES_PAUSE = 60.0
 """Seconds after which a tracker that could not tell of changes is asked again to do so."""
 
-_TOLD_AT_MOST = 1000
+_COMPLAINT_LIMIT = 1000
 """Complaints that are remembered, so that a broken adapter fills neither log nor memory."""
 
 _T = TypeVar("_T")
 
-_patience: ContextVar[trio.CancelScope | None] = ContextVar("_patience", default=None)
+_progress_scope: ContextVar[trio.CancelScope | None] = ContextVar("_progress_scope", default=None)
 
 
 def progress() -> None:
     """Tell that the request to which this task belongs gets on: its patience begins anew."""
-    if (scope := _patience.get()) is not None:
-        scope.deadline = trio.current_time() + PATIENCE
+    if (scope := _progress_scope.get()) is not None:
+        scope.deadline = trio.current_time() + PROGRESS_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class TrackerPause:
     """A time in which the tracker wants to be left alone; ``until`` is in trio's time."""
 
     until: float
@@ -63,9 +63,9 @@ class Rest:
 
 
 class GuardedTracker:
-    """A tracker whose bugs, silence and rate limits reach the rest of the program as TrackerError.
+    """A tracker whose bugs, silence and rate limits reach the pause of the program as TrackerError.
 
-    What an adapter raises as ``retry_after`` leaves here as a number of seconds, LONGEST_REST at
+    What an adapter raises as ``retry_after`` leaves here as a number of seconds, LONGEST_PAUSE at
     most, or None.
     """
 
@@ -73,9 +73,9 @@ class GuardedTracker:
         self._tracker = tracker
         self._publish = publish
         self._answers = SoundAnswers()
-        self._told: set[str] = set()
-        self._rest = Rest(until=float("-inf"), error="")
-        self._list_rest = self._rest
+        self._complaints: set[str] = set()
+        self._pause = TrackerPause(until=float("-inf"), error="")
+        self._list_pause = self._pause
         self._lists_under_way = 0
 
     def hide(self, redact: Redact) -> None:
@@ -83,9 +83,9 @@ class GuardedTracker:
         self._answers.hide(redact)
 
     @property
-    def rest(self) -> Rest | None:
+    def pause(self) -> TrackerPause | None:
         """Until when the tracker is left alone, None where it may be asked."""
-        return _now(self._rest)
+        return _now(self._pause)
 
     @property
     def is_listing(self) -> bool:
@@ -148,7 +148,7 @@ class GuardedTracker:
     async def changed(self) -> None:
         """See Tracker; returns only where issues may have changed, whatever fails meanwhile."""
         while True:
-            await trio.sleep_until(self._rest.until)
+            await trio.sleep_until(self._pause.until)
             try:
                 return await self._tracker.changed()
             except TrackerError as exc:
@@ -194,25 +194,25 @@ class GuardedTracker:
         ]
 
     def list_pause(self) -> float:
-        """See Tracker: LONGEST_REST at most, and 0 after an adapter's bug."""
+        """See Tracker: LONGEST_PAUSE at most, and 0 after an adapter's bug."""
         try:
-            return min(max(float(self._tracker.list_pause()), 0.0), LONGEST_REST)
+            return min(max(float(self._tracker.list_pause()), 0.0), LONGEST_PAUSE)
         except Exception:  # the edge: as for every request
             self._complaining("list_pause")(traceback.format_exc())
             return 0.0
 
     async def _ask(self, operation: str, request: Callable[[], Awaitable[_T]]) -> _T:
         """Make one request. Raises TrackerError for every failure, an adapter's crash included."""
-        rest = self.rest
-        if rest is None and operation == "fetch_candidates":
-            rest = _now(self._list_rest)
-        if rest is not None:
+        pause = self.pause
+        if pause is None and operation == "fetch_candidates":
+            pause = _now(self._list_pause)
+        if pause is not None:
             await trio.lowlevel.checkpoint()
             raise TrackerError(
                 TrackerErrorKind.UNAVAILABLE,
-                rest.error,
-                retry_after=rest.until - trio.current_time(),
-                lists_only=self.rest is None,
+                pause.error,
+                retry_after=pause.until - trio.current_time(),
+                lists_only=self.pause is None,
             )
         began, error = trio.current_time(), "nobody waited for the answer any more"
         try:
@@ -226,7 +226,7 @@ class GuardedTracker:
             error = str(exc)
             raise
         except trio.TooSlowError as exc:
-            error = f"the tracker did not answer within {PATIENCE:g} s ({operation})"
+            error = f"the tracker did not answer within {PROGRESS_TIMEOUT:g} s ({operation})"
             raise TrackerError(TrackerErrorKind.UNAVAILABLE, error) from exc
         except Exception as exc:  # the edge: an adapter's bug is one failed answer
             shortage = shortage_behind(exc)
@@ -259,41 +259,43 @@ class GuardedTracker:
         if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
             error.retry_after = None
             return
-        seconds = error.retry_after = min(float(asked), LONGEST_REST)
+        seconds = error.retry_after = min(float(asked), LONGEST_PAUSE)
         until = trio.current_time() + seconds
         if error.lists_only:
-            self._list_rest = max(
-                self._list_rest, Rest(until=until, error=str(error)), key=lambda rest: rest.until
+            self._list_pause = max(
+                self._list_pause,
+                TrackerPause(until=until, error=str(error)),
+                key=lambda pause: pause.until,
             )
             return
-        if until <= self._rest.until:
+        if until <= self._pause.until:
             return
-        self._rest = Rest(until=until, error=str(error))
+        self._pause = TrackerPause(until=until, error=str(error))
         self._publish(facts.TrackerRested(seconds=seconds, asked=float(asked), error=str(error)))
 
     def _complaining(self, operation: str) -> Complain:
         """Return how to tell of what is wrong in an answer: each thing once."""
 
         def complain(flaw: str) -> None:
-            if flaw in self._told:
+            if flaw in self._complaints:
                 return
-            if len(self._told) >= _TOLD_AT_MOST:
-                self._told.clear()
-            self._told.add(flaw)
+            if len(self._complaints) >= _COMPLAINT_LIMIT:
+                self._complaints.clear()
+            self._complaints.add(flaw)
             self._publish(facts.AdapterCrashed(where=operation, traceback=flaw))
 
         return complain
 
 
-def _now(rest: Rest) -> Rest | None:
-    return rest if rest.until > trio.current_time() else None
+def _now(pause: TrackerPause) -> TrackerPause | None:
+    return pause if pause.until > trio.current_time() else None
 
 
 async def _bounded(request: Callable[[], Awaitable[_T]]) -> _T:
     """Wait for an answer as long as ``progress`` is called in time. Raises TooSlowError."""
-    with trio.fail_after(LONGEST_REQUEST), trio.fail_after(PATIENCE) as scope:
-        token = _patience.set(scope)
+    with trio.fail_after(REQUEST_TIME_LIMIT), trio.fail_after(PROGRESS_TIMEOUT) as scope:
+        token = _progress_scope.set(scope)
         try:
             return await request()
         finally:
-            _patience.reset(token)
+            _progress_scope.reset(token)

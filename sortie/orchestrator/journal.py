@@ -1,11 +1,11 @@
-"""What was decided and is not performed yet: records first, then what depends on them.
+"""The journal: decisions that are not performed yet, because a record before them is not on disk.
 
-Rule 1: a record is on disk before anything that was decided after it is performed.
-Rule 2: everything is performed once, in the order in which it was decided.
-Rule 3: while the disk fails nothing is lost and nothing is started; stopping a run and asking the
-tracker need no record and go on.
-Rule 4: news of runs that nothing waits for is on disk PATIENCE later at most, in one commit with
-whatever else comes meanwhile.
+Rule 1: a record is on disk before any later decision is performed.
+Rule 2: every decision is performed once, in the order of the decisions.
+Rule 3: while the disk fails, no decision is lost and no run is started. Stopping a run and asking
+the tracker need no record and go on.
+Rule 4: a record on which no decision waits is committed COMMIT_DELAY later at most, together with
+the records that come meanwhile.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from sortie.telemetry import Publish, facts
 COMMIT_PAUSE = 1.0
 """Seconds between two tries to write records that could not be written."""
 
-PATIENCE = 0.02
-"""Seconds for which records that nothing waits for wait for others: as long as some commits take,
-and longer than a busy daemon is without one."""
+COMMIT_DELAY = 0.02
+"""Seconds for which a record that nothing waits for is delayed: one commit then takes several."""
 
-_PATIENT = (
+_DELAYED = (
     rec.RecordWorkspace
     | rec.RecordProcess
     | rec.RecordSession
@@ -40,10 +39,10 @@ _PATIENT = (
     | rec.RecordHandoff
     | rec.ForgetRetry
 )
-"""What follows from something that has happened already, and that a crash may undo: the next life
-finds the process, moves the issue again to where it is, and counts on."""
+"""Records that a crash may lose: the next start finds the process itself, and moves the issue to
+the state in which it is already."""
 
-Told = trio.Event
+Flushed = trio.Event
 """Set once everything decided before it is on disk and performed."""
 
 
@@ -56,7 +55,7 @@ class Journal:
         self._publish = publish
         # Unbounded on purpose: while the disk fails nothing starts, so what can pile up is what
         # the runs under way report until they end.
-        self._waiting: deque[Decision | Told] = deque()
+        self._waiting: deque[Decision | Flushed] = deque()
         self._again_at = 0.0
         self._due_at = math.inf
         self.error: str | None = None
@@ -72,19 +71,19 @@ class Journal:
         return self._due_at if self.error is None else self._again_at
 
     def hurry(self) -> None:
-        """Let the next ``write`` try, however short ago the last one failed."""
+        """Let the next ``write`` try at once, even shortly after a failure."""
         self._again_at = 0.0
         self.wait_no_longer()
 
     def wait_no_longer(self) -> None:
-        """Let the next ``write`` wait for no further records, if the disk works."""
+        """Let the next ``write`` commit without waiting for further records."""
         self._due_at = -math.inf
 
-    def add(self, items: Iterable[Decision | Told]) -> None:
+    def add(self, items: Iterable[Decision | Flushed]) -> None:
         """Queue decisions."""
         for item in items:
             self._waiting.append(item)
-            patience = PATIENCE if isinstance(item, _PATIENT) else 0.0
+            patience = COMMIT_DELAY if isinstance(item, _DELAYED) else 0.0
             self._due_at = min(self._due_at, trio.current_time() + patience)
 
     async def write(self) -> bool:
@@ -114,7 +113,7 @@ class Journal:
             self._publish(facts.StoreRecovered())
         return True
 
-    def take(self) -> Iterator[Decision | Told]:
+    def take(self) -> Iterator[Decision | Flushed]:
         """Take everything out, in order; call it only after ``write`` returned True."""
         while self._waiting:
             yield self._waiting.popleft()
@@ -127,8 +126,8 @@ class Journal:
         return urgent
 
 
-def _records_of(item: Decision | Told) -> tuple[Record, ...]:
-    """Return what has to be on disk before an item is performed, itself or what it comes to."""
+def _records_of(item: Decision | Flushed) -> tuple[Record, ...]:
+    """Return the records that must be on disk before an item is performed."""
     match item:
         case do.PostComment():
             return (record_of(item),)

@@ -10,7 +10,7 @@ import trio
 from sortie.scheduler import Event
 from sortie.scheduler.decisions import AnswerCommand
 
-PATIENCE = 7.0
+COMMAND_TIMEOUT = 7.0
 """Seconds that an operator waits for a command to be on record; who asks by HTTP waits for 10."""
 
 
@@ -33,14 +33,14 @@ class PendingCommands:
     async def ask(self, command: Callable[[int], Event]) -> AnswerCommand | None:
         """Tell the event that ``command`` makes of its number, and wait for the answer.
 
-        None: there was none within PATIENCE.
+        None: there was none within COMMAND_TIMEOUT.
         """
         self._count += 1
         number = self._count
         pending = self._pending[number] = _Pending()
         self._tell(command(number))
         try:
-            with trio.move_on_after(PATIENCE):
+            with trio.move_on_after(COMMAND_TIMEOUT):
                 await pending.answered.wait()
         finally:
             del self._pending[number]

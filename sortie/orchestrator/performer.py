@@ -85,7 +85,7 @@ class Performer:
                 start_soon(effects.poll, context, states, self._tell)
             case do.Refresh():
                 start_soon(effects.refresh, context, decision, self._tell)
-            case do.Transition():
+            case do.HandOff():
                 start_soon(effects.hand_off, context, decision, self._tell)
             case do.CleanWorkspace():
                 start_soon(effects.clean, context, decision, self._tell)

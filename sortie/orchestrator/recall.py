@@ -54,7 +54,7 @@ def recall(
         records.append(rec.RecordExit(run_id=run.run_id, status=RunStatus.INTERRUPTED))
         if run.run_id in left:
             detail = f"its run left {left[run.run_id]}"
-            _park(claims, records, _fault(run.issue, detail, now, settled=False))
+            _park(claims, records, _fault(run.issue, detail, now, baseline_final=False))
         elif run.issue.id not in claims:  # else it has been parked or planned since
             delay = adrift_delay(policy) if run.run_id in adrift else 0.0
             retry = _interrupted(run, policy, delay)
@@ -69,8 +69,8 @@ def recall(
     for crash in recovered.crashes:
         if crash.times >= CRASHES_UNTIL_HELD:
             detail = _CRASHED.format(crash.times)
-            settled = crash.issue.id not in cut_short
-            _park(claims, records, _fault(crash.issue, detail, now, settled=settled))
+            baseline_final = crash.issue.id not in cut_short
+            _park(claims, records, _fault(crash.issue, detail, now, baseline_final=baseline_final))
     memory = Memory(
         claims=tuple(claims.values()),
         paused=recovered.paused,
@@ -92,9 +92,9 @@ def _comment(due: DueComment) -> rec.RecordComment:
     )
 
 
-def _fault(issue: Issue, detail: str, now: float, *, settled: bool) -> Held:
+def _fault(issue: Issue, detail: str, now: float, *, baseline_final: bool) -> Held:
     reason = HoldReason.INTERNAL_ERROR
-    return Held(issue=issue, reason=reason, detail=detail, since=now, settled=settled)
+    return Held(issue=issue, reason=reason, detail=detail, since=now, baseline_final=baseline_final)
 
 
 def _park(
@@ -166,7 +166,7 @@ def _limited(limit: StoredLimit, now: float, wall: float) -> UsageLimit:
         until=until,
         resets_at=limit.resets_at,
         times=limit.times,
-        resting=until > now,
+        backing_off=until > now,
     )
 
 
@@ -177,6 +177,6 @@ def _held(hold: StoredHold, now: float, wall: float) -> Held:
         reason=hold.reason,
         detail=hold.detail,
         since=since,
-        settled=hold.settled,
+        baseline_final=hold.baseline_final,
         handoff_state=hold.handoff_state,
     )

@@ -4,7 +4,7 @@ Nothing in this package performs I/O, reads a clock, draws a random number or im
 """
 
 from sortie.scheduler.backlog import Backlog
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
 from sortie.scheduler.events import Event
@@ -26,7 +26,7 @@ __all__ = [
     "Record",
     "Scheduler",
     "Snapshot",
-    "Verdict",
+    "GateVerdict",
     "policy_of",
     "run_ids",
 ]

@@ -8,7 +8,7 @@ from sortie.dataclass import dataclass
 from sortie.model import Spending
 from sortie.model.numbers import credits_text, dollars_text, tokens_text
 
-LOW = 0.8
+WARNING_SHARE = 0.8
 """The share of a limit from which there is a warning."""
 
 OF_ISSUE = {
@@ -18,7 +18,7 @@ OF_ISSUE = {
 }
 OF_DAY = {"credits": "budget.daily_credits", "cost_usd": "budget.daily_cost_usd"}
 
-_TEXTS: Mapping[str, Callable[[float], str]] = {
+_AMOUNT_TEXTS: Mapping[str, Callable[[float], str]] = {
     "tokens": tokens_text,
     "credits": credits_text,
     "cost_usd": dollars_text,
@@ -37,12 +37,12 @@ class Used:
     @property
     def used_text(self) -> str:
         """What is used, with its unit."""
-        return _TEXTS[self.what](self.used)
+        return _AMOUNT_TEXTS[self.what](self.used)
 
     @property
     def limit_text(self) -> str:
         """The limit, with its unit."""
-        return _TEXTS[self.what](self.limit)
+        return _AMOUNT_TEXTS[self.what](self.limit)
 
     @property
     def sentence(self) -> str:
@@ -65,10 +65,10 @@ class Allowance:
     def warnings(
         self, before: Spending, after: Spending, keys: Mapping[str, str]
     ) -> Iterator[Used]:
-        """Yield the limits of which what is used has just passed the share LOW."""
-        passed = {u.key for u in self._used(before, keys) if u.used >= LOW * u.limit}
+        """Yield the limits of which what is used has just passed the share WARNING_SHARE."""
+        passed = {u.key for u in self._used(before, keys) if u.used >= WARNING_SHARE * u.limit}
         for used in self._used(after, keys):
-            if used.used >= LOW * used.limit and used.key not in passed:
+            if used.used >= WARNING_SHARE * used.limit and used.key not in passed:
                 yield used
 
     def _used(self, spent: Spending, keys: Mapping[str, str]) -> Iterator[Used]:
@@ -78,4 +78,4 @@ class Allowance:
                 yield Used(key=key, what=what, used=used, limit=limit)
 
 
-UNLIMITED = Allowance()
+NO_LIMITS = Allowance()

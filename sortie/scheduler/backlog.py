@@ -15,7 +15,7 @@ SOON = "it starts with the next dispatch, once the tracker confirms that it may"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class BacklogIssue:
     """An issue that is not started, and the sentence that says why."""
 
     issue: Issue
@@ -31,8 +31,8 @@ class Backlog:
 
     queued: int
     blocked: int
-    first_queued: tuple[Kept, ...]
-    first_blocked: tuple[Kept, ...]
+    first_queued: tuple[BacklogIssue, ...]
+    first_blocked: tuple[BacklogIssue, ...]
 
 
 def backlog(state: SchedulerState, now: float, shown: int, unfit: Collection[IssueId]) -> Backlog:
@@ -55,5 +55,5 @@ def backlog(state: SchedulerState, now: float, shown: int, unfit: Collection[Iss
 
 def _kept(
     issues: Iterable[Issue], gates: tuple[tuple[str, Gate], ...], view: View
-) -> tuple[Kept, ...]:
-    return tuple(Kept(issue, closed(gates, issue, view) or SOON) for issue in issues)
+) -> tuple[BacklogIssue, ...]:
+    return tuple(BacklogIssue(issue, closed(gates, issue, view) or SOON) for issue in issues)

@@ -1,8 +1,8 @@
-"""The issues of the last poll, in the order in which they are served.
+"""The queue of candidates: the issues of the last poll, in the order in which they are served.
 
-Rule 1: a candidate that is not claimed is either open or unfit; one that is claimed is neither.
-Rule 2: unfit are candidates whose own gates were found closed; it is known until the issue or the
-settings change. An open one may turn out to be unfit when it is looked at.
+Rule 1: an unclaimed candidate is either open or unfit; a claimed one is neither.
+Rule 2: a candidate is unfit if a gate that depends on its issue alone was found closed. It stays
+unfit until the issue or the settings change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GateVerdict:
     """What one gate says of an issue; ``reason`` is None where it is open."""
 
     gate: str
@@ -38,8 +38,8 @@ class Verdict:
 _place = attrgetter("place")
 
 
-class Candidates(Mapping[IssueId, Candidate]):
-    """Candidates by issue id; ``unfit`` holds the closed gate of each that is known to be unfit."""
+class CandidateQueue(Mapping[IssueId, Candidate]):
+    """The candidates by issue id; ``unfit`` holds the closed gate of each unfit one."""
 
     def __init__(self) -> None:
         self._all: dict[IssueId, Candidate] = {}
@@ -47,7 +47,7 @@ class Candidates(Mapping[IssueId, Candidate]):
         self._polled: tuple[Issue, ...] | None = None
         self._left_out: Collection[IssueId] = ()
         self._is_sorted = True
-        self.unfit: dict[IssueId, Verdict] = {}
+        self.unfit: dict[IssueId, GateVerdict] = {}
 
     def __getitem__(self, issue_id: IssueId) -> Candidate:
         return self._all[issue_id]
@@ -130,7 +130,7 @@ class Candidates(Mapping[IssueId, Candidate]):
             self._open[issue_id] = self._all[issue_id]
             self._is_sorted = False
 
-    def set_aside(self, unfit: Mapping[IssueId, Verdict]) -> None:
+    def set_aside(self, unfit: Mapping[IssueId, GateVerdict]) -> None:
         """Keep these open candidates out of the queue until they change."""
         self.unfit.update(unfit)
         for issue_id in unfit:

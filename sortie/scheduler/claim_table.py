@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, MutableMapping, ValuesView
 from typing import TypeVar, cast
 
 from sortie.model import IssueId, RunId, WaitKind
-from sortie.scheduler.candidates import Candidates, Place
+from sortie.scheduler.candidates import CandidateQueue, Place
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -41,7 +41,9 @@ class ClaimTable(MutableMapping[IssueId, Claim]):
     SchedulerState.
     """
 
-    def __init__(self, candidates: Candidates, in_progress_state: str | None, epoch: float) -> None:
+    def __init__(
+        self, candidates: CandidateQueue, in_progress_state: str | None, epoch: float
+    ) -> None:
         self._claims: dict[IssueId, Claim] = {}
         self._by_kind: dict[type, dict[IssueId, Claim]] = defaultdict(dict)
         self._candidates = candidates

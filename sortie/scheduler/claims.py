@@ -2,11 +2,11 @@
 
 Rule 1: an issue has at most one claim, so "running and also waiting to retry" cannot be written
 down; an issue without one is unclaimed.
-Rule 2: every claim has a way out. Starting, Running and Stopping end with WorkerExited; Rechecking
-with IssuesRefreshed; HandingOff and Cleaning with their answer, and are tried again at ``due_at``;
-Waiting comes due; Held ends with a change of the issue, an operator's word or a reload.
-Rule 3: ``asof`` is the newest question whose answer was unknown when the claim was last informed by
-what happened, or was what informed it; answers to it and to older questions are stale.
+Rule 2: every claim ends. Starting, Running and Stopping end with WorkerExited, Rechecking with
+IssuesRefreshed. HandingOff and Cleaning end with their answer, and are tried again at ``due_at``.
+Waiting comes due. Held ends with a change of the issue, an operator's command or a reload.
+Rule 3: ``last_request`` is the number of the newest tracker request sent before the claim last
+changed. Answers to it, or to older requests, are ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sortie.model import (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
     issue: Issue
-    asof: int = 0
+    last_request: int = 0
     missing_since: float | None = None
 
 
@@ -45,17 +45,21 @@ class _Worked(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starting(_Worked):
-    """A worker has the issue, and no turn has started; ``bound_for`` is the state in which it
-    will need a slot, once it has moved the issue there."""
+    """A worker has the issue, and no turn has started.
+
+    ``bound_for`` is the state to which the worker will move the issue; it needs a slot there too.
+    """
 
     bound_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """An issue left its active states while a turn was under way, perhaps by its agent's hand.
+    """An issue left its active states while a turn was under way.
 
-    The turn may end until ``stop_at``; ``sentence`` says where the issue went."""
+    The agent may have moved the issue itself just before it finishes, so the turn may go on until
+    ``stop_at``. ``sentence`` says where the issue went.
+    """
 
     reason: StopReason
     sentence: str
@@ -81,10 +85,10 @@ class Stopping(_Worked):
 class HandingOff(_Base):
     """The run ended well and the issue is being moved to the handoff state.
 
-    ``token`` is that of the question under way; None while waiting for ``due_at``. ``stopped``
-    tells that an operator wants it held, which is on record, should the question fail.
-    ``refusal`` is what the tracker said when an outage last kept it from the change, which it did
-    ``refusals`` times in a row; these are no ``tries``.
+    ``token`` is the number of the request under way; None while waiting for ``due_at``.
+    ``stopped``: an operator stopped the issue, so it is held if the request fails; the hold is on
+    record. ``refusals`` counts the failures in a row that an outage of the tracker caused, which do
+    not count as ``tries``; ``refusal`` is the last error.
     """
 
     streak: Streak
@@ -145,17 +149,17 @@ class Cleaning(_Base):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held(_Base):
-    """The issue is parked; ``issue`` is the baseline against which a change is seen.
+    """The issue is parked; ``issue`` is the baseline with which later reads are compared.
 
-    Until ``settled``, what the run itself wrote last may not be in the baseline yet; the first
-    read after it is. ``handoff_state`` is the state that it could not be moved to, where that is
-    why it is held.
+    While ``baseline_final`` is False the baseline may lack what the run itself wrote last, so the
+    next read of the issue replaces it. ``handoff_state`` is set where the issue is held because it
+    could not be moved to that state.
     """
 
     reason: HoldReason
     detail: str
     since: float
-    settled: bool = True
+    baseline_final: bool = True
     handoff_state: str | None = None
 
 

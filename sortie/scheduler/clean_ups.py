@@ -70,7 +70,7 @@ def cleaned(state: SchedulerState, event: WorkspaceCleaned, now: float) -> None:
         error=event.error,
         kept=event.kept,
         kept_since=since,
-        asof=state.token,
+        last_request=state.last_request,
     )
 
 

@@ -38,7 +38,7 @@ def poll_now(state: SchedulerState, now: float) -> None:
 
     If a poll is under way its answer may be old already, so once more after it.
     """
-    soonest = max(now, state.rests_until)
+    soonest = max(now, state.tracker_paused_until)
     state.refresh_asked = state.polling
     state.poll_at = min(state.poll_at, soonest)
     state.reconcile_at = min(state.reconcile_at, soonest)
@@ -47,7 +47,7 @@ def poll_now(state: SchedulerState, now: float) -> None:
 def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     """Obey other settings from now on, also for what runs: states may mean something else."""
     old, state.policy = state.policy, policy
-    state.unsettled = True
+    state.dispatch_needed = True
     state.claims.count_by(policy.in_progress_state)
     state.candidates.reopen()
     for _, waiting in state.claims.due_in_order():
@@ -77,7 +77,7 @@ class Reply:
 
 
 def answer(state: SchedulerState, ask: int, reply: Reply) -> None:
-    """Have an operator told, where one waits for it."""
+    """Answer an operator's command, if an operator waits for it."""
     if ask:
         state.out.append(AnswerCommand(ask, reply.verdict, reply.message))
 
@@ -88,7 +88,7 @@ def refresh(state: SchedulerState, now: float) -> Reply:
         return Reply("conflict", "the daemon is stopping and polls no more")
     state.check_workspaces_at = now
     poll_now(state, now)
-    rest = state.rests_until - now
+    rest = state.tracker_paused_until - now
     wait = f"; the tracker wants to be left alone for {span(rest)} more" if rest > 0 else ""
     return Reply("done", f"a poll was asked for{wait}")
 
@@ -99,7 +99,7 @@ def pause(state: SchedulerState, *, paused: bool) -> Reply:
     done = f"dispatch is paused; {_runs(running)}" if paused else "dispatch goes on"
     if paused != state.paused:
         state.paused = paused
-        state.unsettled = True
+        state.dispatch_needed = True
         state.out.append(rec.RecordPause(paused=paused))
     if not paused and state.limits.of(state.policy.account) is not None:
         state.lift_limit(state.policy.account, "an operator had dispatch go on")
@@ -161,11 +161,13 @@ def _stop_run(state: SchedulerState, claim: Starting | Running | Stopping) -> Re
 
 
 def _promised(issue: Issue) -> rec.RecordHold:
-    return rec.RecordHold(issue=issue, reason=HoldReason.OPERATOR, detail=STOPPED, settled=False)
+    return rec.RecordHold(
+        issue=issue, reason=HoldReason.OPERATOR, detail=STOPPED, baseline_final=False
+    )
 
 
 def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
-    """Make a hold the operator's; its baseline stays, settled or not."""
+    """Turn another hold into an operator's; its baseline stays as it is."""
     if claim.reason is HoldReason.OPERATOR:
         return
     held = replace(claim, reason=HoldReason.OPERATOR, detail=STOPPED, since=now, handoff_state=None)
@@ -187,7 +189,7 @@ def retry(state: SchedulerState, name: str, now: float) -> Reply:
         return Reply("conflict", f"{issue.identifier} cannot be retried: {reason}")
     match claim:
         case Cleaning():
-            state.claims[issue.id] = replace(claim, due_at=now, asof=state.token)
+            state.claims[issue.id] = replace(claim, due_at=now, last_request=state.last_request)
             return Reply("done", f"the workspace of {issue.identifier} is looked at now")
         case HandingOff():
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)

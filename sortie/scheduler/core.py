@@ -12,7 +12,7 @@ from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace, RunId
 from sortie.scheduler import events as ev
 from sortie.scheduler.backlog import Backlog, backlog
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
 from sortie.scheduler.commands import (
@@ -33,7 +33,7 @@ from sortie.scheduler.holds import program_appeared
 from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy
-from sortie.scheduler.progress import host_reached, progressed, rest_host
+from sortie.scheduler.progress import host_reached, pause_host, progressed
 from sortie.scheduler.reconcile import (
     confirm_missing,
     confirm_missing_at,
@@ -122,12 +122,12 @@ class Scheduler:
         if state.draining:
             return math.inf
         deadline = state.reconcile_at if state.polling else min(state.poll_at, state.reconcile_at)
-        if state.unsettled:
-            deadline = min(deadline, state.silent_until)
+        if state.dispatch_needed:
+            deadline = min(deadline, state.no_dispatch_before)
         return min(
             deadline,
             min(state.claims.deadlines.values(), default=math.inf),
-            max(min(state.claims.handoffs.values(), default=math.inf), state.rests_until),
+            max(min(state.claims.handoffs.values(), default=math.inf), state.tracker_paused_until),
             confirm_missing_at(state),
             state.hosts.wakeup_at(),
             state.limits.wakeup_at(),
@@ -144,7 +144,7 @@ class Scheduler:
         """
         return backlog(self._state, snapshot.now, shown, snapshot.unfit)
 
-    def explain(self, issue: Issue, now: float) -> tuple[Verdict, ...]:
+    def explain(self, issue: Issue, now: float) -> tuple[GateVerdict, ...]:
         """Return every gate's verdict on an issue."""
         return explain(issue, self._state, now)
 
@@ -185,8 +185,8 @@ class Scheduler:
                 state.poll_error = error
                 state.skipped = error if skipped else None
                 state.idle_polls = 0
-            case ev.TrackerRests(seconds):
-                state.leave_tracker_alone(now + seconds)
+            case ev.TrackerPaused(seconds):
+                state.pause_tracker(now + seconds)
             case ev.PollsPutOff(seconds):
                 state.poll_at = max(state.poll_at, now + seconds)
             case ev.IssuesRefreshed():
@@ -200,7 +200,7 @@ class Scheduler:
                 | ev.AgentActed()
             ):
                 progressed(state, event, now)
-            case ev.AgentUsed():
+            case ev.SpendingReported():
                 agent_used(state, event, now)
             case ev.UsageLimitMet():
                 limit_met(state, event, now)
@@ -225,12 +225,12 @@ class Scheduler:
                 answer(state, ask, retry(state, name, now))
                 self._on_time(now)
             case ev.HostTroubled(host, message):
-                rest_host(state, host, message, now)
+                pause_host(state, host, message, now)
             case ev.HostReached(host):
                 host_reached(state, host, launched=False)
             case ev.StoreChanged(error):
                 state.store_error = error
-                state.unsettled = True
+                state.dispatch_needed = True
             case ev.DayBegan():
                 begin_day(state, event, now)
             case ev.ShutdownRequested():
@@ -242,7 +242,7 @@ class Scheduler:
         state = self._state
         state.polling_since = None
         pause = 0.0 if state.refresh_asked else state.policy.poll_interval
-        state.poll_at = max(now + pause, state.rests_until)
+        state.poll_at = max(now + pause, state.tracker_paused_until)
         state.refresh_asked = False
 
     def _is_busy(self) -> bool:
@@ -257,13 +257,13 @@ class Scheduler:
         if state.draining:
             return
         drop_reopened(state)
-        for issue_id in state.claims.passed(now, handoffs=state.rests_until <= now):
+        for issue_id in state.claims.passed(now, handoffs=state.tracker_paused_until <= now):
             claim = state.claims[issue_id]
             state.in_hand = claim.issue
             match claim:
                 case Waiting():
                     state.claims[issue_id] = replace(claim, due=True)
-                    state.unsettled = True
+                    state.dispatch_needed = True
                 case HandingOff():
                     state.try_handoff(claim)
                 case Cleaning():
@@ -274,7 +274,7 @@ class Scheduler:
                     raise AssertionError(claim)
         state.in_hand = None
         changed, given_up = state.hosts.pass_time(now)
-        state.unsettled |= changed
+        state.dispatch_needed |= changed
         state.out.extend(facts.HostGivenUp(host=host) for host in given_up)
         pass_limits(state, now)
         polls = state.poll_at <= now and not state.polling

@@ -62,7 +62,7 @@ class StopWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class HandOff:
     """Hand an issue off; answer with one TransitionAnswered of the same token."""
 
     token: int
@@ -126,7 +126,7 @@ Effect = (
     | Refresh
     | StartWorker
     | StopWorker
-    | Transition
+    | HandOff
     | CleanWorkspace
     | PostComment
     | AnswerCommand

@@ -11,7 +11,7 @@ from operator import itemgetter
 from sortie import facts
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
 from sortie.scheduler import records as rec
-from sortie.scheduler.candidates import Candidate, Place, Verdict
+from sortie.scheduler.candidates import Candidate, GateVerdict, Place
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
@@ -37,7 +37,7 @@ def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     if not state.candidates.are(issues, left_out):
         state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
         state.in_hand = None
-    state.unsettled = True
+    state.dispatch_needed = True
 
 
 def _candidate(state: SchedulerState, issue: Issue) -> Candidate:
@@ -53,13 +53,13 @@ def _broke_us(state: SchedulerState, claim: Held) -> bool:
 
 def dispatch(state: SchedulerState, now: float) -> None:
     """Choose as many issues as there is room for, and have them re-read."""
-    if state.draining or not state.unsettled or now < state.silent_until:
+    if state.draining or not state.dispatch_needed or now < state.no_dispatch_before:
         return
     state.in_hand = None
     view = view_of(state, now)
     chosen: list[tuple[Issue, Waiting | None, str]] = []
     spent: list[tuple[Issue, Waiting | None]] = []
-    unfit: dict[IssueId, Verdict] = {}
+    unfit: dict[IssueId, GateVerdict] = {}
     shut: dict[str, str] = {}
     for issue, waited in _served(state, view, shut):
         state.in_hand = issue
@@ -85,9 +85,9 @@ def dispatch(state: SchedulerState, now: float) -> None:
     state.candidates.set_aside(unfit)
     for issue, waited in spent:
         _hold_spent(state, issue, waited, now)
-    state.unsettled = False  # a hold for the budget makes no room for others
+    state.dispatch_needed = False  # a hold for the budget makes no room for others
     if chosen:
-        token = state.next_token()
+        token = state.next_request()
         for issue, waited, host in chosen:
             state.claims[issue.id] = Rechecking(issue=issue, token=token, host=host, waited=waited)
         state.out.append(Refresh(token, frozenset(issue.id for issue, _, _ in chosen)))
@@ -118,11 +118,11 @@ def _served(
 
     due = ((place, claim.issue, claim) for place, claim in state.claims.due_in_order())
     for _, issue, waited in merge(due, fresh(), key=itemgetter(0)):
-        if waited is None or not _is_told(waited, shut):
+        if waited is None or not _has_reason(waited, shut):
             yield issue, waited
 
 
-def _is_told(claim: Waiting, shut: Mapping[str, str]) -> bool:
+def _has_reason(claim: Waiting, shut: Mapping[str, str]) -> bool:
     """Tell whether a due wait has the reason that it would be given.
 
     It was found fit when it was given that, and loses it when its issue or the settings change.
@@ -167,7 +167,7 @@ def rechecked(
     elif issue_id in event.failed:
         if not event.answered:
             pause = min(UNANSWERED_PAUSE, state.policy.poll_interval)
-            state.silent_until = max(now + pause, state.rests_until)
+            state.no_dispatch_before = max(now + pause, state.tracker_paused_until)
         _put_back_unread(state, claim, event.error, now)
     else:
         _drop(state, claim, claim.issue, "the tracker no longer knows it")
@@ -188,10 +188,10 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
     if reason is None and host is not None:
         _start(state, claim, issue, host, now)
         return
-    state.unsettled = True  # the room that was kept for it may do for another
+    state.dispatch_needed = True  # the room that was kept for it may do for another
     if claim.waited is not None:
         state.claims[issue.id] = replace(
-            claim.waited, issue=issue, reason=reason or "", asof=claim.token
+            claim.waited, issue=issue, reason=reason or "", last_request=claim.token
         )
     else:
         state.queue_up(issue)
@@ -200,7 +200,7 @@ def _judge(state: SchedulerState, claim: Rechecking, issue: Issue, now: float) -
 
 def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -> None:
     state.candidates.discard(issue.id)
-    state.unsettled = True
+    state.dispatch_needed = True
     if claim.waited is not None:
         state.out.append(rec.ForgetRetry(issue_id=issue.id))
     state.out.append(facts.DispatchDropped(issue=issue, outcome="dropped", reason=reason))
@@ -208,7 +208,7 @@ def _drop(state: SchedulerState, claim: Rechecking, issue: Issue, reason: str) -
 
 def _put_back_unread(state: SchedulerState, claim: Rechecking, error: str, now: float) -> None:
     """A due wait stays due, and is re-read at the pace of the polls; a candidate comes again."""
-    state.unsettled = True
+    state.dispatch_needed = True
     state.candidates.discard(claim.issue.id)
     reason = f"it could not be re-read: {error}"
     if claim.waited is None or claim.waited.reason != reason:
@@ -233,7 +233,7 @@ def _start(state: SchedulerState, claim: Rechecking, issue: Issue, host: str, no
         since=now,
         began_in=issue.state,
         bound_for=in_progress if moves else None,
-        asof=claim.token,
+        last_request=claim.token,
     )
     state.limits.try_with(state.policy.account, run_id)
     state.candidates.discard(issue.id)

@@ -49,8 +49,8 @@ class PollFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class TrackerRests:
-    """The tracker wants to be left alone for so many seconds; its answer says no more than that."""
+class TrackerPaused:
+    """The tracker asked not to be sent any request for so many seconds."""
 
     seconds: float
 
@@ -120,8 +120,8 @@ class AgentSessionKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentUsed:
-    """A run's agent has used so much since the run began."""
+class SpendingReported:
+    """A run's agent has used ``spent`` since the run began."""
 
     run_id: RunId
     spent: Spending
@@ -263,7 +263,7 @@ Event = (
     TimePassed
     | CandidatesFetched
     | PollFailed
-    | TrackerRests
+    | TrackerPaused
     | PollsPutOff
     | IssuesRefreshed
     | IssueMoved
@@ -271,7 +271,7 @@ Event = (
     | TurnStarted
     | ProcessLaunched
     | AgentSessionKnown
-    | AgentUsed
+    | SpendingReported
     | AgentActed
     | UsageLimitMet
     | UsageLimitPassed

@@ -28,7 +28,7 @@ from sortie.scheduler.claims import HandingOff, Held, Stopping, Worked
 from sortie.scheduler.decisions import PostComment
 from sortie.scheduler.events import TransitionAnswered, WorkerExited
 from sortie.scheduler.holds import hold, hold_for_budget, park, record_of
-from sortie.scheduler.progress import rest_host
+from sortie.scheduler.progress import pause_host
 from sortie.scheduler.rules import (
     HANDOFF_TRIES,
     OCCUPIED_DELAY,
@@ -46,7 +46,7 @@ from sortie.scheduler.rules import (
 from sortie.scheduler.spending import probe_ended, run_ended
 from sortie.scheduler.state import SchedulerState
 
-WORDS_LIMIT = 1000
+HOLD_WORDS_LIMIT = 1000
 """Characters of an agent's own words in the detail of a hold."""
 
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
@@ -96,8 +96,8 @@ def _keep_promise(state: SchedulerState, issue: Issue, now: float) -> None:
         reason=HoldReason.OPERATOR,
         detail=STOPPED,
         since=now,
-        asof=state.token,
-        settled=False,
+        last_request=state.last_request,
+        baseline_final=False,
     )
     state.out.append(replace(record_of(held), again=True))
     park(state, held)
@@ -191,7 +191,7 @@ def _follow(state: SchedulerState, claim: Worked, report: RunReport, now: float)
             state.hand_off(issue, claim.streak, now, tries=0, delay=0.0)
             handing = state.claims[issue.id]
             assert isinstance(handing, HandingOff)
-            if not state.draining and now >= state.rests_until:
+            if not state.draining and now >= state.tracker_paused_until:
                 state.try_handoff(handing)
         case Finished(finish=Finish.DONE | Finish.REVIEW as finish):
             says = "says it is done" if finish is Finish.DONE else "asks for a review"
@@ -217,7 +217,7 @@ def _in_its_words(sentence: str, report: RunReport) -> str:
     """Return a sentence with why the agent asks for a person, or what it said last."""
     reason = report.end.reason if isinstance(report.end, Finished) else ""
     said = reason or " ".join((report.summary.answer or "").split())
-    return f"{sentence}: {cut(said, WORDS_LIMIT)}" if said else sentence
+    return f"{sentence}: {cut(said, HOLD_WORDS_LIMIT)}" if said else sentence
 
 
 def _follow_budget(state: SchedulerState, claim: Stopping, now: float) -> None:
@@ -243,7 +243,7 @@ def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) 
     the agent's program."""
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
     state.uncount_session(claim.issue.id, claim.turns)
-    rest_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
+    pause_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)
     if lacks_agent and state.hosts.all_lack_agent(state.policy.hosts):
         hold(state, claim.issue, HoldReason.AGENT_NOT_FOUND, end.message, now)
     else:
@@ -259,7 +259,7 @@ def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -
     streak, delay = after_interruption(claim.streak, state.policy)
     state.uncount_session(claim.issue.id, claim.turns)
     delay = max(delay, adrift_delay(state.policy))
-    rest_host(state, claim.host, end.message, now)
+    pause_host(state, claim.host, end.message, now)
     state.wait(claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)
 
 
@@ -289,7 +289,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
             state.out.append(facts.WaitEnded(issue=issue, reason=event.error))
     elif event.error_kind.is_outage:
         refusals = claim.refusals + 1
-        rest = state.rests_until - now
+        rest = state.tracker_paused_until - now
         delay = rest if rest > 0 else backoff(refusals, state.policy)
         state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
         waiting = state.claims[issue.id]

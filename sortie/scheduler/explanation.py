@@ -8,7 +8,7 @@ from typing import assert_never
 
 from sortie.model import HoldReason, Issue, RunId, Trigger
 from sortie.scheduler.backlog import SOON
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -28,7 +28,7 @@ from sortie.scheduler.rules import CONFIGURATION_HOLDS
 from sortie.scheduler.state import SchedulerState
 
 
-class Standing(StrEnum):
+class IssueStanding(StrEnum):
     """What is being done about an issue."""
 
     CANDIDATE = "candidate"
@@ -51,13 +51,13 @@ class Explanation:
     """
 
     issue: Issue
-    standing: Standing
+    standing: IssueStanding
     detail: str
     since: float | None
     run_id: RunId | None
     turn: int | None
     attempt: int | None
-    gates: tuple[Verdict, ...]
+    gates: tuple[GateVerdict, ...]
     next_at: float | None
     next_step: str
     ways_out: tuple[str, ...]
@@ -98,24 +98,24 @@ def unknown(state: SchedulerState, name: str) -> str:
     )
 
 
-def _standing(claim: Claim | None) -> Standing:
+def _standing(claim: Claim | None) -> IssueStanding:
     match claim:
         case None:
-            return Standing.CANDIDATE
+            return IssueStanding.CANDIDATE
         case Rechecking() | Starting():
-            return Standing.STARTING
+            return IssueStanding.STARTING
         case Running():
-            return Standing.RUNNING
+            return IssueStanding.RUNNING
         case Stopping():
-            return Standing.STOPPING
+            return IssueStanding.STOPPING
         case Waiting():
-            return Standing.WAITING
+            return IssueStanding.WAITING
         case HandingOff():
-            return Standing.HANDING_OFF
+            return IssueStanding.HANDING_OFF
         case Held():
-            return Standing.HELD
+            return IssueStanding.HELD
         case Cleaning():
-            return Standing.CLEANING
+            return IssueStanding.CLEANING
         case _:
             assert_never(claim)
 
@@ -157,7 +157,7 @@ def _detail(state: SchedulerState, claim: Claim | None) -> str:
             assert_never(claim)
 
 
-_TRIGGERS = {
+_TRIGGER_TEXTS = {
     Trigger.ERROR: "after a failure",
     Trigger.CONTINUATION: "after a run that ended well",
     Trigger.HANDOFF: "after a handoff",
@@ -171,7 +171,7 @@ _TRIGGERS = {
 
 def _after(claim: Waiting) -> str:
     failures = claim.streak.failures
-    why = _TRIGGERS[claim.trigger]
+    why = _TRIGGER_TEXTS[claim.trigger]
     if failures:
         return f"{why} ({failures} failure{'' if failures == 1 else 's'} in a row)"
     return why
@@ -188,7 +188,7 @@ def _attempt(claim: Claim | None) -> int | None:
 
 
 def _next(
-    state: SchedulerState, issue: Issue, claim: Claim | None, gates: tuple[Verdict, ...]
+    state: SchedulerState, issue: Issue, claim: Claim | None, gates: tuple[GateVerdict, ...]
 ) -> tuple[float | None, str]:
     """Return when the issue may run next, where a time is known, and what it waits for."""
     match claim:
@@ -219,20 +219,20 @@ def _next(
             assert_never(claim)
 
 
-def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> float | None:
+def _rest_over(state: SchedulerState, issue: Issue, gates: tuple[GateVerdict, ...]) -> float | None:
     """Return when the first host for an issue is tried again, or its agent's usage limit ends,
     where that is what it waits for."""
     closed = next((v for v in gates if v.reason is not None), None)
     limit = state.limits.of(state.policy.account)
     if closed is not None and closed.gate == USAGE_LIMIT and limit is not None:
-        return limit.until if limit.resting else None
+        return limit.until if limit.backing_off else None
     if closed is None or closed.gate != HOST_SLOT:
         return None
     troubles = [state.hosts.of(host) for host in eligible_hosts(issue, state)]
-    return min((t.until for t in troubles if t is not None and t.resting), default=None)
+    return min((t.until for t in troubles if t is not None and t.backing_off), default=None)
 
 
-def _due(state: SchedulerState, issue: Issue, gates: tuple[Verdict, ...]) -> str:
+def _due(state: SchedulerState, issue: Issue, gates: tuple[GateVerdict, ...]) -> str:
     """Say what an issue waits for that is not kept back by a claim."""
     closed = next((v for v in gates if v.reason is not None), None)
     if closed is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sortie.model import Issue, IssueId, state_key
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     Claim,
     Cleaning,
@@ -19,7 +19,7 @@ from sortie.scheduler.claims import (
     Waiting,
 )
 from sortie.scheduler.gate_view import View, view_of
-from sortie.scheduler.hosts import PATIENCE
+from sortie.scheduler.hosts import HOST_WAIT_LIMIT
 from sortie.scheduler.rules import NO_SLOT
 from sortie.scheduler.state import SchedulerState
 
@@ -72,9 +72,9 @@ def _dispatch(_issue: Issue, view: View) -> str | None:
         return "the daemon is stopping"
     if state.paused:
         return "dispatch is paused"
-    if view.now < state.rests_until:
+    if view.now < state.tracker_paused_until:
         return "the tracker wants to be left alone for a while"
-    if view.now < state.silent_until:
+    if view.now < state.no_dispatch_before:
         return "the tracker did not say how the issues stand that were chosen last"
     return state.store_error or state.skipped
 
@@ -101,7 +101,7 @@ def _usage_limit(_issue: Issue, view: View) -> str | None:
     if limit is None:
         return None
     chosen = view.load.total > view.state.claims.load.total
-    if limit.resting or limit.probe is not None or view.rechecking or chosen:
+    if limit.backing_off or limit.probe is not None or view.rechecking or chosen:
         return limit.sentence
     return None
 
@@ -136,7 +136,7 @@ def _host_slot(issue: Issue, view: View) -> str | None:
     reasons = ", ".join(f"{host} {reason}" for host, reason in closed_for.items())
     elsewhere = "" if hosts == view.state.policy.hosts else ", and its workspace is there"
     if elsewhere and any(view.state.hosts.of(host) is not None for host in hosts):
-        elsewhere += f"; after {PATIENCE / 60:.0f} minutes of trouble it goes elsewhere"
+        elsewhere += f"; after {HOST_WAIT_LIMIT / 60:.0f} minutes of trouble it goes elsewhere"
     return f"no host is free ({reasons}{elsewhere})"
 
 
@@ -168,7 +168,7 @@ def _is_awaited(host: str, issue: Issue, state: SchedulerState) -> bool:
 def _host_closed(host: str, view: View) -> str | None:
     limit, load = view.state.policy.max_per_host, view.load.by_host.get(host, 0)
     if (trouble := view.state.hosts.of(host)) is not None:
-        if trouble.resting:
+        if trouble.backing_off:
             return "rests after trouble"
         if load > 0:
             return "is being tried again after trouble"
@@ -212,12 +212,14 @@ SHARED = frozenset({"dispatch", "agent", USAGE_LIMIT, DAILY_BUDGET, "slot", "sta
 while issues are only chosen."""
 
 
-def first_closed(gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View) -> Verdict | None:
+def first_closed(
+    gates: tuple[tuple[str, Gate], ...], issue: Issue, view: View
+) -> GateVerdict | None:
     """Return the verdict of the first closed gate, or None where all are open."""
     for name, gate in gates:
         reason = gate(issue, view)
         if reason is not None:
-            return Verdict(name, reason)
+            return GateVerdict(name, reason)
     return None
 
 
@@ -235,20 +237,20 @@ def judge_candidates(state: SchedulerState, now: float) -> None:
     state.candidates.set_aside({i: verdict for i, verdict in verdicts if verdict is not None})
 
 
-def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[Verdict, ...]:
+def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[GateVerdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
     A run of its own takes no slot away from it. What troubles its hosts is told only here: it would
     stand with every issue that waits for them.
     """
     view = view_of(state, now, besides=issue.id)
-    verdicts = [Verdict(name, gate(issue, view)) for name, gate in FITNESS]
-    verdicts.append(Verdict("claim", _claimed(state.claims.find(issue.id))))
-    verdicts.append(Verdict("budget", spent_text(state, issue.id)))
-    verdicts += [Verdict(name, gate(issue, view)) for name, gate in ROOM]
+    verdicts = [GateVerdict(name, gate(issue, view)) for name, gate in FITNESS]
+    verdicts.append(GateVerdict("claim", _claimed(state.claims.find(issue.id))))
+    verdicts.append(GateVerdict("budget", spent_text(state, issue.id)))
+    verdicts += [GateVerdict(name, gate(issue, view)) for name, gate in ROOM]
     last = verdicts[-1]
     if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, state)):
-        verdicts[-1] = Verdict(HOST_SLOT, f"{last.reason}; {told}")
+        verdicts[-1] = GateVerdict(HOST_SLOT, f"{last.reason}; {told}")
     return tuple(verdicts)
 
 

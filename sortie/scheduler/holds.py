@@ -1,6 +1,7 @@
-"""Holds: how an issue is parked, and what lets it go.
+"""Holds: how an issue is parked, and what ends a hold.
 
-Rule: a hold is on record before it counts, and a new one is not settled until its issue was read.
+Rule: a hold is on record before it counts. The baseline of a new hold is final once its issue was
+read after the hold began.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def hold(
         reason=reason,
         detail=detail,
         since=now,
-        asof=state.token,
-        settled=False,
+        last_request=state.last_request,
+        baseline_final=False,
         handoff_state=handoff_state,
     )
     state.out.append(record_of(held))
@@ -49,9 +50,9 @@ def park(state: SchedulerState, held: Held) -> None:
     While the tracker wants to be left alone, the next reconciliation reads it.
     """
     state.claims[held.issue.id] = held
-    state.unsettled = True
-    if not state.draining and held.since >= state.rests_until:
-        state.out.append(Refresh(state.next_token(), frozenset({held.issue.id})))
+    state.dispatch_needed = True
+    if not state.draining and held.since >= state.tracker_paused_until:
+        state.out.append(Refresh(state.next_request(), frozenset({held.issue.id})))
 
 
 def record_of(held: Held) -> RecordHold:
@@ -60,15 +61,15 @@ def record_of(held: Held) -> RecordHold:
         issue=held.issue,
         reason=held.reason,
         detail=held.detail,
-        settled=held.settled,
+        baseline_final=held.baseline_final,
         handoff_state=held.handoff_state,
     )
 
 
-def settle_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
+def set_baseline(state: SchedulerState, claim: Held, issue: Issue) -> None:
     """Take what was read as the baseline of a hold."""
-    settled = state.claims[issue.id] = replace(claim, issue=issue, settled=True)
-    state.out.append(replace(record_of(settled), again=True))
+    baseline_final = state.claims[issue.id] = replace(claim, issue=issue, baseline_final=True)
+    state.out.append(replace(record_of(baseline_final), again=True))
 
 
 def hold_for_budget(state: SchedulerState, issue: Issue, now: float) -> None:

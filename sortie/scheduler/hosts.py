@@ -16,7 +16,7 @@ from sortie.model import LOCAL
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import backoff
 
-PATIENCE = 600.0
+HOST_WAIT_LIMIT = 600.0
 """Seconds that a host may rest before its issues go elsewhere, without their workspaces."""
 
 
@@ -24,8 +24,8 @@ PATIENCE = 600.0
 class Troubled:
     """A host in trouble ``since`` when, ``times`` in a row, that rests until ``until``.
 
-    ``resting`` and ``missed`` are what ``pass_time`` last said: that it rests now, and that it
-    did not come back within PATIENCE. Times are monotonic seconds.
+    ``backing_off`` and ``missed`` are what ``pass_time`` last said: that it rests now, and that it
+    did not come back within HOST_WAIT_LIMIT. Times are monotonic seconds.
     """
 
     since: float
@@ -33,7 +33,7 @@ class Troubled:
     times: int
     message: str
     lacks_agent: bool = False
-    resting: bool = True
+    backing_off: bool = True
     missed: bool = False
 
 
@@ -61,7 +61,7 @@ class Hosts:
         before = self._troubled.get(host)
         if host == LOCAL:
             return None
-        if before is not None and before.resting:
+        if before is not None and before.backing_off:
             return self._without_agent(host, before, message) if lacks_agent else None
         times = before.times + 1 if before is not None else 1
         rested = Troubled(
@@ -104,9 +104,9 @@ class Hosts:
         """Let rests end and patience run out; return whether any did, and with whom it did."""
         changed, given_up = False, []
         for host, trouble in self._troubled.items():
-            resting, missed = now < trouble.until, now >= trouble.since + PATIENCE
-            if (resting, missed) != (trouble.resting, trouble.missed):
-                self._troubled[host] = replace(trouble, resting=resting, missed=missed)
+            backing_off, missed = now < trouble.until, now >= trouble.since + HOST_WAIT_LIMIT
+            if (backing_off, missed) != (trouble.backing_off, trouble.missed):
+                self._troubled[host] = replace(trouble, backing_off=backing_off, missed=missed)
                 changed = True
                 if missed and not trouble.missed:
                     given_up.append(host)
@@ -114,8 +114,8 @@ class Hosts:
 
     def wakeup_at(self) -> float:
         """Return when ``pass_time`` next has something to tell."""
-        rests = (s.until for s in self._troubled.values() if s.resting)
-        limits = (s.since + PATIENCE for s in self._troubled.values() if not s.missed)
+        rests = (s.until for s in self._troubled.values() if s.backing_off)
+        limits = (s.since + HOST_WAIT_LIMIT for s in self._troubled.values() if not s.missed)
         return min((*rests, *limits), default=math.inf)
 
     def all_lack_agent(self, hosts: Iterable[str]) -> bool:

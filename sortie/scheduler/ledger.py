@@ -18,7 +18,7 @@ RECORD_INTERVAL = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Run:
+class _RunSpending:
     spent: Spending = NOTHING
     recorded: Spending = NOTHING
     recorded_at: float | None = None
@@ -30,7 +30,7 @@ class Ledger:
     def __init__(self, issues: Mapping[IssueId, Spending], today: Spending) -> None:
         self.issues = dict(issues)
         self.today = today
-        self._runs: dict[RunId, _Run] = {}
+        self._runs: dict[RunId, _RunSpending] = {}
 
     def of_issue(self, issue_id: IssueId) -> Spending:
         """Return what counts against an issue's limits."""
@@ -38,7 +38,7 @@ class Ledger:
 
     def tell(self, run_id: RunId, issue_id: IssueId, spent: Spending) -> None:
         """Take in what a run has used since it began."""
-        run = self._runs.get(run_id, _Run())
+        run = self._runs.get(run_id, _RunSpending())
         more = spent - run.spent
         if (known := run.spent + more) == run.spent:
             return
@@ -70,6 +70,6 @@ class Ledger:
         """Begin an issue anew, and tell whether anything was known of it."""
         return self.issues.pop(issue_id, None) is not None
 
-    def _recorded(self, run_id: RunId, run: _Run, now: float) -> RecordSpending:
+    def _recorded(self, run_id: RunId, run: _RunSpending, now: float) -> RecordSpending:
         self._runs[run_id] = replace(run, recorded=run.spent, recorded_at=now)
         return RecordSpending(run_id=run_id, spent=run.spent)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sortie.model import LOCAL, Issue, state_key
-from sortie.scheduler.allowance import UNLIMITED, Allowance
+from sortie.scheduler.allowance import NO_LIMITS, Allowance
 
 if TYPE_CHECKING:
     from sortie.config import AgentSettings, Settings
@@ -32,8 +32,8 @@ class Policy:
     comment_on_failure: bool = False
     poll_interval: float = 30.0
     max_sessions: int = 0
-    per_issue: Allowance = UNLIMITED
-    per_day: Allowance = UNLIMITED
+    per_issue: Allowance = NO_LIMITS
+    per_day: Allowance = NO_LIMITS
     zone: str = "UTC"
     max_concurrent_agents: int = 10
     max_by_state: Mapping[str, int] = field(default_factory=dict)

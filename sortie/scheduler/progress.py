@@ -68,7 +68,7 @@ def _forget_session(state: SchedulerState, made: KnownWorkspace) -> None:
 
 
 def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -> None:
-    fresh = replace(claim, issue=issue, asof=state.token, missing_since=None)
+    fresh = replace(claim, issue=issue, last_request=state.last_request, missing_since=None)
     if by_us:
         fresh = replace(fresh, began_in=issue.state)
     if isinstance(fresh, Starting):
@@ -76,7 +76,7 @@ def _moved(state: SchedulerState, claim: Worked, issue: Issue, *, by_us: bool) -
     if isinstance(fresh, Running) and state.policy.is_active(issue):
         fresh = replace(fresh, departure=None)
     state.claims[issue.id] = fresh
-    state.unsettled = True  # a slot of its former state may be free
+    state.dispatch_needed = True  # a slot of its former state may be free
 
 
 def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None:
@@ -105,13 +105,13 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
         since=claim.since,
         began_in=claim.began_in,
         turns=turn,
-        asof=claim.asof,
+        last_request=claim.last_request,
         missing_since=claim.missing_since,
     )
-    state.unsettled = True  # it needs no slot any more in the state that it was bound for
+    state.dispatch_needed = True  # it needs no slot any more in the state that it was bound for
 
 
-def rest_host(
+def pause_host(
     state: SchedulerState, host: str, message: str, now: float, *, lacks_agent: bool = False
 ) -> None:
     """Give a host nothing to do for a while."""
@@ -120,7 +120,7 @@ def rest_host(
     rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
     if rested is not None:
         state.out.append(facts.HostRested(host=host, error=message, seconds=rested.until - now))
-        state.unsettled = True
+        state.dispatch_needed = True
 
 
 def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
@@ -130,4 +130,4 @@ def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
         if trouble is not None and trouble.lacks_agent:
             program_appeared(state)
         state.out.append(facts.HostBack(host=host))
-        state.unsettled = True
+        state.dispatch_needed = True

@@ -23,7 +23,7 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.dispatch import rechecked
 from sortie.scheduler.events import IssuesRefreshed
-from sortie.scheduler.holds import end_hold, settle_hold
+from sortie.scheduler.holds import end_hold, set_baseline
 from sortie.scheduler.rules import (
     MISSING_CONFIRMED_AFTER,
     WORKSPACE_CHECK_INTERVAL,
@@ -38,7 +38,7 @@ def reconcile(state: SchedulerState, now: float) -> None:
     One such question is under way at a time: a slow tracker gets no pile of them.
     """
     pause = min(state.policy.poll_interval, WORKSPACE_CHECK_INTERVAL)
-    state.reconcile_at = max(now + pause, state.rests_until)
+    state.reconcile_at = max(now + pause, state.tracker_paused_until)
     if state.reconciling is not None:
         return
     ids = {i for i, c in state.claims.items() if _wants_refresh(c)}
@@ -50,7 +50,7 @@ def reconcile(state: SchedulerState, now: float) -> None:
 
 def confirm_missing(state: SchedulerState, now: float) -> None:
     """Ask again for issues that a first read did not find."""
-    if state.reconciling is None and now >= state.rests_until:
+    if state.reconciling is None and now >= state.tracker_paused_until:
         missed = {i for i, c in state.claims.missing.items() if _confirm_at(c) <= now}
         _ask(state, missed)
 
@@ -60,7 +60,7 @@ def confirm_missing_at(state: SchedulerState) -> float:
     if state.reconciling is not None:
         return math.inf
     missing = state.claims.missing.values()
-    return max(min(map(_confirm_at, missing), default=math.inf), state.rests_until)
+    return max(min(map(_confirm_at, missing), default=math.inf), state.tracker_paused_until)
 
 
 def _confirm_at(claim: Claim) -> float:
@@ -72,7 +72,7 @@ def _confirm_at(claim: Claim) -> float:
 
 def _ask(state: SchedulerState, ids: set[IssueId]) -> None:
     if ids:
-        state.reconciling = state.next_token()
+        state.reconciling = state.next_request()
         state.out.append(Refresh(state.reconciling, frozenset(ids)))
 
 
@@ -110,15 +110,17 @@ def refreshed(state: SchedulerState, event: IssuesRefreshed, now: float) -> None
             case None:
                 if issue is not None and state.policy.is_terminal(issue):
                     state.finish(issue)
-            case _ if event.token <= claim.asof:
+            case _ if event.token <= claim.last_request:
                 pass  # what it knows is newer
             case _ if issue_id in event.failed:
                 # It is not known to be missing any more; a later read may begin that anew.
                 state.claims[issue_id] = replace(claim, missing_since=None)
             case _ if issue is None:
-                _missed(state, replace(claim, asof=event.token), now)
+                _missed(state, replace(claim, last_request=event.token), now)
             case _:
-                _update(state, replace(claim, missing_since=None, asof=event.token), issue, now)
+                _update(
+                    state, replace(claim, missing_since=None, last_request=event.token), issue, now
+                )
 
 
 def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
@@ -147,7 +149,7 @@ def _missed(state: SchedulerState, claim: Claim, now: float) -> None:
 
 
 def _update(state: SchedulerState, claim: Claim, issue: Issue, now: float) -> None:
-    """Put a claim in its place that was read anew, with what follows from that."""
+    """Update a claim whose issue was read again."""
     match claim:
         case Starting() | Running():
             _update_run(state, claim, issue, now)
@@ -165,13 +167,13 @@ def _update_parked(state: SchedulerState, claim: Claim, issue: Issue) -> None:
         case HandingOff(token=None):
             if not same_state(claim.issue.state, issue.state):
                 state.end_wait(claim, f"it was moved to {issue.state}")
-                _settle(state, issue)
+                _after_release(state, issue)
         case Held():
             _update_hold(state, claim, issue)
         case Cleaning(busy=False):
             if not state.policy.is_terminal(issue):
                 state.release(issue.id)
-                _settle(state, issue)
+                _after_release(state, issue)
         case _:
             pass  # an answer of its own is on the way
 
@@ -197,10 +199,10 @@ def _stays(claim: Starting | Running) -> Starting | Running:
 def _depart(
     state: SchedulerState, claim: Starting | Running, reason: StopReason, sentence: str, now: float
 ) -> None:
-    """Let the turn of an issue that is not active any more end, within bounds; where none has
-    begun, stop the run at once.
+    """Let the turn of an issue that is no longer active end within ``inactive_grace``.
 
-    Nobody can tell whether the agent moved its issue itself, as the last thing but one it does.
+    The agent may have moved the issue itself just before it finishes. A run in which no turn has
+    begun is stopped at once.
     """
     grace = state.policy.inactive_grace
     departure = Departure(reason=reason, sentence=sentence, stop_at=now + grace)
@@ -219,42 +221,44 @@ def _depart(
 def _update_wait(state: SchedulerState, claim: Waiting, issue: Issue) -> None:
     if not state.policy.is_active(issue):
         state.end_wait(claim, f"it was moved to {issue.state}")
-        _settle(state, issue)
+        _after_release(state, issue)
         return
     streak = claim.streak
     if not same_state(claim.issue.state, issue.state):
         streak = Streak(failures=streak.failures, interruptions=streak.interruptions)
     reason = claim.reason
     if claim.due and issue != claim.issue:
-        state.unsettled, reason = True, ""  # a gate may have opened, or closed
+        state.dispatch_needed, reason = True, ""  # a gate may have opened, or closed
     state.claims[issue.id] = replace(claim, issue=issue, streak=streak, reason=reason)
 
 
 def _update_hold(state: SchedulerState, claim: Held, issue: Issue) -> None:
     ended_by = hold_ended_by(claim.issue, claim.reason, issue)
     if issue.id in state.crashed and ended_by is None:
-        if not claim.settled:
-            settle_hold(state, claim, issue)
+        if not claim.baseline_final:
+            set_baseline(state, claim, issue)
         return  # it reads as it did when the daemon crashed over it; to put it away may be why
     if state.policy.is_terminal(issue):
         ended_by = f"it is {issue.state}"
-    elif not claim.settled and _is_aftermath(state, claim, issue):
-        settle_hold(state, claim, issue)
+    elif not claim.baseline_final and _is_aftermath(state, claim, issue):
+        set_baseline(state, claim, issue)
         return
     if ended_by is None:
         return
     end_hold(state, claim, ended_by)
-    _settle(state, issue)
+    _after_release(state, issue)
 
 
 def _is_aftermath(state: SchedulerState, claim: Held, issue: Issue) -> bool:
-    """Tell whether a hold's first read shows what was so before: the agent, or somebody before the
-    hold, may have moved the issue, but not to a state in which there is nothing to hold."""
+    """Tell whether the first read after a hold began shows what the run itself left.
+
+    The agent may have moved the issue before the hold, but not to a state in which no hold applies.
+    """
     return same_state(claim.issue.state, issue.state) or state.policy.is_active(issue)
 
 
-def _settle(state: SchedulerState, issue: Issue) -> None:
-    """See to an issue that was just released: a candidate if active, put away if terminal."""
+def _after_release(state: SchedulerState, issue: Issue) -> None:
+    """Queue a released issue if it is active; clean up after it if it is terminal."""
     if state.policy.is_terminal(issue):
         state.finish(issue)
     elif state.policy.is_active(issue):

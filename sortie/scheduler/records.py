@@ -201,14 +201,14 @@ class ForgetRetry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordHold:
     """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
-    which a change of content or state is seen; until ``settled`` the next read of the issue
+    which a change of content or state is seen; until ``baseline_final`` the next read of the issue
     replaces it. ``again``: where it is held already, only the baseline becomes another.
     ``handoff_state`` is the state that it could not be moved to, where that is why."""
 
     issue: Issue
     reason: HoldReason
     detail: str
-    settled: bool = True
+    baseline_final: bool = True
     again: bool = False
     handoff_state: str | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from sortie.model import Issue, IssueId, Spending
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -24,7 +24,7 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit
 
-_C = TypeVar("_C")
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Snapshot:
     policy: Policy
     claims: Mapping[IssueId, Claim]
     candidates: tuple[Issue, ...]
-    unfit: Mapping[IssueId, Verdict]
+    unfit: Mapping[IssueId, GateVerdict]
     paused: bool
     draining: bool
     poll_error: str | None
@@ -97,7 +97,7 @@ class Snapshot:
         policy, load = self.policy, self.by_host.get(host, 0)
         most = policy.max_concurrent_agents if policy.max_per_host is None else policy.max_per_host
         if (trouble := self.troubled.get(host)) is not None:
-            most = 0 if trouble.resting else 1
+            most = 0 if trouble.backing_off else 1
         return max(0, most - load)
 
     @property
@@ -107,7 +107,7 @@ class Snapshot:
             return "draining"
         return "paused" if self.paused else "running"
 
-    def _of(self, kind: type[_C]) -> Iterator[_C]:
+    def _of(self, kind: type[_Kind]) -> Iterator[_Kind]:
         return (c for c in self.claims.values() if isinstance(c, kind))
 
 

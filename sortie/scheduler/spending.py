@@ -11,7 +11,7 @@ from sortie.scheduler.claims import Running, Starting
 from sortie.scheduler.state import SchedulerState
 
 
-def agent_used(state: SchedulerState, event: ev.AgentUsed, now: float) -> None:
+def agent_used(state: SchedulerState, event: ev.SpendingReported, now: float) -> None:
     """Take in what a run has used so far; stop it where its issue may use no more."""
     claim = state.claims.worked_by(event.run_id)
     if claim is None:
@@ -47,7 +47,7 @@ def begin_day(state: SchedulerState, event: ev.DayBegan, now: float) -> None:
     state.day = event.day
     state.ledger.today = event.spent
     state.out.append(rec.RecordDay(day=event.day))
-    state.unsettled = True
+    state.dispatch_needed = True
 
 
 def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spending) -> None:
@@ -60,7 +60,7 @@ def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spendi
     if reached is not None and policy.per_day.reached(day_before, OF_DAY) is None:
         used_text, limit = reached.used_text, reached.limit_text
         state.out.append(facts.BudgetSpent(key=reached.key, used=used_text, limit=limit))
-        state.unsettled = True  # what waits is told why
+        state.dispatch_needed = True  # what waits is told why
         return
     for used in policy.per_day.warnings(day_before, ledger.today, OF_DAY):
         state.out.append(_low(used))
@@ -94,19 +94,19 @@ def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> Non
             agent=limit.agent, error=limit.message, seconds=delay, resets_at=limit.resets_at
         )
     )
-    state.unsettled = True  # what waits is told why
+    state.dispatch_needed = True  # what waits is told why
 
 
 def limit_passed(state: SchedulerState, account: str, now: float) -> None:
     """Try whether a limit is over whose end has come by the time of day: the machine has slept."""
     if state.limits.end_pause(account, now):
-        state.unsettled = True
+        state.dispatch_needed = True
 
 
 def pass_limits(state: SchedulerState, now: float) -> None:
     """See to limits whose time has come."""
     changed, trusted = state.limits.pass_time(now)
-    state.unsettled |= changed
+    state.dispatch_needed |= changed
     for account in trusted:
         state.lift_limit(account, "a run works that has not met it")
 
@@ -127,4 +127,4 @@ def probe_ended(state: SchedulerState, run_id: RunId, *, took_turns: bool) -> No
         state.lift_limit(account, "a run ended that has not met it")
     else:
         state.limits.probe_ended(account)
-        state.unsettled = True
+        state.dispatch_needed = True

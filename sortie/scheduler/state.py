@@ -1,7 +1,6 @@
-"""All that the scheduler remembers, and the few ways in which it may change.
+"""The state of the scheduler, and the ways in which it changes.
 
-Rule 1: counts (slots, load, sessions running) are derived from the claims, by the table that holds
-them, in the step that changes a claim.
+Rule 1: counts (slots, load, running sessions) are derived from the claims by the claim table.
 Rule 2: what must survive a restart changes together with the record that says so.
 """
 
@@ -26,7 +25,7 @@ from sortie.model import (
 )
 from sortie.scheduler import records as rec
 from sortie.scheduler.allowance import OF_DAY, OF_ISSUE, Used
-from sortie.scheduler.candidates import Candidate, Candidates
+from sortie.scheduler.candidates import Candidate, CandidateQueue
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
     Cleaning,
@@ -41,8 +40,8 @@ from sortie.scheduler.claims import (
 from sortie.scheduler.decisions import (
     CleanWorkspace,
     Decision,
+    HandOff,
     StopWorker,
-    Transition,
 )
 from sortie.scheduler.hosts import Hosts
 from sortie.scheduler.ledger import Ledger
@@ -56,14 +55,15 @@ NOT_LOOKED = "no preflight has been made yet"
 
 @dataclass(slots=True, kw_only=True)
 class SchedulerState:
-    """The scheduler's state. ``unsettled`` tells that a dispatch may find something to do.
+    """The scheduler's state.
 
-    ``epoch`` is the Unix time at which the monotonic clock stood at 0; only the order of issues
-    depends on it. ``in_hand`` is the issue that is being looked at, for the case of a crash.
-    ``sessions`` count an issue's runs in which a turn started; ``agent_sessions`` are those that
-    its next run may go on with. ``crashed`` are issues with a recorded crash. Before
-    ``silent_until`` nobody is chosen: the tracker gave no answer about those that were, or wants to
-    be left alone until ``rests_until``.
+    ``dispatch_needed``: a dispatch may find an issue to start. ``epoch`` is the Unix time at which
+    the monotonic clock stood at 0; only the order of issues depends on it. ``in_hand`` is the issue
+    that is being handled, in case that crashes. ``sessions`` counts an issue's runs in which a turn
+    started; ``agent_sessions`` are those that its next run may resume. ``crashed`` are issues with
+    a recorded crash. ``last_request`` numbers the requests to the outside world. No issue is chosen
+    before ``no_dispatch_before``, as the tracker did not answer about those chosen last; and no
+    request is planned before ``tracker_paused_until``.
     """
 
     policy: Policy
@@ -72,7 +72,7 @@ class SchedulerState:
     poll_at: float
     reconcile_at: float
     check_workspaces_at: float
-    candidates: Candidates = field(default_factory=Candidates)
+    candidates: CandidateQueue = field(default_factory=CandidateQueue)
     claims: ClaimTable = field(init=False)
     sessions: dict[IssueId, int] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=lambda: Ledger({}, NOTHING))
@@ -93,11 +93,11 @@ class SchedulerState:
     hindrance: str | None = None
     shortage: str | None = None
     reconciling: int | None = None
-    token: int = 0
-    silent_until: float = 0.0
-    rests_until: float = 0.0
+    last_request: int = 0
+    no_dispatch_before: float = 0.0
+    tracker_paused_until: float = 0.0
     idle_polls: int = 0
-    unsettled: bool = False
+    dispatch_needed: bool = False
     out: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -108,21 +108,21 @@ class SchedulerState:
         """Whether a poll is under way."""
         return self.polling_since is not None
 
-    def next_token(self) -> int:
-        """Number a question to the outside world."""
-        self.token += 1
-        return self.token
+    def next_request(self) -> int:
+        """Return the number of a new request to the outside world."""
+        self.last_request += 1
+        return self.last_request
 
-    def leave_tracker_alone(self, until: float) -> None:
+    def pause_tracker(self, until: float) -> None:
         """Plan no request to the tracker before this time."""
-        self.rests_until = max(self.rests_until, until)
-        self.silent_until = max(self.silent_until, self.rests_until)
-        self.poll_at = max(self.poll_at, self.rests_until)
-        self.reconcile_at = max(self.reconcile_at, self.rests_until)
+        self.tracker_paused_until = max(self.tracker_paused_until, until)
+        self.no_dispatch_before = max(self.no_dispatch_before, self.tracker_paused_until)
+        self.poll_at = max(self.poll_at, self.tracker_paused_until)
+        self.reconcile_at = max(self.reconcile_at, self.tracker_paused_until)
 
     def tracker_answered(self, now: float) -> None:
-        """Let issues be chosen again, unless the tracker wants to be left alone all the same."""
-        self.silent_until = max(now, self.rests_until)
+        """Allow dispatch again, unless the tracker asked for a pause."""
+        self.no_dispatch_before = max(now, self.tracker_paused_until)
 
     def worked(self) -> Iterator[Worked]:
         """Iterate over the claims that a worker stands behind."""
@@ -142,7 +142,7 @@ class SchedulerState:
     def release(self, issue_id: IssueId) -> None:
         """End a claim."""
         del self.claims[issue_id]
-        self.unsettled = True
+        self.dispatch_needed = True
 
     def forget_crashes(self, issue_id: IssueId) -> None:
         """Count no crash against an issue any more."""
@@ -164,18 +164,18 @@ class SchedulerState:
         return HoldReason.SESSION_BUDGET_EXHAUSTED if spent else None
 
     def uncount_session(self, issue_id: IssueId, turns: int) -> None:
-        """Take back that an issue had a session, if a turn had started in it."""
+        """Do not count a session against an issue's budget, if a turn had started in it."""
         if turns:
             self.sessions[issue_id] -= 1
             count = self.sessions[issue_id]
             self.out.append(rec.RecordSessions(issue_id=issue_id, sessions=count))
 
     def lift_limit(self, account: str, reason: str) -> None:
-        """Start runs of an account again whose usage limit is over, if it had one."""
+        """End the usage limit of an account, if it has one."""
         if self.limits.lift(account):
             self.out.append(rec.ForgetLimit(account=account))
             self.out.append(facts.AgentLimitEnded(agent=agent_of(account), reason=reason))
-            self.unsettled = True
+            self.dispatch_needed = True
 
     def day_spent(self) -> str | None:
         """Say that the budget of this day is used up, None where it is not."""
@@ -208,12 +208,12 @@ class SchedulerState:
             trigger=trigger,
             streak=streak,
             due_at=now + delay,
-            asof=self.token,
+            last_request=self.last_request,
         )
         self.out.append(
             rec.RecordRetry(issue=issue, kind=kind, trigger=trigger, streak=streak, delay=delay)
         )
-        self.unsettled = True
+        self.dispatch_needed = True
 
     def end_wait(self, claim: Waiting | HandingOff, reason: str) -> None:
         """Give up what an issue waited for."""
@@ -231,7 +231,7 @@ class SchedulerState:
             tries=tries,
             token=None,
             due_at=now + delay,
-            asof=self.token,
+            last_request=self.last_request,
         )
         self.out.append(
             rec.RecordRetry(
@@ -250,9 +250,9 @@ class SchedulerState:
         if state is None:
             self.end_wait(claim, "no handoff state is configured any more")
             return
-        token = self.next_token()
+        token = self.next_request()
         self.claims[claim.issue.id] = replace(claim, token=token)
-        self.out.append(Transition(token, claim.issue, state))
+        self.out.append(HandOff(token, claim.issue, state))
 
     def stop(self, claim: Starting | Running, reason: StopReason) -> None:
         """Have a run stopped."""
@@ -264,7 +264,7 @@ class SchedulerState:
             since=claim.since,
             began_in=claim.began_in,
             turns=claim.turns,
-            asof=claim.asof,
+            last_request=claim.last_request,
             reason=reason,
         )
         self.out.append(StopWorker(claim.run_id, claim.issue, reason))
@@ -282,7 +282,7 @@ class SchedulerState:
         self.reset_budget(issue.id)
         workspaces = self.workspaces.of(issue.id)
         if workspaces and not self.draining:  # else the next start sees to it
-            self.claims[issue.id] = Cleaning(issue=issue, asof=self.token)
+            self.claims[issue.id] = Cleaning(issue=issue, last_request=self.last_request)
             why = f"it is {issue.state}"
             self.out.append(facts.IssueReconciled(action="cleanup", issue=issue, reason=why))
             over = () if self.policy.keep_unsaved else workspaces

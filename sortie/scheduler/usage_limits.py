@@ -23,7 +23,7 @@ class UsageLimit:
     """A limit that was met ``times`` in a row, in force until ``until`` (monotonic seconds).
 
     ``resets_at`` is the time of day when it ends, None where nobody said. When it is not
-    ``resting`` any more, ``probe`` is the run that tries whether it is over; that is trusted at
+    ``backing_off`` any more, ``probe`` is the run that tries whether it is over; that is trusted at
     ``trusted_at``.
     """
 
@@ -33,7 +33,7 @@ class UsageLimit:
     until: float
     resets_at: datetime | None = None
     times: int = 1
-    resting: bool = True
+    backing_off: bool = True
     probe: RunId | None = None
     trusted_at: float = math.inf
 
@@ -45,7 +45,7 @@ class UsageLimit:
     @property
     def sentence(self) -> str:
         """Why no run is started, or only one."""
-        if not self.resting:
+        if not self.backing_off:
             return f"the usage limit of {self.agent} may be over, and one run tries that first"
         end = "nobody said until when, so it is tried again after a while"
         if self.resets_at is not None:
@@ -89,9 +89,9 @@ class UsageLimits:
         if seconds is None or seconds <= 0:
             resets_at = seconds = None
         before = self._known.get(account)
-        if before is not None and before.resting and resets_at in (None, before.resets_at):
+        if before is not None and before.backing_off and resets_at in (None, before.resets_at):
             return None
-        again = before is not None and not before.resting
+        again = before is not None and not before.backing_off
         times = before.times + again if before is not None else 1
         delay = limit_backoff(times) if seconds is None else min(seconds, LONGEST_LIMIT)
         limit = UsageLimit(
@@ -112,7 +112,7 @@ class UsageLimits:
     def try_with(self, account: str, run_id: RunId) -> None:
         """Let a run that begins try whether the account's limit is over, if it may be."""
         limit = self._known.get(account)
-        if limit is not None and not limit.resting and limit.probe is None:
+        if limit is not None and not limit.backing_off and limit.probe is None:
             self._known[account] = replace(limit, probe=run_id)
 
     def turn_began(self, run_id: RunId, now: float) -> None:
@@ -133,22 +133,22 @@ class UsageLimits:
         """End the pauses that are over; tell whether one was, and which accounts are trusted."""
         changed = False
         for account, limit in self._known.items():
-            if limit.resting and limit.until <= now:
-                self._known[account] = replace(limit, resting=False)
+            if limit.backing_off and limit.until <= now:
+                self._known[account] = replace(limit, backing_off=False)
                 changed = True
         return changed, [a for a, limit in self._known.items() if limit.trusted_at <= now]
 
     def end_pause(self, account: str, now: float) -> bool:
         """End a pause early; tell whether there was one."""
         limit = self._known.get(account)
-        if limit is None or not limit.resting:
+        if limit is None or not limit.backing_off:
             return False
-        self._known[account] = replace(limit, resting=False, until=min(limit.until, now))
+        self._known[account] = replace(limit, backing_off=False, until=min(limit.until, now))
         return True
 
     def wakeup_at(self) -> float:
         """Return when ``pass_time`` next has something to do; inf: no time will."""
         return min(
-            (x.until if x.resting else x.trusted_at for x in self._known.values()),
+            (x.until if x.backing_off else x.trusted_at for x in self._known.values()),
             default=math.inf,
         )

@@ -89,7 +89,7 @@ class StoredHold:
     reason: HoldReason
     detail: str
     since: float
-    settled: bool = True
+    baseline_final: bool = True
     handoff_state: str | None = None
 
 

@@ -10,7 +10,7 @@ from sortie.model import StoreError
 
 _PRIMARY = 0xFF  # an extended code holds its primary code in the low byte
 
-_ADVICE: Mapping[int, str] = {
+_SQLITE_ADVICE: Mapping[int, str] = {
     sqlite3.SQLITE_FULL: "the disk is full; free some space; a daemon that runs goes on then",
     sqlite3.SQLITE_READONLY: (
         "it is read-only; make the file and its directory writable for the user of the daemon"
@@ -40,7 +40,7 @@ def explanation(error: sqlite3.Error, attempt: str, path: str) -> StoreError:
     """Return the error to raise in place of SQLite's; ``attempt`` is a verb such as "read"."""
     code = getattr(error, "sqlite_errorcode", None)
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    advice = _UNEXPECTED if code is None else _ADVICE.get(code & _PRIMARY, _UNEXPECTED)
+    advice = _UNEXPECTED if code is None else _SQLITE_ADVICE.get(code & _PRIMARY, _UNEXPECTED)
     return StoreError(f"cannot {attempt} the database {path}: {advice} ({name}: {error})")
 
 

@@ -27,7 +27,7 @@ from sortie.store.schema_versions import migrations, require_schema
 
 T = TypeVar("T")
 
-_BUSY_TIMEOUT = 5.0
+_READ_BUSY_TIMEOUT = 5.0
 _DAYS_SINCE = 6  # the first schema with days
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
@@ -105,7 +105,7 @@ def _read(path: str, job: Callable[[Database], T], since: int, access: str) -> T
     with (
         explained("read", path),
         closing(
-            sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT, isolation_level=None)
+            sqlite3.connect(uri, uri=True, timeout=_READ_BUSY_TIMEOUT, isolation_level=None)
         ) as connection,
     ):
         database = Database(connection, path)

@@ -136,7 +136,7 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 "rebase_hold",
                 issue_id=issue.id,
                 issue=issue_to_json(issue),
-                settled=int(record.settled),
+                settled=int(record.baseline_final),
             )
         case RecordHold(issue=issue, reason=reason, detail=detail):
             database.change(
@@ -146,7 +146,7 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 reason=reason.value,
                 detail=cut(detail),
                 since=at,
-                settled=int(record.settled),
+                settled=int(record.baseline_final),
                 handoff_state=record.handoff_state,
             )
         case ForgetHold(issue_id=issue_id):

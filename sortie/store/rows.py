@@ -44,17 +44,17 @@ from sortie.store import (
 )
 from sortie.store.database import Database, Row, Value
 
-_ISSUE: TypeAdapter[Issue] = TypeAdapter(Issue)
+_ISSUE_ADAPTER: TypeAdapter[Issue] = TypeAdapter(Issue)
 
 
 def issue_to_json(issue: Issue) -> str:
     """Return an issue as JSON in ASCII, which holds lone surrogates too."""
-    return json.dumps(_ISSUE.dump_python(issue, mode="json"))
+    return json.dumps(_ISSUE_ADAPTER.dump_python(issue, mode="json"))
 
 
 def issue_from_json(text: str) -> Issue:
     """Read an issue back; fields of other versions are ignored. Raises ValueError."""
-    return _ISSUE.validate_python(json.loads(text))
+    return _ISSUE_ADAPTER.validate_python(json.loads(text))
 
 
 def streak_values(streak: Streak) -> dict[str, Value]:
@@ -137,7 +137,7 @@ def stored_hold(row: Row) -> StoredHold:
         reason=HoldReason(row["reason"]),
         detail=row["detail"],
         since=row["since"],
-        settled=bool(row["settled"]),
+        baseline_final=bool(row["settled"]),
         handoff_state=row["handoff_state"],
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
-_NAME = re.compile(r"-- name: (\w+)")
+_NAME_LINE = re.compile(r"-- name: (\w+)")
 
 
 @cache
@@ -24,7 +24,7 @@ def named_statements(text: str) -> Mapping[str, str]:
     Raises ValueError for a name that stands twice and for a name without exactly one statement.
     """
     found: dict[str, str] = {}
-    _preamble, *parts = _NAME.split(text)
+    _preamble, *parts = _NAME_LINE.split(text)
     for name, body in zip(parts[::2], parts[1::2], strict=True):
         split = tuple(statements(body))
         if name in found or len(split) != 1:

@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from sortie.telemetry import Publish
 from sortie.facts import AdapterCrashed, Fact, HttpAnswered
+from sortie.telemetry import Publish
 from sortie.web.broadcaster import Broadcaster, Subscriber
 from sortie.web.responses import error_response
 

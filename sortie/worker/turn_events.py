@@ -169,7 +169,7 @@ class TurnEvents:
             case TurnTraced():
                 self._traced(event)
             case TurnUntraced(reason=reason):
-                self._publish(facts.TurnUntraced, reason=self._text(reason, NOTIFICATION_LIMIT))
+                self._publish(facts.ToolsUntraced, reason=self._text(reason, NOTIFICATION_LIMIT))
             case PermissionAsked(question=question, answer=answer):
                 self._publish(
                     facts.PermissionAnswered,
@@ -228,7 +228,7 @@ class TurnEvents:
         answer = None if event.answer is None else self._answer(event.answer)
         self._turn.activity.traced(model)
         self._turn.activity.answer = answer or self._turn.activity.answer
-        self._publish(facts.TurnTraced, model=model, answer=answer)
+        self._publish(facts.ToolsTraced, model=model, answer=answer)
 
     def _answer(self, text: object) -> str:
         plain = self._redact(_checked(text, str)).replace("\r\n", "\n")
@@ -242,14 +242,14 @@ class TurnEvents:
                 f"{start_of(repr(event.seconds), 100)} is no time that an answer can take"
             )
         self._turn.activity.model_seen(model)
-        self._publish(facts.ModelAnswered, agent=self._agent, model=model, seconds=seconds)
+        self._publish(facts.ModelAnswerTimed, agent=self._agent, model=model, seconds=seconds)
 
     def _used(self, event: Usage) -> None:
         more = self._turn.usage.increments.of(event)
         self.usage.add(more)
         self._turn.activity.model_seen(more.model)
         run_id, spent = self._turn.job.run_id, self._turn.usage.spent
-        self._turn.reporter.tell(ev.AgentUsed(run_id, spent))
+        self._turn.reporter.tell(ev.SpendingReported(run_id, spent))
         self._publish(
             facts.AgentUsed,
             input_tokens=more.input_tokens,

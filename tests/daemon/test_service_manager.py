@@ -12,8 +12,8 @@ import trio
 from trio.testing import MockClock
 
 from sortie.daemon.service_manager import PULSE, STATUS_LINE_LIMIT, ServiceManager, ServiceStanding
-from sortie.telemetry import Publish, facts
 from sortie.facts import Fact
+from sortie.telemetry import Publish, facts
 from tests.daemon.service_socket import ServiceSocket
 
 STARTED = facts.DaemonStarted(version="1", python_version="3", workflow="w", agent="a", tracker="t")

@@ -48,7 +48,7 @@ def _question(decision: Decision) -> Iterator[Key]:
             yield "poll", None
         case do.Refresh(token):
             yield "refresh", token
-        case do.Transition(token):
+        case do.HandOff(token):
             yield "transition", token
         case do.CleanWorkspace(issue):
             yield "clean", issue.id

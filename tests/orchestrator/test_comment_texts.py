@@ -17,7 +17,7 @@ from sortie.model import (
     Spending,
     Stopped,
 )
-from sortie.orchestrator.comment_texts import ANSWER_LIMIT, comment_on_end
+from sortie.orchestrator.comment_texts import COMMENT_ANSWER_LIMIT, comment_on_end
 
 PLACE = KnownWorkspace(issue_id=IssueId("a"), identifier="A", host="box", path="/w/A`1")
 DONE = Finished(finish=Finish.REVIEW)
@@ -108,6 +108,6 @@ def test_an_answer_is_bounded() -> None:
 
     said = comment_on_end(RunReport(end=DONE, turns=1, summary=summary))
 
-    assert len(said) < ANSWER_LIMIT + 200
+    assert len(said) < COMMENT_ANSWER_LIMIT + 200
     quoted = said.partition("> ")[2].split()
     assert set(quoted) <= {"a-secret", "[9000", "characters,", "cut]"}

@@ -72,7 +72,7 @@ async def test_an_issue_that_could_not_be_read_for_a_limit_rests_the_tracker(
 
     await refresh(context_of(world), do.Refresh(1, frozenset({issue("a").id})), told.append)
 
-    assert told[0] == ev.TrackerRests(30.0)
+    assert told[0] == ev.TrackerPaused(30.0)
     assert isinstance(told[1], ev.IssuesRefreshed)
     assert told[1].error == "too many requests"
 
@@ -94,7 +94,7 @@ async def test_a_handoff_outlasts_a_shortage_of_this_machine(
     monkeypatch.setattr(world.tracker, "transition", short_at_first)
     began = trio.current_time()
 
-    question = do.Transition(token=1, issue=issue("a"), state="Review")
+    question = do.HandOff(token=1, issue=issue("a"), state="Review")
     await hand_off(context_of(world), question, told.append)
 
     assert [at - began for at in tried] == [0.0, SHORTAGE_DELAY]
@@ -117,7 +117,7 @@ async def test_a_tracker_that_compares_is_not_asked_before_a_move(
 
     monkeypatch.setattr(world.tracker, "fetch_by_ids", fetch_and_tell)
 
-    question = do.Transition(token=1, issue=issue("a"), state="Review")
+    question = do.HandOff(token=1, issue=issue("a"), state="Review")
     await hand_off(context_of(world), question, told.append)
 
     assert len(asking) == asked
@@ -133,7 +133,7 @@ async def test_an_issue_that_was_moved_meanwhile_stays_there(
     world, told = World(issue("a", state="Elsewhere")), list[Event]()
     world.compares = compares
 
-    question = do.Transition(token=1, issue=issue("a"), state="Review")
+    question = do.HandOff(token=1, issue=issue("a"), state="Review")
     await hand_off(context_of(world), question, told.append)
 
     (answer,) = told
@@ -157,7 +157,7 @@ async def test_a_move_that_was_made_already_is_completed(
 
     monkeypatch.setattr(world.tracker, "complete_move", complete)
 
-    question = do.Transition(token=1, issue=issue("a"), state="review")
+    question = do.HandOff(token=1, issue=issue("a"), state="review")
     await hand_off(context_of(world), question, told.append)
 
     assert completed == ["Review"]

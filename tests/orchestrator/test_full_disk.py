@@ -9,7 +9,7 @@ from sortie.daemon.http_server import gauges_of
 from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.context import Readiness
-from sortie.orchestrator.pending_commands import PATIENCE
+from sortie.orchestrator.pending_commands import COMMAND_TIMEOUT
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Silent
@@ -80,7 +80,7 @@ async def test_an_operators_stop_works_at_once_and_is_pending(clock: MockClock) 
         await world.until(facts.IssueHeld)
         (hold,) = (await world.store.recover()).holds
 
-    assert (answer.status, waited) == (503, PATIENCE)
+    assert (answer.status, waited) == (503, COMMAND_TIMEOUT)
     assert "disk full" in answer.message
     assert (ended, held) == (["cancelled"], [])
     assert hold.reason is HoldReason.OPERATOR

@@ -58,7 +58,7 @@ async def test_a_wait_for_lists_alone_leaves_the_rest_of_the_tracker(
     moved = await guarded.transition(issue("a"), "Review")
 
     assert waits == [(60.0, True), (40.0, True)]
-    assert guarded.rest is None
+    assert guarded.pause is None
     assert moved.state == "Review"
 
 
@@ -174,14 +174,14 @@ async def test_a_tracker_is_left_alone_for_as_long_as_it_says(
     fake.down = None
 
     await trio.sleep(seconds - 10.0)
-    rest = guarded.rest
+    rest = guarded.pause
     with pytest.raises(TrackerError) as second:
         await guarded.comment(issue(), "hello")
     await trio.sleep(10.0)
 
     assert (first.value.retry_after, second.value.retry_after) == (seconds, 10.0)
     assert rest is not None
-    assert (rest.until, guarded.rest) == (seconds, None)
+    assert (rest.until, guarded.pause) == (seconds, None)
     assert (await guarded.find("A"), fake.remarks("a")) == (issue(), ())
     assert [fact for fact in told if isinstance(fact, facts.TrackerRested)] == [
         facts.TrackerRested(seconds=seconds, asked=asked, error="the fake tracker is unavailable")

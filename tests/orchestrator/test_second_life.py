@@ -65,12 +65,14 @@ LEFT: list[Record] = [
         issue=issue("held"),
         reason=HoldReason.HANDOFF_FAILED,
         detail="no",
-        settled=False,
+        baseline_final=False,
         handoff_state="Review",
     ),
-    rec.RecordHold(issue=issue("kept"), reason=HoldReason.OPERATOR, detail="stop", settled=True),
     rec.RecordHold(
-        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="", settled=False, again=True
+        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="stop", baseline_final=True
+    ),
+    rec.RecordHold(
+        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="", baseline_final=False, again=True
     ),
     rec.RecordCrash(issue=issue("crashed")),
     rec.RecordLimit(account="kiro x", message="enough", delay=600.0, resets_at=RESETS_AT, times=3),
@@ -108,11 +110,15 @@ async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
         reason=HoldReason.HANDOFF_FAILED,
         detail="no",
         since=now,
-        settled=False,
+        baseline_final=False,
         handoff_state="Review",
     )
     assert claims[IssueId("kept")] == Held(
-        issue=issue("kept"), reason=HoldReason.OPERATOR, detail="stop", since=now, settled=False
+        issue=issue("kept"),
+        reason=HoldReason.OPERATOR,
+        detail="stop",
+        since=now,
+        baseline_final=False,
     )
     assert memory.limits == (
         UsageLimit(

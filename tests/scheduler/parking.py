@@ -58,9 +58,9 @@ def finish(driver: Lives, run_id: RunId, reason: HoldReason) -> list[Decision]:
     if reason is HoldReason.OPERATOR:
         driver.tell(ev.StopAsked("a"))
     if reason is HoldReason.USAGE_BUDGET_EXHAUSTED:
-        driver.tell(ev.AgentUsed(run_id, Spending(credits=100.0)))
+        driver.tell(ev.SpendingReported(run_id, Spending(credits=100.0)))
     decisions = driver.tell(ev.WorkerExited(run_id, ended(reason)))
-    for question in [d for d in decisions if isinstance(d, do.Transition)]:
+    for question in [d for d in decisions if isinstance(d, do.HandOff)]:
         decisions += driver.tell(refused(question))
     return decisions
 
@@ -70,7 +70,7 @@ def ended(reason: HoldReason) -> RunReport:
     return RunReport(end=end_of(reason), turns=1)
 
 
-def refused(question: do.Transition) -> Event:
+def refused(question: do.HandOff) -> Event:
     """Return the answer of a tracker that lets nobody move the issue."""
     kind = TrackerErrorKind.PERMISSION
     return ev.TransitionAnswered(question.issue.id, question.token, kind, "forbidden")

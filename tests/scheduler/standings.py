@@ -128,7 +128,7 @@ def handing() -> Lives:
 
 def answer_handoff(driver: Lives, kind: TrackerErrorKind | None) -> list[do.Decision]:
     """Let the tracker answer the handoff that is under way."""
-    token = driver.scheduler._state.token
+    token = driver.scheduler._state.last_request
     return driver.tell(ev.TransitionAnswered(A, token, kind, "422" if kind else ""))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sortie.model import Blocker
 from sortie.scheduler import Backlog
-from sortie.scheduler.backlog import Kept
+from sortie.scheduler.backlog import BacklogIssue
 from sortie.scheduler.rules import NO_SLOT
 from tests.scheduler.driver import POLICY, Driver, issue
 
@@ -30,6 +30,6 @@ def test_what_waits_for_room_and_what_waits_for_a_change_are_told_apart() -> Non
     assert backlog_of(driver, 5) == Backlog(
         queued=2,
         blocked=1,
-        first_queued=(Kept(third, NO_SLOT), Kept(second, NO_SLOT)),
-        first_blocked=(Kept(blocked, "it is blocked by Z (state unknown)"),),
+        first_queued=(BacklogIssue(third, NO_SLOT), BacklogIssue(second, NO_SLOT)),
+        first_blocked=(BacklogIssue(blocked, "it is blocked by Z (state unknown)"),),
     )

@@ -73,8 +73,8 @@ def exit_of(end: RunEnd) -> Callable[[Lives], Event]:
 
 def handed_off(driver: Lives) -> Event:
     running(driver)
-    (question,) = only(driver.end(run_of(driver, "a")), do.Transition)
-    assert isinstance(question, do.Transition)
+    (question,) = only(driver.end(run_of(driver, "a")), do.HandOff)
+    assert isinstance(question, do.HandOff)
     kind = TrackerErrorKind.UNAVAILABLE
     return ev.TransitionAnswered(A, question.token, kind, "500")
 

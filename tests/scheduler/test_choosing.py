@@ -20,7 +20,7 @@ from sortie.model import (
 from sortie.scheduler import Memory
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.candidates import Verdict
+from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import Held
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
@@ -193,7 +193,7 @@ def test_a_shortage_lets_one_issue_after_the_other_run() -> None:
     after = driver.settle(driver.tell(ev.CandidatesFetched(present)))
 
     assert names([run]) == ["a"]
-    assert Verdict("agent", "no more files") in why
+    assert GateVerdict("agent", "no more files") in why
     assert names(starts(then)) == ["b"]
     assert names(starts(after)) == ["c"]
 

@@ -33,7 +33,7 @@ def daily() -> Lives:
 
 
 def use(driver: Lives, run_id: RunId, amount: float) -> list[Decision]:
-    return driver.tell(ev.AgentUsed(run_id, Spending(credits=amount)))
+    return driver.tell(ev.SpendingReported(run_id, Spending(credits=amount)))
 
 
 def test_a_spent_budget_stops_dispatch_until_the_next_day() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sortie.model import HoldReason, StopReason
 from sortie.scheduler import Explanation
-from sortie.scheduler.explanation import Standing
+from sortie.scheduler.explanation import IssueStanding
 from tests.scheduler import standings as at
 from tests.scheduler.lives import Lives
 from tests.scheduler.parking import parked
@@ -51,11 +51,11 @@ def ids(value: object) -> str:
 
 
 ROWS: list[
-    tuple[Callable[[], Lives], Standing, str, float | None, float | None, str, tuple[str, ...]]
+    tuple[Callable[[], Lives], IssueStanding, str, float | None, float | None, str, tuple[str, ...]]
 ] = [
     (
         at.candidate,
-        Standing.CANDIDATE,
+        IssueStanding.CANDIDATE,
         "no run of it is planned or under way",
         None,
         None,
@@ -64,7 +64,7 @@ ROWS: list[
     ),
     (
         at.rechecking,
-        Standing.STARTING,
+        IssueStanding.STARTING,
         "it was chosen to run and is being re-read",
         None,
         None,
@@ -73,7 +73,7 @@ ROWS: list[
     ),
     (
         at.starting,
-        Standing.STARTING,
+        IssueStanding.STARTING,
         "its run RUN prepares on host local; no turn has begun",
         0.0,
         None,
@@ -82,7 +82,7 @@ ROWS: list[
     ),
     (
         at.running,
-        Standing.RUNNING,
+        IssueStanding.RUNNING,
         "its run RUN is in turn 2 on host local",
         0.0,
         None,
@@ -91,7 +91,7 @@ ROWS: list[
     ),
     (
         at.departing,
-        Standing.RUNNING,
+        IssueStanding.RUNNING,
         "its run RUN is in turn 2 on host local; it was moved to Elsewhere, so it ends soon",
         0,
         None,
@@ -100,7 +100,7 @@ ROWS: list[
     ),
     (
         at.stopping(),
-        Standing.STOPPING,
+        IssueStanding.STOPPING,
         "its run RUN is being stopped (inactive)",
         None,
         None,
@@ -109,7 +109,7 @@ ROWS: list[
     ),
     (
         by_operator,
-        Standing.STOPPING,
+        IssueStanding.STOPPING,
         "its run RUN is being stopped (operator)",
         None,
         None,
@@ -118,7 +118,7 @@ ROWS: list[
     ),
     (
         at.waiting,
-        Standing.WAITING,
+        IssueStanding.WAITING,
         "it waits for its retry, after a failure (1 failure in a row)",
         None,
         10.0,
@@ -127,7 +127,7 @@ ROWS: list[
     ),
     (
         at.due,
-        Standing.WAITING,
+        IssueStanding.WAITING,
         "it waits for its retry, after a failure (1 failure in a row)",
         None,
         10.0,
@@ -136,7 +136,7 @@ ROWS: list[
     ),
     (
         at.handing,
-        Standing.HANDING_OFF,
+        IssueStanding.HANDING_OFF,
         "it is being moved to Review",
         None,
         None,
@@ -145,7 +145,7 @@ ROWS: list[
     ),
     (
         at.handing_again,
-        Standing.HANDING_OFF,
+        IssueStanding.HANDING_OFF,
         "its handoff to Review failed 1 time and is tried again",
         None,
         10.0,
@@ -154,7 +154,7 @@ ROWS: list[
     ),
     (
         at.held,
-        Standing.HELD,
+        IssueStanding.HELD,
         "agent_not_found: no kiro-cli",
         0.0,
         None,
@@ -163,7 +163,7 @@ ROWS: list[
     ),
     (
         at.held_for_handoff,
-        Standing.HELD,
+        IssueStanding.HELD,
         "handoff_failed: it could not be moved to Review: 422",
         0.0,
         None,
@@ -172,7 +172,7 @@ ROWS: list[
     ),
     (
         at.held_by_operator,
-        Standing.HELD,
+        IssueStanding.HELD,
         "operator: an operator stopped it",
         0.0,
         None,
@@ -181,7 +181,7 @@ ROWS: list[
     ),
     (
         at.held_inactive,
-        Standing.HELD,
+        IssueStanding.HELD,
         "operator: an operator stopped it",
         0.0,
         None,
@@ -190,7 +190,7 @@ ROWS: list[
     ),
     (
         at.cleaning,
-        Standing.CLEANING,
+        IssueStanding.CLEANING,
         "its workspace is being removed",
         None,
         None,
@@ -199,7 +199,7 @@ ROWS: list[
     ),
     (
         at.cleaning_again,
-        Standing.CLEANING,
+        IssueStanding.CLEANING,
         "its workspace is being removed; the last try failed: directory not empty",
         None,
         None,
@@ -216,14 +216,14 @@ ROWS: list[
 )
 def test_an_issue_is_explained_wherever_it_stands(
     standing_at: Callable[[], Lives],
-    standing: Standing,
+    standing: IssueStanding,
     detail: str,
     since: float | None,
     next_at: float | None,
     next_step: str,
     ways_out: tuple[str, ...],
 ) -> None:
-    """Standing, detail, times, the next step and the ways out are those of the claim."""
+    """IssueStanding, detail, times, the next step and the ways out are those of the claim."""
     driver = standing_at()
     worked = driver.scheduler.snapshot(driver.now).worked
     run_id = worked[0].run_id if worked else None

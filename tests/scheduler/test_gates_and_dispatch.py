@@ -129,8 +129,8 @@ def states(draw: st.DrawFn) -> SchedulerState:
         skipped="the root cannot be written" if trouble == "skipped" else None,
         hindrance="no kiro-cli" if trouble == "hindrance" else None,
         shortage="no more files" if trouble == "shortage" else None,
-        unsettled=True,
-        token=5,
+        dispatch_needed=True,
+        last_request=5,
     )
     for name in NAMES[: draw(st.integers(3, len(NAMES)))]:
         issue = draw(issues(name))
@@ -225,7 +225,7 @@ def test_what_is_passed_over_unseen_would_not_have_been_chosen(
             return
         known = dict(state.claims)
         chosen, reasons = decided_simply(state)
-        state.unsettled = True
+        state.dispatch_needed = True
 
         dispatch(state, NOW)
 

@@ -30,8 +30,8 @@ def test_success_ends_with_the_handoff_and_the_claim_is_released() -> None:
     driver = Driver(HANDOFF)
     (run,) = driver.start(issue())
 
-    (question,) = only(driver.end(run.run_id), do.Transition)
-    assert isinstance(question, do.Transition)
+    (question,) = only(driver.end(run.run_id), do.HandOff)
+    assert isinstance(question, do.HandOff)
     driver.put(issue(state="Review"))
     answer = ev.TransitionAnswered(issue().id, question.token, state="Review")
     answered = driver.settle(driver.tell(answer))
@@ -52,8 +52,8 @@ def test_a_refused_handoff_is_tried_five_times_then_held() -> None:
     delays = []
 
     for _ in range(5):
-        (question,) = only(decisions, do.Transition)
-        assert isinstance(question, do.Transition)
+        (question,) = only(decisions, do.HandOff)
+        assert isinstance(question, do.HandOff)
         refused = TrackerErrorKind.INVALID
         answer = ev.TransitionAnswered(issue().id, question.token, refused, "422")
         decisions = driver.tell(answer)
@@ -74,8 +74,8 @@ def test_a_hopeless_handoff_is_held_at_once(kind: TrackerErrorKind) -> None:
     """Where trying again cannot help, the issue is held after the first try."""
     driver = Driver(HANDOFF)
     (run,) = driver.start(issue())
-    (question,) = only(driver.end(run.run_id), do.Transition)
-    assert isinstance(question, do.Transition)
+    (question,) = only(driver.end(run.run_id), do.HandOff)
+    assert isinstance(question, do.HandOff)
 
     driver.tell(ev.TransitionAnswered(issue().id, question.token, kind, "no"))
 
@@ -90,7 +90,7 @@ def test_a_handoff_survives_a_restart_without_another_run() -> None:
 
     decisions = driver.pass_time()
 
-    assert len(only(decisions, do.Transition)) == 1
+    assert len(only(decisions, do.HandOff)) == 1
     assert starts(decisions) == []
 
 
@@ -101,19 +101,19 @@ def test_a_tracker_in_an_outage_is_tried_less_and_less_until_it_takes_a_change(
     """The pauses grow and no try is counted; one change that it takes makes all others due."""
     driver = Driver(HANDOFF)
     runs = driver.start(issue("a"), issue("b"))
-    questions = [only(driver.end(run.run_id), do.Transition)[0] for run in runs]
+    questions = [only(driver.end(run.run_id), do.HandOff)[0] for run in runs]
     pauses = []
     for _ in range(3):
         (question, *_) = questions
-        assert isinstance(question, do.Transition)
+        assert isinstance(question, do.HandOff)
         closed = driver.tell(
             ev.TransitionAnswered(question.issue.id, question.token, kind, "it answered 500")
         )
         pauses += [(w.tries, w.delay) for w in closed if isinstance(w, rec.RecordRetry)]
         if len(pauses) < 3:
-            questions[0] = only(driver.pass_time(pauses[-1][1]), do.Transition)[0]
+            questions[0] = only(driver.pass_time(pauses[-1][1]), do.HandOff)[0]
     other = questions[1]
-    assert isinstance(other, do.Transition)
+    assert isinstance(other, do.HandOff)
     before = driver.scheduler.wakeup_at()
 
     driver.tell(ev.TransitionAnswered(other.issue.id, other.token))

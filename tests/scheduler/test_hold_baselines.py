@@ -137,7 +137,7 @@ def test_an_answer_asked_for_before_the_hold_says_nothing_about_it(
 
     assert late == []
     assert isinstance(unread, Held)
-    assert not unread.settled
+    assert not unread.baseline_final
     assert driver.holds() is reason
 
 

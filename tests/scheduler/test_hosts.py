@@ -11,7 +11,7 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.claims import Held, Waiting
-from sortie.scheduler.explanation import Explanation, Standing
+from sortie.scheduler.explanation import Explanation, IssueStanding
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 THREE = replace(POLICY, hosts=("east", "west", "north"))
@@ -95,7 +95,7 @@ def test_a_due_retry_is_told_when_its_host_is_tried_again() -> None:
     explanation = driver.scheduler.explain_issue("A", driver.now)
 
     assert isinstance(explanation, Explanation)
-    assert explanation.standing is Standing.WAITING
+    assert explanation.standing is IssueStanding.WAITING
     assert (driver.now, explanation.next_at) == (10, 19)
 
 

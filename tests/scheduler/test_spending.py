@@ -66,7 +66,7 @@ def test_a_run_that_reaches_a_limit_is_stopped_and_its_issue_held(
     driver = limited(allowance)
     run_id = driver.begin()
 
-    (stop,) = only(driver.tell(ev.AgentUsed(run_id, spent)), do.StopWorker)
+    (stop,) = only(driver.tell(ev.SpendingReported(run_id, spent)), do.StopWorker)
     decisions = driver.end(run_id, Stopped())
 
     assert stop == do.StopWorker(run_id, issue(), StopReason.BUDGET)
@@ -97,11 +97,11 @@ def test_work_that_is_done_is_handed_off_all_the_same() -> None:
     """A run that was told to stop for its budget, but had used its turns, ended well."""
     driver = limited(handoff_state="Review")
     run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, tokens(100)))
+    driver.tell(ev.SpendingReported(run_id, tokens(100)))
 
     decisions = ends(driver, run_id, tokens(100))
 
-    assert len(only(decisions, do.Transition)) == 1
+    assert len(only(decisions, do.HandOff)) == 1
 
 
 def test_a_warning_comes_once_at_eighty_percent() -> None:
@@ -112,7 +112,9 @@ def test_a_warning_comes_once_at_eighty_percent() -> None:
     told = [
         note
         for count in (79, 80, 90, 99)
-        for note in only(driver.tell(ev.AgentUsed(run_id, tokens(count))), facts.BudgetRunsLow)
+        for note in only(
+            driver.tell(ev.SpendingReported(run_id, tokens(count))), facts.BudgetRunsLow
+        )
     ]
 
     assert told == [
@@ -126,7 +128,7 @@ def test_a_higher_limit_lets_the_issue_go_on_with_what_is_left() -> None:
     """What was used still counts, and a limit that is too low ends no hold."""
     driver = limited()
     run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, tokens(100)))
+    driver.tell(ev.SpendingReported(run_id, tokens(100)))
     driver.end(run_id, Stopped())
 
     driver.settle(driver.tell(ev.PolicyChanged(replace(driver.policy, max_sessions=9))))
@@ -136,14 +138,14 @@ def test_a_higher_limit_lets_the_issue_go_on_with_what_is_left() -> None:
     (again,) = starts(decisions + driver.pass_time())
 
     assert driver.disk.spent == {A: tokens(100)}
-    assert len(only(driver.tell(ev.AgentUsed(again.run_id, tokens(50))), do.StopWorker)) == 1
+    assert len(only(driver.tell(ev.SpendingReported(again.run_id, tokens(50))), do.StopWorker)) == 1
 
 
 def test_an_operators_retry_begins_the_budget_anew() -> None:
     """As with any hold that a person ends."""
     driver = limited()
     run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, tokens(100)))
+    driver.tell(ev.SpendingReported(run_id, tokens(100)))
     driver.end(run_id, Stopped())
 
     driver.settle(driver.tell(ev.RetryAsked("a")))
@@ -155,7 +157,7 @@ def test_an_estimate_that_was_too_high_is_taken_back() -> None:
     """The agent's own cost replaces what its tokens were estimated to cost."""
     driver = limited(Allowance(cost_usd=10.0))
     run_id = driver.begin()
-    driver.tell(ev.AgentUsed(run_id, Spending(cost_usd=6.0, estimated_usd=6.0)))
+    driver.tell(ev.SpendingReported(run_id, Spending(cost_usd=6.0, estimated_usd=6.0)))
 
     ends(driver, run_id, Spending(cost_usd=4.0, estimated_usd=0.0))
 

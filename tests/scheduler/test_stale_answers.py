@@ -151,5 +151,7 @@ def test_what_is_being_done_is_not_undone_by_a_read_that_began_before(
 
     after = driver.scheduler.snapshot(driver.now).claims[A]
     assert isinstance(before, kind)
-    assert len(only(again, do.Transition) + only(again, do.CleanWorkspace)) == 1
-    assert replace(after, asof=0, missing_since=None) == replace(before, asof=0, missing_since=None)
+    assert len(only(again, do.HandOff) + only(again, do.CleanWorkspace)) == 1
+    assert replace(after, last_request=0, missing_since=None) == replace(
+        before, last_request=0, missing_since=None
+    )

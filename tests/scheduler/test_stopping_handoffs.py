@@ -61,7 +61,7 @@ def test_a_death_during_a_stopped_handoff_is_safe(state: str) -> None:
 
     decisions = driver.pass_time() + driver.pass_time(60)
 
-    assert starts(decisions) == only(decisions, do.Transition) == []
+    assert starts(decisions) == only(decisions, do.HandOff) == []
     assert (driver.holds() is not None) == (state == "Todo")
     assert len(only(decisions, do.CleanWorkspace)) == (state == "Done")
 
@@ -73,6 +73,6 @@ def test_a_death_during_a_handoff_that_nobody_stopped_tries_it_again() -> None:
 
     decisions = driver.pass_time()
 
-    assert len(only(decisions, do.Transition)) == 1
+    assert len(only(decisions, do.HandOff)) == 1
     assert isinstance(driver.claim(), HandingOff)
     assert starts(decisions) == []

@@ -109,7 +109,9 @@ def test_one_run_tries_first_and_then_all_follow(proof: str) -> None:
 
     match proof:
         case "used":
-            told = driver.settle(driver.tell(ev.AgentUsed(probe.run_id, Spending(credits=0.1))))
+            told = driver.settle(
+                driver.tell(ev.SpendingReported(probe.run_id, Spending(credits=0.1)))
+            )
         case "second turn":
             told = driver.settle(driver.tell(ev.TurnStarted(probe.run_id, 2)))
         case "end":

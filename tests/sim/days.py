@@ -259,7 +259,7 @@ class Day:
             self.world.serve(question, error=TrackerErrorKind.CLOSED)
             pause = self.dice.choice([1.0, 20.0, 90.0, 600.0])
             rests = self.dice.random() < 0.7
-            self.world.tell(ev.TrackerRests(pause) if rests else ev.PollsPutOff(pause))
+            self.world.tell(ev.TrackerPaused(pause) if rests else ev.PollsPutOff(pause))
             self.world.deliver(question)
 
     def _reload(self) -> None:

@@ -53,7 +53,7 @@ class Freshness:
                 if _waits_for_its_own(claim) and not _still_does(claim, after.get(issue_id)):
                     yield f"{event} made {claim} to {after.get(issue_id)}, which has asked"
         for decision in decisions:
-            if isinstance(decision, do.Refresh | do.Transition):
+            if isinstance(decision, do.Refresh | do.HandOff):
                 self._newest = max(self._newest, decision.token)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sortie.model import ErrorKind, Failed
 from sortie.scheduler import Event, Policy
 from sortie.scheduler import events as ev
-from sortie.scheduler.hosts import PATIENCE
+from sortie.scheduler.hosts import HOST_WAIT_LIMIT
 from sortie.scheduler.rules import backoff
 
 
@@ -68,7 +68,7 @@ class Rests:
 
     def given_up(self, host: str, now: float) -> None:
         """Note that a host's issues go elsewhere."""
-        assert now >= self._rests[host].since + PATIENCE, "given up too early"
+        assert now >= self._rests[host].since + HOST_WAIT_LIMIT, "given up too early"
 
     def allow(self, host: str, load: int, now: float) -> bool:
         """Tell whether a host that has ``load`` runs may get one more, for all that is known."""
@@ -78,7 +78,9 @@ class Rests:
     def awaited(self, host: str, now: float, *, blank: bool) -> bool:
         """Tell whether an issue waits for a host that has its workspace."""
         rest = self._rests.get(host)
-        return rest is None or not (blank or rest.lacks_agent or now >= rest.since + PATIENCE)
+        return rest is None or not (
+            blank or rest.lacks_agent or now >= rest.since + HOST_WAIT_LIMIT
+        )
 
 
 def _is_over(host: str, rest: Rest, policy: Policy) -> bool:

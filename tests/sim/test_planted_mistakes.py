@@ -54,7 +54,7 @@ SCHEDULER: dict[str, Plant] = {
     "the queue has no order": _instead(dispatch, "order_key", lambda *_: (0, 0.0, "")),
     "a failure is not counted": _instead(exits, "after_failure", lambda streak: streak),
     "a retry does not wait": _instead(exits, "backoff", lambda *_: 0.0),
-    "a tracker gets no rest": _instead(SchedulerState, "leave_tracker_alone", lambda *_: None),
+    "a tracker gets no rest": _instead(SchedulerState, "pause_tracker", lambda *_: None),
     "a deadline is not told": _instead(core, "confirm_missing_at", lambda *_: -math.inf),
     "a shutdown stops nobody": _instead(SchedulerState, "stop", lambda *_: None),
     "a choice is not put back": _instead(commands, "put_back", lambda *_: None),

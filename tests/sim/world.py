@@ -90,7 +90,7 @@ class Worker:
 class Question:
     """A question to the tracker or the file system; ``answer`` is what it will say."""
 
-    decision: do.Poll | do.Refresh | do.Transition | do.CleanWorkspace
+    decision: do.Poll | do.Refresh | do.HandOff | do.CleanWorkspace
     answer: Event | None = None
 
 
@@ -221,7 +221,7 @@ class World:
         worker = self.workers.get(run_id) if run_id is not None else None
         self.rests.hear(event, worker.start.host if worker else None)
         match event:
-            case ev.TrackerRests(seconds):
+            case ev.TrackerPaused(seconds):
                 self.rests_until = max(self.rests_until, self.now + seconds)
             case ev.TransitionAnswered(issue_id=issue_id, token=token, error_kind=kind):
                 claim = before.get(issue_id)
@@ -277,7 +277,7 @@ class World:
     def perform(self, decision: Decision) -> None:
         """Do what the shell would do."""
         self.reached[type(decision).__name__] += 1
-        if isinstance(decision, do.Poll | do.Refresh | do.Transition):
+        if isinstance(decision, do.Poll | do.Refresh | do.HandOff):
             assert self.now >= self.rests_until, "the tracker is asked while it rests"
         match decision:
             case do.StartWorker():
@@ -304,7 +304,7 @@ class World:
                 self._assert_nobody_in(issue.id, "cleaned under a worker")
                 assert self.policy.is_terminal(issue), "cleaned an issue that is not terminal"
                 self.questions.append(Question(decision))
-            case do.Transition(issue=issue):
+            case do.HandOff(issue=issue):
                 self._assert_nobody_in(issue.id, "handed off under a worker")
                 wait = self.disk.retries[issue.id]
                 tried = self.tries.get(issue.id, 0)
@@ -446,7 +446,7 @@ class World:
                     if error is None
                     else ev.IssuesRefreshed(token, ids, (), ids, "down")
                 )
-            case do.Transition(token, issue, state):
+            case do.HandOff(token, issue, state):
                 question.answer = self._transition(token, issue, state, error)
             case do.CleanWorkspace(issue, workspaces, unsaved_too):
                 kept = tuple(
@@ -503,7 +503,7 @@ class World:
         """Let a worker's agent tell that it has used more, and by which tools."""
         spent = self.spent.use(run_id, self.workers[run_id].start.issue.id, more, self.now)
         acted = Activity(tool_uses={"shell": self.workers[run_id].turns})
-        self.tell(ev.AgentUsed(run_id, spent))
+        self.tell(ev.SpendingReported(run_id, spent))
         self.tell(ev.AgentActed(run_id, acted))
 
     def launch(self, run_id: RunId) -> None:
@@ -647,7 +647,7 @@ class World:
                     held.add(issue_id)
                     hold = self.disk.holds[issue_id]
                     assert (hold.reason, hold.detail) == (claim.reason, claim.detail)
-                    assert (hold.issue, hold.settled) == (claim.issue, claim.settled)
+                    assert (hold.issue, hold.baseline_final) == (claim.issue, claim.baseline_final)
                     assert hold.handoff_state == claim.handoff_state
                 case Cleaning(busy=busy):
                     assert not busy or any(

@@ -96,10 +96,10 @@ FACTS: tuple[f.Fact, ...] = (
     f.ToolCallEnded(
         run_id=RUN, tool="shell", kind="execute", locations=("a.py",), seconds=0.5, failed=False
     ),
-    f.ModelAnswered(run_id=RUN, agent="kiro", model="large", seconds=3.5),
+    f.ModelAnswerTimed(run_id=RUN, agent="kiro", model="large", seconds=3.5),
     AGENT_USED,
-    f.TurnTraced(run_id=RUN, model="large", answer="done"),
-    f.TurnUntraced(run_id=RUN, reason="locked"),
+    f.ToolsTraced(run_id=RUN, model="large", answer="done"),
+    f.ToolsUntraced(run_id=RUN, reason="locked"),
     f.ActivityChanged(run_id=RUN, activity=Activity(files_modified=("a.py",), tool_uses={"x": 2})),
     f.PermissionAnswered(run_id=RUN, question="run ls?", answer="yes"),
     TURN_FAILED,

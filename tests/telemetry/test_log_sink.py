@@ -9,36 +9,27 @@ from typing import Any
 
 import pytest
 
-from sortie.model import HoldReason, RunStatus, Spending, TurnOutcome
 from sortie.facts import (
     CommentCompleted,
     Fact,
-    IssueHeld,
     PauseChanged,
     PollCompleted,
-    RunFinished,
     RunStarted,
     StatusFileRead,
     StoreFailed,
-    StoreRecovered,
     TrackerAsked,
     TransitionCompleted,
     TurnBegan,
-    TurnCompleted,
-    WorkflowReloaded,
-    WorkspaceReady,
     WorkspaceRemoved,
 )
 from sortie.facts.lines import EVERY
 from sortie.telemetry.log import LogSink, configure
 from tests.telemetry.samples import (
-    AGENT_USED,
     FACTS,
     ISSUE,
     RUN,
     RUN_FINISHED,
     RUN_STARTED,
-    TURN_FAILED,
 )
 
 pytestmark = pytest.mark.usefixtures("logging_restored")
@@ -156,26 +147,6 @@ def test_a_sink_that_knows_the_level_writes_the_same(level: str) -> None:
     assert lines(*several, level=level, sink=LogSink(level)) == lines(*several, level=level)
 
 
-def test_a_failed_turn_tells_its_warnings_one_by_one() -> None:
-    """Each warning is an event bound to issue and run; what is unknown is left out."""
-    written = lines(RUN_STARTED, TURN_FAILED)[1:]
-
-    bound = {"issue": "DEMO-1", "run": RUN, "turn": 1}
-    assert written == [
-        {"level": "warning", "event": "agent.warned", **bound, "message": "no such tool"},
-        {"level": "warning", "event": "agent.warned", **bound, "message": "giving up"},
-        {
-            "level": "warning",
-            "event": "turn.completed",
-            **bound,
-            "outcome": "failed",
-            "error_kind": "turn_failed",
-            "error": "exit status 1",
-            "seconds": 2.346,
-        },
-    ]
-
-
 def test_lines_of_a_run_name_its_issue_while_it_lives() -> None:
     """A fact that knows its run only is bound to the issue too, until the run is finished."""
     turn = TurnBegan(run_id=RUN, turn=1, max_turns=3)
@@ -183,42 +154,6 @@ def test_lines_of_a_run_name_its_issue_while_it_lives() -> None:
     written = lines(turn, RUN_STARTED, turn, RUN_FINISHED, turn)
 
     assert [line.get("issue") for line in written] == [None, "DEMO-1", "DEMO-1", "DEMO-1", None]
-
-
-@pytest.mark.parametrize(
-    ("fact", "level"),
-    [
-        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.COMPLETED), "info"),
-        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.CANCELLED), "info"),
-        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.STALLED), "warning"),
-        (replace(TURN_FAILED, warnings=(), outcome=TurnOutcome.TIMED_OUT), "warning"),
-        (replace(RUN_FINISHED, status=RunStatus.FAILED), "warning"),
-        (replace(RUN_FINISHED, status=RunStatus.STALLED), "warning"),
-        (replace(RUN_FINISHED, status=RunStatus.TIMED_OUT), "warning"),
-        (replace(RUN_FINISHED, status=RunStatus.CANCELLED), "info"),
-        (IssueHeld(issue=ISSUE, reason=HoldReason.OPERATOR, detail=""), "info"),
-        (WorkspaceReady(run_id=RUN, path="/w", created=False), "debug"),
-    ],
-)
-def test_the_level_follows_the_severity(
-    fact: TurnCompleted | RunFinished | IssueHeld | WorkspaceReady, level: str
-) -> None:
-    """What an operator should look at is a warning; what was asked for is not."""
-    (line,) = lines(fact)
-
-    assert line["level"] == level
-
-
-def test_amounts_are_shown_without_noise() -> None:
-    """What adding floating-point numbers leaves is not in a line."""
-    noise = 1.0000000000000002
-    used = replace(AGENT_USED, credits=noise, cost=noise)
-    finished = replace(RUN_FINISHED, spent=Spending(credits=noise, cost_usd=noise))
-
-    (told,), (ended,) = lines(used), lines(finished)
-
-    assert (told["credits"], told["cost"]) == (1.0, 1.0)
-    assert (ended["credits"], ended["cost_usd"]) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -293,21 +228,6 @@ def test_a_closed_tracker_is_told_once_for_all_issues() -> None:
     ]
 
 
-def test_an_outage_is_told_once_though_each_error_names_its_issue() -> None:
-    """A hundred handoffs that wait for one tracker are one warning, and then every 20th."""
-
-    def refused(number: int, state: str) -> TransitionCompleted:
-        issue = replace(ISSUE, identifier=f"web-{number}")
-        error = f"cannot label web-{number} as {state!r}: it answered 500"
-        return TransitionCompleted(
-            issue=issue, lifecycle="handoff", state=state, result="error", error=error, closed=True
-        )
-
-    written = lines(*(refused(n, "Review" if n % 2 else "Doing") for n in range(1, EVERY)))
-
-    assert [w["level"] for w in written] == ["warning"] + ["debug"] * (EVERY - 2)
-
-
 def test_another_error_is_a_warning_at_once() -> None:
     """A row of failures is one of equal ones; the recovery counts them all."""
     refused = PollCompleted(result="error", seconds=1.0, error="refused")
@@ -325,79 +245,6 @@ def test_another_error_is_a_warning_at_once() -> None:
         ("debug", "poll.completed", None),
         ("info", "poll.recovered", 3),
     ]
-
-
-def test_requests_that_fail_are_told_once_and_not_twice() -> None:
-    """A failed re-read is a warning; a failed fetch is told by its poll and only debug here."""
-    reread = TrackerAsked(operation="fetch_by_ids", result="error", seconds=1.0, error="down")
-    fetch = replace(reread, operation="fetch_candidates")
-
-    written = heads(
-        reread,
-        reread,
-        fetch,
-        replace(reread, result="success", error=None),
-        replace(fetch, result="success", error=None),
-    )
-
-    assert written == [
-        ("warning", "tracker.failed"),
-        ("debug", "tracker.failed"),
-        ("debug", "tracker.failed"),
-        ("debug", "tracker.answered"),
-        ("info", "tracker.recovered"),
-        ("debug", "tracker.answered"),
-    ]
-
-
-def test_a_store_that_keeps_failing_is_an_error_now_and_then() -> None:
-    """The store's failures are coalesced like a poll's."""
-    written = lines(StoreFailed(error="full"), StoreFailed(error="full"), StoreRecovered())
-
-    assert written == [
-        {"level": "error", "event": "store.failed", "error": "full", "failures": 1},
-        {"level": "debug", "event": "store.failed", "error": "full", "failures": 2},
-        {"level": "info", "event": "store.recovered", "failures": 2},
-    ]
-
-
-def test_a_broken_workflow_is_told_with_every_error() -> None:
-    """Each error is a line of its own, and the last says that older settings stay in force."""
-    written = lines(WorkflowReloaded(errors=("W:1:2: a", "W:3:4: b"), warnings=("W:5:6: c",)))
-
-    assert written == [
-        {"level": "error", "event": "workflow.invalid", "error": "W:1:2: a"},
-        {"level": "error", "event": "workflow.invalid", "error": "W:3:4: b"},
-        {"level": "warning", "event": "workflow.warned", "warning": "W:5:6: c"},
-        {"level": "warning", "event": "workflow.kept", "errors": 2},
-    ]
-
-
-def test_a_reload_names_what_needs_a_restart() -> None:
-    """Settings that a reload cannot apply are named."""
-    written = lines(WorkflowReloaded(needs_restart=("server.port", "db_path")))
-
-    assert written == [
-        {"level": "info", "event": "workflow.reloaded"},
-        {
-            "level": "warning",
-            "event": "workflow.restart_needed",
-            "settings": "server.port, db_path",
-        },
-    ]
-
-
-def test_a_title_cannot_forge_a_line() -> None:
-    """An issue whose title holds line ends and terminal codes is still one harmless line."""
-    evil = replace(ISSUE, title="x\n2026-01-01T00:00:00Z error daemon.stopped\r\x1b[2J")
-    stream = io.StringIO()
-    configure("info", "text", stream)
-
-    LogSink()(replace(RUN_STARTED, issue=evil))
-
-    (line,) = stream.getvalue().splitlines()
-    assert line.isprintable()
-    assert " run.started issue=DEMO-1 " in line
 
 
 def test_the_sink_follows_a_new_configuration() -> None:

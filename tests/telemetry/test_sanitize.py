@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sortie.telemetry.log.renderers import JsonRenderer, TextRenderer
-from sortie.telemetry.log.sanitize import ITEM_LIMIT, VALUE_LIMIT, Sanitizer
+from sortie.telemetry.log.sanitize import ITEM_LIMIT, LOG_VALUE_LIMIT, Sanitizer
 
 
 class Colour(StrEnum):
@@ -94,7 +94,7 @@ def test_a_secret_goes_wherever_it_stands() -> None:
 
 def test_a_secret_at_the_cut_leaves_no_half_of_itself() -> None:
     """Redaction comes before cutting."""
-    text = "x" * (VALUE_LIMIT // 2 - 20) + "SECRETSECRET" * 10 + "x" * VALUE_LIMIT
+    text = "x" * (LOG_VALUE_LIMIT // 2 - 20) + "SECRETSECRET" * 10 + "x" * LOG_VALUE_LIMIT
 
     cleaned = Sanitizer(["SECRETSECRET"])(None, "info", {"value": text})
 
@@ -142,12 +142,12 @@ def test_every_value_becomes_plain_data(value: object, plain: object) -> None:
 
 
 def test_a_long_text_keeps_its_ends_and_says_so() -> None:
-    """A megabyte becomes VALUE_LIMIT characters: the beginning, how long it was, the end."""
+    """A megabyte becomes LOG_VALUE_LIMIT characters: the beginning, how long it was, the end."""
     text = "begin" + "x" * 1_000_000 + "end"
 
     cut = str(Sanitizer(())(None, "info", {"value": text})["value"])
 
-    assert len(cut) == VALUE_LIMIT
+    assert len(cut) == LOG_VALUE_LIMIT
     assert cut.startswith("begin")
     assert cut.endswith("end")
     assert " [1000008 characters, cut] " in cut
@@ -159,7 +159,7 @@ def test_many_long_texts_in_one_value_are_no_longer_than_one() -> None:
 
     cleaned = Sanitizer(())(None, "info", event)
 
-    assert len(str(cleaned["value"])) <= VALUE_LIMIT
+    assert len(str(cleaned["value"])) <= LOG_VALUE_LIMIT
 
 
 def test_a_long_list_and_a_deep_one_end() -> None:

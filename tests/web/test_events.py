@@ -12,8 +12,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.model import LOCAL
 from sortie.facts import AdapterCrashed, HostNoticed, HttpAnswered
+from sortie.model import LOCAL
 from sortie.web import event_stream
 from sortie.web.access import Access
 from sortie.web.app import create_app

@@ -322,8 +322,8 @@ async def test_tools_usage_and_questions_are_told(clock: MockClock) -> None:
         ("shell", "execute", ("a.py",), 2.0, True, "exit 2"),
         ("", None, (), 0.5, False, None),
     ]
-    assert rig.of(facts.ModelAnswered) == [
-        facts.ModelAnswered(run_id=RUN, agent="fake", model="large", seconds=1.5)
+    assert rig.of(facts.ModelAnswerTimed) == [
+        facts.ModelAnswerTimed(run_id=RUN, agent="fake", model="large", seconds=1.5)
     ]
     assert [(f.spent.tokens, f.cost) for f in rig.of(facts.AgentUsed)] == [(15, 0.5), (18, None)]
 
@@ -349,8 +349,10 @@ async def test_what_the_agent_has_done_is_told_at_the_end_of_each_turn(clock: Mo
         model="large", files_modified=("a.py", "b.py"), tool_uses={"write": 4, "shell": 2}
     )
     assert [fact.activity for fact in rig.of(facts.ActivityChanged)] == told
-    assert rig.of(facts.TurnTraced)[0] == facts.TurnTraced(run_id=RUN, model="large", answer="done")
-    assert rig.of(facts.TurnUntraced)[0] == facts.TurnUntraced(run_id=RUN, reason="for a test")
+    assert rig.of(facts.ToolsTraced)[0] == facts.ToolsTraced(
+        run_id=RUN, model="large", answer="done"
+    )
+    assert rig.of(facts.ToolsUntraced)[0] == facts.ToolsUntraced(run_id=RUN, reason="for a test")
 
 
 async def test_no_secret_that_an_agent_tells_goes_further(clock: MockClock) -> None:

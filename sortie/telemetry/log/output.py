@@ -16,7 +16,7 @@ from typing import TextIO
 WRITE_TIMEOUT = 0.1
 """Seconds that a line waits for room in a pipe or terminal."""
 
-_CHUNK = 4096  # a pipe that polls writable takes this many bytes without blocking (PIPE_BUF)
+_PIPE_CHUNK = 4096  # a pipe that polls writable takes this many bytes without blocking (PIPE_BUF)
 
 
 class LogOutput:
@@ -77,7 +77,7 @@ class LogOutput:
             while rest:
                 if not poll.poll(0 if self._unreported else WRITE_TIMEOUT * 1000):
                     return False
-                rest = rest[os.write(fd, rest[:_CHUNK]) :]
+                rest = rest[os.write(fd, rest[:_PIPE_CHUNK]) :]
         finally:
             if len(rest) < len(data):
                 self._cut_off = len(rest) > 0

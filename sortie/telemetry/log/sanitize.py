@@ -13,7 +13,7 @@ from sortie.model.secrets import pattern_of
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger
 
-VALUE_LIMIT = TEXT_LIMIT
+LOG_VALUE_LIMIT = TEXT_LIMIT
 """Characters of a value that a log line carries at most."""
 
 ITEM_LIMIT = 100
@@ -43,7 +43,7 @@ class Sanitizer:
         if not isinstance(plain, list | dict):
             return plain
         whole = json.dumps(plain, ensure_ascii=False)
-        return plain if len(whole) <= VALUE_LIMIT else cut(whole)
+        return plain if len(whole) <= LOG_VALUE_LIMIT else cut(whole)
 
     def clean(self, value: object, depth: int = 0) -> Plain:
         """Return a value as plain data: text, number, truth value, None, list or dict."""

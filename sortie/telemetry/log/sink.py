@@ -8,7 +8,7 @@ debug, and its end is a line.
 from __future__ import annotations
 
 from sortie.facts import Fact, RunFinished, RunStarted
-from sortie.facts.lines import Line, RecurringFailures
+from sortie.facts.lines import LogLine, RecurringFailures
 from sortie.telemetry.log.structlog_alone import structlog
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -40,7 +40,7 @@ class LogSink:
         """Tell whether a fact has a line to write; a kind with lines of its own is to be asked."""
         return _LEVELS[fact.level] >= self._least or type(fact).log_lines is not Fact.log_lines
 
-    def _write(self, line: Line) -> None:
+    def _write(self, line: LogLine) -> None:
         if _LEVELS[line.level] < self._least:
             return
         run = line.values.get("run")

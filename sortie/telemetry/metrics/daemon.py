@@ -9,7 +9,7 @@ from sortie.telemetry import facts
 from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, MetricFactory, rise
 
 _RESULTS = ("success", "error")
-_OPERATIONS = (
+_TRACKER_OPERATIONS = (
     "fetch_candidates",
     "fetch_by_ids",
     "find",
@@ -50,7 +50,7 @@ class DaemonMetrics:
         self.tracker_requests = make.counter(
             "tracker_requests",
             "Requests to the tracker.",
-            operation=_OPERATIONS,
+            operation=_TRACKER_OPERATIONS,
             result=_RESULTS,
         )
         self.reconciliation_actions = make.counter(

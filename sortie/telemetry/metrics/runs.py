@@ -196,7 +196,7 @@ def _(fact: facts.AgentAnswered, to: RunMetrics) -> None:
 
 
 @count.register
-def _(fact: facts.ModelAnswered, to: RunMetrics) -> None:
+def _(fact: facts.ModelAnswerTimed, to: RunMetrics) -> None:
     to.model_answer.labels(fact.agent).observe(rise(fact.seconds))
 
 

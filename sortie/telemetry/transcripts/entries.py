@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from sortie.dataclass import dataclass
+from sortie.facts import Fact
 from sortie.model.numbers import took
 from sortie.telemetry import facts
-from sortie.facts import Fact
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import trio
 
 from sortie.dataclass import dataclass
+from sortie.facts import Fact, RunFact
 from sortie.model import RunId, cut
 from sortie.telemetry import facts
-from sortie.facts import Fact, RunFact
 from sortie.telemetry.transcripts.entries import Kind, TranscriptEntry, entry_of
 
 _ABOUT_RUNS = (RunFact, facts.HookCompleted)

@@ -206,16 +206,22 @@ async def test_waits_and_holds_are_recovered_with_their_times(store: Store) -> N
 async def test_a_hold_keeps_the_state_that_was_not_reached(store: Store) -> None:
     """Another baseline changes nothing of that, and a later hold for another reason forgets it."""
     failed = RecordHold(
-        issue=A, reason=HoldReason.HANDOFF_FAILED, detail="no", settled=False, handoff_state="Done?"
+        issue=A,
+        reason=HoldReason.HANDOFF_FAILED,
+        detail="no",
+        baseline_final=False,
+        handoff_state="Done?",
     )
 
     await store.commit([failed], T0)
-    await store.commit([replace(failed, settled=True, again=True, handoff_state=None)], T0 + 1)
+    await store.commit(
+        [replace(failed, baseline_final=True, again=True, handoff_state=None)], T0 + 1
+    )
     kept = (await store.recover()).holds
     await store.commit([RecordHold(issue=A, reason=HoldReason.OPERATOR, detail="x")], T0 + 2)
     after = (await store.recover()).holds
 
-    assert [(hold.settled, hold.handoff_state) for hold in kept] == [(True, "Done?")]
+    assert [(hold.baseline_final, hold.handoff_state) for hold in kept] == [(True, "Done?")]
     assert [hold.handoff_state for hold in after] == [None]
 
 
@@ -243,7 +249,7 @@ async def test_another_baseline_leaves_the_rest_of_a_hold(store: Store) -> None:
     """A hold keeps its reason, words and time when it is only compared with something else, and
     what is not held does not become so."""
     moved, reason = an_issue("A-1", state="Doing"), HoldReason.OPERATOR
-    await store.commit([RecordHold(issue=A, reason=reason, detail="x", settled=False)], T0)
+    await store.commit([RecordHold(issue=A, reason=reason, detail="x", baseline_final=False)], T0)
     unsettled = (await store.recover()).holds
 
     await store.commit(
@@ -253,15 +259,17 @@ async def test_another_baseline_leaves_the_rest_of_a_hold(store: Store) -> None:
         ],
         T0 + 5,
     )
-    settled = (await store.recover()).holds
+    baseline_final = (await store.recover()).holds
     await store.commit(
-        [RecordHold(issue=A, reason=reason, detail="", settled=False, again=True)], T0
+        [RecordHold(issue=A, reason=reason, detail="", baseline_final=False, again=True)], T0
     )
     again = (await store.recover()).holds
 
     assert again == unsettled
-    assert unsettled == (StoredHold(issue=A, reason=reason, detail="x", since=T0, settled=False),)
-    assert settled == (StoredHold(issue=moved, reason=reason, detail="x", since=T0),)
+    assert unsettled == (
+        StoredHold(issue=A, reason=reason, detail="x", since=T0, baseline_final=False),
+    )
+    assert baseline_final == (StoredHold(issue=moved, reason=reason, detail="x", since=T0),)
 
 
 async def test_what_is_forgotten_does_not_come_back(store: Store) -> None:

@@ -24,7 +24,7 @@ STATES = ("Todo", "Todo", "Doing", "Done", "Dropped", "Backlog", "Review")
 KILLED_AFTER_ANSWER = 0.25
 """The chance that a daemon dies as soon as it has told an operator that something is done."""
 
-MOMENTS = (do.StartWorker, do.StopWorker, do.Transition, do.CleanWorkspace, rec.RecordRetry)
+MOMENTS = (do.StartWorker, do.StopWorker, do.HandOff, do.CleanWorkspace, rec.RecordRetry)
 """What a coincidence may come with."""
 
 Happenings = list[tuple[str, Callable[[], object]]]

@@ -217,7 +217,7 @@ class WatchedScheduler(Scheduler):
                 self._informed[issue.id] = self._step
                 ledger.waits.add(issue.id)
                 self._judge_tries(decision)
-            case do.Transition(issue=issue):
+            case do.HandOff(issue=issue):
                 if ledger.tries.get(issue.id, 0) >= HANDOFF_TRIES:
                     self._wrong(f"{issue.identifier} is handed off once too often")
             case rec.ForgetRetry(issue_id=issue_id):
