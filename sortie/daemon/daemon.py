@@ -162,7 +162,7 @@ class Daemon:
         shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
-        """Have issues worked on until somebody asks to leave."""
+        """Work on issues until a stop is asked for."""
         totals, failures = known
         reloader = self._reloader = Reloader(
             self._options,
@@ -213,7 +213,7 @@ class Daemon:
         return file
 
     def _hide_secrets(self, contexts: RunContexts) -> None:
-        """Have no secret pass that somebody has written into an issue, or an agent has found."""
+        """Hide secrets in texts of issues and of agents, where they come in."""
         redact = redactor(self._transcripts.secrets)
         contexts.redact = redact
         self._tracker.hide(redact)

@@ -40,7 +40,7 @@ from sortie.web.state import Counts, StateView, WorkflowView
 ISSUE_RUNS = 20
 """How many runs of an issue are shown with it."""
 
-_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
+_COMMAND_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "conflict": 409}
 
 _Row = TypeVar("_Row", RunningView, WaitingView, HeldView)
 
@@ -187,7 +187,7 @@ class DaemonView:
                 " it is, unless the daemon is restarted before"
             )
             return CommandAnswer(status=503, message=message)
-        status = done if answer.verdict == "done" else _STATUSES[answer.verdict]
+        status = done if answer.verdict == "done" else _COMMAND_STATUSES[answer.verdict]
         is_unknown = status == 404 and issue
         message = self._unknown(issue, answer.message) if is_unknown else answer.message
         return CommandAnswer(status=status, message=message)

@@ -1,4 +1,4 @@
-"""The begin of a daemon's life with a database: whose it is, and whether it lacks what was written.
+"""The beginning of a daemon's life with a database.
 
 Rule 1: what a daemon starts is named by the id in its database. Two files have two ids, also where
 one was copied from the other or both have the same path in different mount namespaces.
@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 
+from sortie.config import Settings
 from sortie.daemon.endpoint_file import is_running
 from sortie.daemon.locks import Lock, database_lock_path
-from sortie.model import ProcessIdentity, StoreError
+from sortie.facts import OrphansReaped
+from sortie.model import ProcessIdentity, StoreError, TransportError
 from sortie.store.database_identity import DatabaseIdentity
 from sortie.store.sqlite import SqliteStore
+from sortie.telemetry.log.sink import LogSink
 from sortie.transports.identity import identity_of
+from sortie.transports.local import LocalTransport, RunGroups, mark_of_database
 
 
 async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseIdentity:
-    """Be the daemon of a database from now on; return what it is.
+    """Become the daemon of a database; return its identity.
 
     Raises StoreError for a copy whose original is in use.
     """
@@ -41,12 +46,33 @@ async def begin_life(store: SqliteStore, lock: Lock, db_path: str) -> DatabaseId
     return begun
 
 
+async def ended_by_path(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """End the processes that an earlier version named by the path of the database, by its mark and
+    cgroup; return whether none is left.
+
+    Done once, by the first daemon that names by the id: in another mount namespace the same path
+    may be another database's.
+    """
+    mark = mark_of_database(os.path.realpath(settings.db_path))
+    groups = RunGroups.open(f"sortie-{mark:x}")
+    transport = LocalTransport(environ.get("PATH", ""), mark=mark, groups=groups)
+    try:
+        count = await transport.sweep((), grace=settings.agent.stop_grace)
+    except TransportError:
+        return False  # recovery reports those that stay; the next start tries again
+    finally:
+        await transport.close()
+    if count:
+        LogSink()(OrphansReaped(where="local", count=count))
+    return True
+
+
 def refuse_lost_rows(lock: Lock, db_path: str) -> None:
     """Raise StoreError where the -wal of a database is gone and had rows that are nowhere else.
 
-    That is so where the file is as it was right after its last daemon had begun with it: SQLite
-    itself removes a -wal only after it has moved all rows into the file. Nothing is changed here,
-    so that it is told each time.
+    That is so where the file has not changed since its last daemon began with it: SQLite removes a
+    -wal only after it has moved all rows into the file. Nothing is changed here, so that each start
+    is refused.
     """
     noted = lock.remark.get("unmoved") if isinstance(lock.remark, dict) else None
     if noted is None or noted != _state(db_path) or _has_rows(f"{os.path.realpath(db_path)}-wal"):
@@ -64,7 +90,7 @@ def _is_other(daemon: ProcessIdentity) -> bool:
 
 
 def _state(path: str) -> list[int] | None:
-    """Return what is another with each change of a file, None where there is none."""
+    """Return what differs after each change of a file, None where there is none."""
     try:
         found = os.stat(path)
     except OSError:

@@ -15,7 +15,7 @@ from sortie.scheduler import events as ev
 from sortie.store import Store
 from sortie.telemetry.log.structlog_alone import structlog
 
-PERIOD = 15.0
+CLOCK_PERIOD = 15.0
 """Seconds from one look at the clock to the next: a new day is known by then."""
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ async def keep_days(
         resets_at = limit.resets_at if limit is not None and limit.backing_off else None
         if limit is not None and resets_at is not None and wall() >= resets_at.timestamp():
             orchestrator.tell(ev.UsageLimitPassed(limit.account))
-        await trio.sleep(PERIOD)
+        await trio.sleep(CLOCK_PERIOD)
 
 
 async def _tell_of(day: str, orchestrator: Orchestrator, store: Store) -> str | None:

@@ -1,7 +1,7 @@
 """How much room is left on the disks that a daemon writes to.
 
-Rule 1: nobody waits for a disk that hangs: whoever asks is told what was known last.
-Rule 2: a disk is looked at because somebody asks, one look at a time.
+Rule 1: a disk that hangs delays no answer: each answer is what was known last.
+Rule 2: an answer starts the next look, one look at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import trio
 from sortie.config import Settings
 from sortie.resources import Shortage, run_in_thread
 
-PATIENCE = 10.0
+LOOK_LIMIT = 10.0
 """Seconds after which what was known of a disk that does not answer is forgotten."""
 
 
@@ -64,7 +64,7 @@ class DiskSpace:
             self._looking = False
 
     async def _look_at(self, place: str, path: str) -> None:
-        with trio.move_on_after(PATIENCE) as limit:
+        with trio.move_on_after(LOOK_LIMIT) as limit:
             try:
                 self._known[place] = await run_in_thread(
                     room_at, path, limiter=self._threads[place], abandon_on_cancel=True

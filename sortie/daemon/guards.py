@@ -1,4 +1,4 @@
-"""The daemon's clock, watchdog and account of shortages, and the failures that may end it."""
+"""The daemon's clock, watchdog and record of shortages, and the failures that may end it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The daemon's process: what it is before the daemon runs in it, and the exit code.
 
-It can be neither inspected nor started twice, adopts what its agents leave behind, and carries the
-mark by which the next one finds what this one could not end.
+No other process can inspect it, no second daemon starts on its database, it adopts the orphans of
+its agents, and it carries the mark by which the next daemon finds what it could not end.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from contextlib import suppress
 import trio
 
 from sortie.daemon.daemon import Daemon
-from sortie.daemon.database_life import begin_life, refuse_lost_rows
-from sortie.daemon.former_names import ended_by_path
+from sortie.daemon.database_life import begin_life, ended_by_path, refuse_lost_rows
 from sortie.daemon.guards import Guards, expected_failures
 from sortie.daemon.locks import database_lock
 from sortie.daemon.options import RunOptions
@@ -105,7 +104,7 @@ async def _run_locked(options: RunOptions, workflow: Workflow, token: str, guard
             if life.path_named and await ended_by_path(settings, options.environ):
                 await store.forget_path_name()
             mark = mark_of_database(life.id)
-            # Not before: whoever has the lock ends what carries its mark and is not its own.
+            # Only now: the holder of the lock ends marked processes that are not its own.
             groups = RunGroups.open(f"sortie-{mark:x}")
             isolation = await run_in_thread(establish_isolation, settings.isolation, mark, groups)
             return await Daemon(options, workflow, store, root_lock, token).run(isolation, guards)

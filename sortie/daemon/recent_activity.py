@@ -1,7 +1,7 @@
 """The last hours of the daemon, kept for the dashboard: runs that ended, turns, credits, polls.
 
-Rule 1: what history tells of earlier lives is counted once, and by whole runs; ``_ended`` are the
-runs of this one that history may tell of again.
+Rule 1: runs of earlier lives are counted once, from history; ``_ended`` are the runs of this life
+that history holds too.
 Rule 2: what is not known is None, never 0.
 """
 
@@ -34,7 +34,7 @@ SHOWN_RUNS = 20
 SHOWN_HANDOFFS = 20
 """Issues that were handed off lately and are shown."""
 
-_HISTORY_ROWS = 1000
+_RECALLED_RUNS = 1000
 _SUCCEEDED = frozenset({RunStatus.SUCCEEDED})
 _FAILURES = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.STALLED})
 
@@ -80,11 +80,11 @@ class RecentActivity:
         )
 
     async def recall(self, store: Store) -> None:
-        """Take over what history tells; once, when recovery is over."""
+        """Add the runs of history; once, when recovery is over."""
         try:
-            rows = await store.history(limit=_HISTORY_ROWS)
+            rows = await store.history(limit=_RECALLED_RUNS)
         except StoreError:
-            rows = ()  # the charts begin empty; whoever writes to the store tells what is wrong
+            rows = ()  # the charts begin empty; the next write reports the trouble
         known, self._ended = self._ended or set(), None
         recent = self._clock() - timedelta(seconds=BUCKET * BUCKETS)
         earlier: list[HandedOff] = []
@@ -173,7 +173,7 @@ class RecentActivity:
         )
 
     def _keep(self, bucket: Bucket) -> None:
-        """Keep a bucket, and none that is too old to be shown, also while nobody looks."""
+        """Keep a bucket, and drop those that are too old to be shown."""
         if bucket.begins_at not in self._buckets:
             first = _bucket(self._clock()) - BUCKET * (BUCKETS - 1)
             for old in [begins_at for begins_at in self._buckets if begins_at < first]:

@@ -78,7 +78,7 @@ class RemoteTransports:
         return self._remote[key]
 
     def mark_wanted(self, settings: Settings) -> None:
-        """Keep the connections of these settings, and no others that nobody uses."""
+        """Keep the connections of these settings, and others only while runs use them."""
         ssh, hosts = (
             ssh_settings(settings, self._environ, self.helper_environ),
             settings.worker.ssh_hosts,

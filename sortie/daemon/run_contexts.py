@@ -40,8 +40,8 @@ def secrets_of(settings: Settings) -> Secrets:
 def known_secrets(
     settings: Settings, environ: Mapping[str, str], token: str = ""
 ) -> frozenset[str]:
-    """Return what no text that a daemon writes or shows may hold, whoever brought it in: its own
-    secrets, and those that agents are given in its environment."""
+    """Return all secrets that no text of a daemon may hold: its own, and the credentials in its
+    environment, which agents inherit."""
     return secrets_of(settings).values.union(credentials_of(environ), {token})
 
 
@@ -127,7 +127,7 @@ async def agent_program(context: RunContext) -> tuple[str, ...]:
 
 
 async def has_program(context: RunContext) -> bool:
-    """Tell whether agents can be launched; of remote hosts only their runs tell."""
+    """Tell whether agents can be launched here; True where runs are on remote hosts."""
     if context.settings.worker.ssh_hosts:
         return True
     try:
@@ -153,7 +153,7 @@ async def preflight(
 ) -> Readiness:
     """Check that runs can be recorded, have a workspace root that is ours, and an agent.
 
-    The first trouble is returned. Of remote hosts only their runs tell. While this machine is short
+    The first trouble is returned. Remote hosts are not checked. While this machine is short
     of something, one run at a time is launched, on whatever host.
     """
     try:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import trio
 
-from sortie.daemon.stop_deadline import SWEEP, StopDeadline
+from sortie.daemon.stop_deadline import LAST_SWEEP, StopDeadline
 from sortie.facts import Fact, PollCompleted
 from sortie.model import RunId, TransportError
 from sortie.model.natural_order import natural_key
@@ -111,11 +111,11 @@ class Shutdown:
         await self._exit_now(EXIT_CUT_SHORT)
 
     async def _exit_now(self, code: int) -> None:
-        """End what can be found of the runs and leave; the next start sees to the rest."""
+        """End what can be found of the runs and leave; the next start ends the rest."""
         runs = self._runs()
         reason = f"out of time with {len(runs)} runs under way"
         try:
-            with trio.move_on_after(SWEEP):
+            with trio.move_on_after(LAST_SWEEP):
                 await self._transport.sweep(runs, grace=0.0)
         except TransportError as exc:
             reason = f"{reason}; {exc}"

@@ -205,7 +205,7 @@ def _host(host: str, snapshot: Snapshot) -> HostView:
 
 
 def host_sentences(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return a sentence for each host in trouble: whether it rests, and why."""
+    """Return a sentence for each host in trouble: with its trouble."""
     return tuple(
         f"host {host} {'rests' if trouble.backing_off else 'is tried again'}: {trouble.message}"
         for host, trouble in snapshot.troubled.items()

@@ -1,8 +1,7 @@
-"""One deadline for all of a daemon's end, and how it is shared out.
+"""The one deadline of a daemon's end, and the share of each step.
 
-Rule 1: it begins with the first reason to stop, and no later one moves it.
-Rule 2: each step has its share; what one leaves over is the next one's, and what it takes too much
-is nobody's: the next step begins all the same.
+Rule 1: it begins with the first reason to stop; later reasons do not move it.
+Rule 2: each step begins when the one before is over, or at the end of that step's share.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ POLITE = 22.0
 CUT = 4.0
 """Seconds then for workers whose hooks were cut and whose processes get SIGKILL."""
 
-SWEEP = 1.0
-"""Seconds then for a last search for the processes of runs, where some are under way still."""
+LAST_SWEEP = 1.0
+"""Seconds then for a last search for processes, where runs are still under way."""
 
-CLOSING = 2.5
+CLOSE_ALL = 2.5
 """Seconds then for the clients of trackers, connections to hosts, cgroups and the database."""
 
 INTERPRETER = 0.5
 """Seconds then for the end of Python."""
 
-TOTAL = POLITE + CUT + SWEEP + CLOSING + INTERPRETER
+TOTAL = POLITE + CUT + LAST_SWEEP + CLOSE_ALL + INTERPRETER
 """Seconds; a supervisor often kills at 30."""
 
 
@@ -58,7 +57,7 @@ class StopDeadline:
     @property
     def closed_until(self) -> float:
         """When everything has to be closed."""
-        return self.cut_until + SWEEP + CLOSING
+        return self.cut_until + LAST_SWEEP + CLOSE_ALL
 
     def left(self) -> float:
         """Return the seconds until the process has to be gone."""

@@ -1,4 +1,4 @@
-"""What the tracker holds that nobody works on, and what to say of an issue that is not known."""
+"""What the tracker holds besides candidates, and why an issue is not known to the scheduler."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def unnamed_states(
 
 
 def _similar(word: str, known: Collection[str]) -> list[str]:
-    """Return the known words that look like one, the likeliest first."""
+    """Return the known names that look like one, the likeliest first."""
     begins = _normalised(word)[:1]
     alike = sorted(name for name in known if _normalised(name)[:1] == begins)
     plain = {_normalised(name): name for name in reversed(alike[:_COMPARED_NAMES])}
@@ -154,5 +154,5 @@ def _similar(word: str, known: Collection[str]) -> list[str]:
 
 
 def _normalised(word: str) -> str:
-    """Return a word without what is easily mistaken: case, blanks and dashes."""
+    """Return a name without case, blanks and dashes, which are easily mistaken."""
     return "".join(char for char in word.casefold()[:100] if char.isalnum())

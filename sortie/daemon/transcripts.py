@@ -1,4 +1,4 @@
-"""The transcripts of a daemon's runs: collected, written, and read for those who ask over HTTP."""
+"""The transcripts of a daemon's runs: collected, written, and read over HTTP."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Who may ask what: the rules for Host, Origin, token and session, as plain functions.
+"""The rules for Host, Origin, token and session that decide which requests are answered; pure.
 
-A page in a browser can make that browser send requests to this machine, under a host name of its
-own that it lets point here (DNS rebinding). So Host and Origin must name us as we know ourselves.
-A browser that is signed in sends its cookie with what pages of other programs on this machine make
-it send, too: to a browser those are the same site. So a command counts only from our own pages.
+DNS rebinding: a page can make a browser send requests to this machine under a host name of the
+page's own. So Host and Origin must name this daemon by an address or name that it knows.
+Same site: a signed-in browser sends its cookie also with requests that pages of other programs on
+this machine cause. So a command is obeyed only from the daemon's own pages.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Access:
     """What the rules go by.
 
     ``host`` is the address that was asked for, ``names`` are further names of this machine
-    by which it may be called. ``loopback`` tells whether nobody but this machine can connect.
+    by which it may be called. ``loopback``: only this machine can connect.
     """
 
     host: str
@@ -49,7 +49,7 @@ class Access:
 
 
 class Caller(StrEnum):
-    """Who sent a request, as far as it shows: a browser that is signed in has a ``SESSION``."""
+    """The sender of a request, as far as it shows: a signed-in browser has a ``SESSION``."""
 
     ANYBODY = "anybody"
     SESSION = "session"
@@ -98,7 +98,7 @@ def refusal(access: Access, request: RequestHead) -> Refusal | None:
 
 
 def caller_of(access: Access, request: RequestHead) -> Caller:
-    """Return who sent a request."""
+    """Return the kind of sender of a request."""
     if _holds_token(access, request.headers):
         return Caller.TOKEN
     if access.sessions is None:

@@ -62,7 +62,7 @@ def routes_of(served: Served, access: Access) -> list[Route]:
 
 
 def operations_of(served: Served, access: Access) -> list[Operation]:
-    """Return everything that programs can ask, as the OpenAPI document tells it."""
+    """Return all operations of the API, in the order of the OpenAPI document."""
     daemon = served.daemon
     fixed = [
         *view_operations(daemon, served.metrics, served.live),
@@ -76,7 +76,7 @@ def operations_of(served: Served, access: Access) -> list[Operation]:
 
 
 def _openapi_operation(operations: list[Operation]) -> Operation:
-    """Return the operation that tells of all in a list, also of what is added to it later."""
+    """Return the operation that serves the document of all in a list, later ones included."""
     made: list[bytes] = []
 
     async def openapi(_request: Request) -> Response:
@@ -128,5 +128,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(_request: Request, _error: Exception) -> Response:
-    # The server logs the traceback; the client is told nothing of it.
+    # The server logs the traceback; the client does not see it.
     return error_response(500, "an internal error; the log has its details")

@@ -54,7 +54,7 @@ class Feed(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Seconds between two looks at a feed: at least, and at most while somebody listens."""
+    """Seconds between two looks at a feed: at least, and at most while there are listeners."""
 
     shortest: float = 1.0
     longest: float = 5.0
@@ -82,7 +82,7 @@ class Subscriber:
             return None
 
     def offer(self, block: bytes) -> bool:
-        """Hand over an update, and tell whether there was room for it."""
+        """Hand over an update; return False where there is no room for it."""
         try:
             self._send.send_nowait(block)
         except trio.WouldBlock:
@@ -98,7 +98,7 @@ class Subscriber:
 class Broadcaster:
     """A feed and its listeners.
 
-    ``epoch`` is a word that no other daemon's life has; ids begin with it.
+    ``epoch`` is unique to this daemon's life; ids begin with it.
     """
 
     def __init__(self, feed: Feed, epoch: str, pace: Pace | None = None) -> None:

@@ -57,7 +57,7 @@ class StreamRoom:
 
     @contextmanager
     def place(self) -> Iterator[bool]:
-        """Take a place for the length of the block, if there is one, and tell whether."""
+        """Take a place for the length of the block; yields False where none is free."""
         if self.taken >= self.most:
             yield False
             return
@@ -95,7 +95,7 @@ class EventStream(Response):
                 client = _StreamClient(scope, send)
                 with self._broadcaster.listening(self._last_id, client.abort) as listener:
                     await send(_STREAM_START)
-                    await client.tell(listener, receive)
+                    await client.send_updates(listener, receive)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,7 +118,7 @@ class _StreamClient:
         self._here.cancel()
         self._close()
 
-    async def tell(self, listener: Subscriber, receive: Receive) -> None:
+    async def send_updates(self, listener: Subscriber, receive: Receive) -> None:
         """Send the updates of a listener, until the client is gone or its time is over."""
         with self._here:
             async with trio.open_nursery() as nursery:

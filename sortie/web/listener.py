@@ -1,7 +1,7 @@
 """Take the port: sockets are bound before anything is served, so that the URL is known.
 
 Rule 1: all sockets of a listener have the same port.
-Rule 2: nobody but this machine can connect unless a token was given.
+Rule 2: without a configured token only this machine can connect.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ListenError(SortieError):
 class ListenAddress:
     """The address to take.
 
-    ``asked`` tells whether a person asked for this very port: then no other is tried.
-    ``token_given`` tells whether a token was configured rather than made up.
+    ``asked``: a setting names this very port, so no other is tried. ``token_given``: a token was
+    configured, not generated.
     """
 
     host: str

@@ -40,7 +40,7 @@ _HEADERS = {
 }
 
 CALLER = "sortie.caller"
-"""Where the scope says who sent the request, as a ``Caller``."""
+"""The scope's key for the sender of the request, a ``Caller``."""
 
 _HOW_TO_SIGN_IN = (
     "This page needs a browser that is signed in. On the machine where Sortie runs,"

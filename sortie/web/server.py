@@ -136,7 +136,7 @@ class _Connections:
             self._report_crash(traceback.format_exc())
 
     def _report_crash(self, text: str) -> None:
-        # Whoever can connect can cause these; at 1, 2, 4, 8 ... they cannot fill the log.
+        # Any client can cause these; reported at 1, 2, 4, 8 ... they cannot fill the log.
         self._crashes += 1
         if self._crashes.bit_count() == 1:
             where = f"an HTTP connection ({self._crashes} so far)"

@@ -18,15 +18,15 @@ from sortie.web.state import StateView, to_json
 MetricsPage = Callable[[str], Exposition]
 """Returns the metrics in the format that a value of Accept asks for."""
 
-_TEXTS = {"type": "array", "items": {"type": "string"}}
-_PROBE = {
+_TEXT_LIST = {"type": "array", "items": {"type": "string"}}
+_PROBE_SCHEMA = {
     "type": "object",
     "required": ["status"],
     "additionalProperties": False,
-    "properties": {"status": {"type": "string"}, "reasons": _TEXTS, "details": _TEXTS},
+    "properties": {"status": {"type": "string"}, "reasons": _TEXT_LIST, "details": _TEXT_LIST},
 }
 
-_EVENT = {
+_EVENT_SCHEMA = {
     "type": "object",
     "properties": {
         "event": {"enum": ["state", "changes"]},
@@ -64,8 +64,8 @@ def view_operations(
             about="Whether the daemon lives, or should be restarted",
             endpoint=livez,
             answers={
-                200: DescribedAnswer(about="it lives", body=_PROBE),
-                503: DescribedAnswer(about="it is stuck", body=_PROBE),
+                200: DescribedAnswer(about="it lives", body=_PROBE_SCHEMA),
+                503: DescribedAnswer(about="it is stuck", body=_PROBE_SCHEMA),
             },
         ),
         Operation(
@@ -74,8 +74,8 @@ def view_operations(
             about="Whether the daemon does its work now",
             endpoint=readyz,
             answers={
-                200: DescribedAnswer(about="it does", body=_PROBE),
-                503: DescribedAnswer(about="it does not, for these reasons", body=_PROBE),
+                200: DescribedAnswer(about="it does", body=_PROBE_SCHEMA),
+                503: DescribedAnswer(about="it does not, for these reasons", body=_PROBE_SCHEMA),
             },
         ),
         Operation(
@@ -103,7 +103,7 @@ def view_operations(
             endpoint=events,
             answers={
                 200: DescribedAnswer(
-                    about="events without end", body=_EVENT, media_type="text/event-stream"
+                    about="events without end", body=_EVENT_SCHEMA, media_type="text/event-stream"
                 )
             },
             parameters=(

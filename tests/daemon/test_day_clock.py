@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sortie.daemon.day_clock import PERIOD, day_of, keep_days
+from sortie.daemon.day_clock import CLOCK_PERIOD, day_of, keep_days
 from sortie.model import AgentError, ErrorKind, Spending, StoreError
 from sortie.store import Store
 from sortie.telemetry import facts
@@ -47,7 +47,7 @@ async def test_a_spent_budget_is_renewed_at_midnight(clock: MockClock) -> None:
         await trio.sleep(until_midnight - 1)
         assert len(world.agent.begun) == 1
         assert orchestrator.snapshot().day_spent is not None
-        await trio.sleep(PERIOD + 5)
+        await trio.sleep(CLOCK_PERIOD + 5)
         assert len(world.agent.begun) == 2
         nursery.cancel_scope.cancel()
 
@@ -81,10 +81,10 @@ async def test_a_day_that_nobody_could_tell_of_begins_a_little_later(clock: Mock
         await nursery.start(keep_days, orchestrator, store, world.wall)
         await trio.sleep(until_midnight - 1)
         store.fails = True
-        await trio.sleep(4 * PERIOD)
+        await trio.sleep(4 * CLOCK_PERIOD)
         assert len(world.agent.begun) == 1
         store.fails = False
-        await trio.sleep(PERIOD + 5)
+        await trio.sleep(CLOCK_PERIOD + 5)
         assert len(world.agent.begun) == 2
         nursery.cancel_scope.cancel()
 
@@ -102,7 +102,7 @@ async def test_a_limit_ends_by_the_time_of_day(clock: MockClock) -> None:
         await trio.sleep(100)
         assert len(world.agent.begun) == 1
         slept = 7200.0
-        await trio.sleep(PERIOD + 1)
+        await trio.sleep(CLOCK_PERIOD + 1)
         assert len(world.agent.begun) == 2
         nursery.cancel_scope.cancel()
 

@@ -59,7 +59,7 @@ async def test_a_disk_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch
         return 1.0, 2.0
 
     monkeypatch.setattr(disk_space, "room_at", room)
-    monkeypatch.setattr(disk_space, "PATIENCE", 0.1)
+    monkeypatch.setattr(disk_space, "LOOK_LIMIT", 0.1)
     try:
         async with trio.open_nursery() as nursery:
             disks = DiskSpace(nursery, {"database": "/well", "workspaces": "/hangs"})

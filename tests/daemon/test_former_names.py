@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.daemon.former_names import ended_by_path
+from sortie.daemon.database_life import ended_by_path
 from sortie.model import RunId
 from sortie.transports.local import mark_of_database
 from tests.transports.former import ESCAPE, killed_at_last, left_by, without_adoption

@@ -6,7 +6,7 @@ import structlog.testing
 import trio
 import trio.testing
 
-from sortie.daemon.history_limit import BATCH, PERIOD, prune_history
+from sortie.daemon.history_limit import FORGOTTEN_AT_ONCE, PRUNE_PERIOD, prune_history
 from sortie.model import StoreError
 from tests.store.inline import MemoryStore
 from tests.store.records import A, begin, end
@@ -32,22 +32,22 @@ async def test_nothing_is_forgotten_unless_asked_for(
     """By default history is kept for ever; a setting that changes is obeyed within an hour, and
     what is forgotten is told once, in one line.
     """
-    store, days = await store_of(2 * BATCH + 3), [0]
+    store, days = await store_of(2 * FORGOTTEN_AT_ONCE + 3), [0]
 
     with structlog.testing.capture_logs() as log:
         nursery.start_soon(prune_history, store, lambda: days[0], lambda: 100 * DAY)
-        await trio.sleep(3 * PERIOD)
+        await trio.sleep(3 * PRUNE_PERIOD)
         before = await kept(store)
         days[0] = 99
-        await trio.sleep(1.5 * PERIOD)
+        await trio.sleep(1.5 * PRUNE_PERIOD)
 
-    assert before == 2 * BATCH + 3
+    assert before == 2 * FORGOTTEN_AT_ONCE + 3
     assert await kept(store) == 1
     assert log == [
         {
             "event": "history.pruned",
             "log_level": "info",
-            "runs": 2 * BATCH + 2,
+            "runs": 2 * FORGOTTEN_AT_ONCE + 2,
             "keep_days": 99,
         }
     ]
@@ -60,7 +60,7 @@ async def test_what_is_young_enough_stays(
     store = await store_of(10)
 
     nursery.start_soon(prune_history, store, lambda: 1, lambda: DAY + 5)
-    await trio.sleep(PERIOD / 2)
+    await trio.sleep(PRUNE_PERIOD / 2)
 
     assert await kept(store) == 5
 
@@ -74,9 +74,9 @@ async def test_a_database_that_cannot_be_written_is_tried_again(
 
     with structlog.testing.capture_logs() as log:
         nursery.start_soon(prune_history, store, lambda: 1, lambda: 100 * DAY)
-        await trio.sleep(PERIOD / 2)
+        await trio.sleep(PRUNE_PERIOD / 2)
         store.failing = None
-        await trio.sleep(PERIOD)
+        await trio.sleep(PRUNE_PERIOD)
 
     assert await kept(store) == 1
     assert [entry["event"] for entry in log] == ["history.not_pruned", "history.pruned"]

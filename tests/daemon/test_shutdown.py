@@ -14,11 +14,11 @@ from trio.testing import MockClock
 from sortie.daemon import shutdown as module
 from sortie.daemon.shutdown import Shutdown
 from sortie.daemon.stop_deadline import (
-    CLOSING,
+    CLOSE_ALL,
     CUT,
     INTERPRETER,
+    LAST_SWEEP,
     POLITE,
-    SWEEP,
     TOTAL,
     StopDeadline,
 )
@@ -347,7 +347,7 @@ async def closing_hangs(left_at: list[float]) -> AsyncIterator[None]:
 
 def test_the_shares_of_the_end_are_thirty_seconds() -> None:
     """A supervisor often kills at 30."""
-    assert POLITE + CUT + SWEEP + CLOSING + INTERPRETER == TOTAL == 30.0
+    assert POLITE + CUT + LAST_SWEEP + CLOSE_ALL + INTERPRETER == TOTAL == 30.0
 
 
 @pytest.mark.parametrize("clings", [3.0, 1000.0], ids=["agent ends", "agent stays"])

@@ -152,7 +152,7 @@ def test_the_bounds_of_the_watchdog_are_stated() -> None:
 def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:
     """The seconds after which hooks are cut and the daemon leaves are stated."""
     sentence = f"after {stop_deadline.POLITE:g} seconds hooks are cut and grace is over"
-    late = stop_deadline.CUT + stop_deadline.SWEEP + stop_deadline.CLOSING
+    late = stop_deadline.CUT + stop_deadline.LAST_SWEEP + stop_deadline.CLOSE_ALL
     end = f"{stop_deadline.CUT:g} seconds later no run is waited for any more"
 
     assert f"{sentence}, and {end}" in TEXT

@@ -19,7 +19,7 @@ _INSTALL = (
     "install it, see docs/agents; to try Sortie out without it, set agent.command to"
     " sortie-kiro-sim"
 )
-_LOOK = RunId("doctor")
+_DOCTOR_RUN = RunId("doctor")
 
 
 def key_values(environ: Mapping[str, str], names: Sequence[str]) -> frozenset[str]:
@@ -37,7 +37,7 @@ def agent_checks(
         command=settings.agent.command,
         settings=settings.block(adapter.block_name),
         params=SessionParams(
-            run_id=_LOOK,
+            run_id=_DOCTOR_RUN,
             workspace=_directory(environ),
             transport=transport,
             env=environ,

@@ -1,4 +1,4 @@
-"""Run lists of checks, tell of each, and leave out what says nothing before another is mended."""
+"""Run lists of checks and report each; a check that needs a failed one is skipped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sortie.model import SortieError, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckOutcome, CheckResult, failed
 from sortie.model.secrets import redactor
 
-UNUSABLE = frozenset({CheckOutcome.FAILED, CheckOutcome.SKIPPED})
+UNUSABLE_OUTCOMES = frozenset({CheckOutcome.FAILED, CheckOutcome.SKIPPED})
 """Outcomes after which the checks that need this one say nothing."""
 
 _REMEDIES = {
@@ -35,7 +35,7 @@ Tell = Callable[[Diagnosis], None]
 
 
 async def run_checks(part: str, checks: Sequence[Check], tell: Tell) -> None:
-    """Run the checks of one part of the program in order and tell of each."""
+    """Run the checks of one part of the program in order and report each."""
     unusable: set[str] = set()
     for check in checks:
         name = f"{part}.{check.name}"
@@ -44,7 +44,7 @@ async def run_checks(part: str, checks: Sequence[Check], tell: Tell) -> None:
             found = skipped(name, f"{part}.{missing}")
         else:
             found = Diagnosis(name=name, result=await _asked(check))
-        if found.result.outcome in UNUSABLE:
+        if found.result.outcome in UNUSABLE_OUTCOMES:
             unusable.add(check.name)
         tell(found)
 
@@ -57,18 +57,18 @@ async def _asked(check: Check) -> CheckResult:
 
 
 def remedy_of(error: SortieError) -> str:
-    """Return what helps against most errors of a kind, "" where the error says it itself."""
+    """Return what helps against most errors of a kind, "" where the error itself says it."""
     return _REMEDIES.get(error.kind, "") if isinstance(error, TrackerError) else ""
 
 
 def skipped(name: str, needed: str) -> Diagnosis:
-    """Return that a check says nothing before another is mended."""
+    """Return a check that is skipped until another is mended."""
     sentence = f"not looked at: mend {needed} first"
     return Diagnosis(name=name, result=CheckResult(outcome=CheckOutcome.SKIPPED, sentence=sentence))
 
 
 def without_secrets(tell: Tell, secrets: Iterable[str]) -> Tell:
-    """Return how to tell of what others have said, in which a secret may stand."""
+    """Return a ``tell`` that hides secrets in the texts of adapters and programs."""
     redacted = redactor(secrets)
 
     def told(found: Diagnosis) -> None:

@@ -28,17 +28,18 @@ from sortie.workflow import Workflow
 from sortie.workspaces import helper_env
 
 PARTS = ("machine", "agent", "tracker")
-"""What cannot be looked at while the workflow file is not valid, besides hosts."""
+"""What cannot be checked while the workflow file is not valid, besides hosts."""
 
 
 def diagnose(options: RunOptions, tell: Tell, hosts: Collection[str] = ()) -> None:
-    """Run all checks and tell of each as soon as it is over; of ``hosts`` alone, where given.
+    """Run all checks, or those of ``hosts`` alone, and report each as soon as it is over.
 
     Raises SortieError for a host that the settings do not name.
     """
     if options.content is None and not os.path.lexists(options.workflow):
-        none = failed(f"there is no {options.workflow}", _introduction(options))
-        _stop_at_workflow(none.sentence, none.remedy, tell)
+        missing = failed(f"there is no {options.workflow}", _introduction(options))
+        tell(Diagnosis(name="workflow", result=missing))
+        _skip_parts(tell)
         return
     try:
         workflow = load_workflow(options)
@@ -46,8 +47,7 @@ def diagnose(options: RunOptions, tell: Tell, hosts: Collection[str] = ()) -> No
         for problem in error.problems:
             kind = warned if problem.severity == "warning" else failed
             tell(Diagnosis(name="workflow", result=kind(str(problem), "")))
-        for part in PARTS:
-            tell(skipped(part, "workflow"))
+        _skip_parts(tell)
         return
     for problem in workflow.warnings:
         tell(Diagnosis(name="workflow", result=warned(str(problem), "")))
@@ -76,8 +76,7 @@ def _introduction(options: RunOptions) -> str:
     return f"make one with 'sortie init{name}', or name the one that there is"
 
 
-def _stop_at_workflow(sentence: str, remedy: str, tell: Tell) -> None:
-    tell(Diagnosis(name="workflow", result=failed(sentence, remedy)))
+def _skip_parts(tell: Tell) -> None:
     for part in PARTS:
         tell(skipped(part, "workflow"))
 

@@ -1,7 +1,7 @@
 """The checks of remote hosts: the way there, and what a run finds.
 
-Rule 1: a host is looked at beside a daemon: its lock there is neither taken nor waited for.
-Rule 2: a key that is not known yet is told of and not remembered; that is for the daemon to do.
+Rule 1: a host is checked beside a daemon: the lock there is neither taken nor waited for.
+Rule 2: a key that is not known yet is reported and not remembered; the daemon does that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sortie import agents
 from sortie.agents.launch import resolve_command
 from sortie.config import Isolation, Settings
 from sortie.daemon.doctor.checkup import Diagnosis, Tell, run_checks
-from sortie.daemon.doctor.host_probe import HostProbe, probe
+from sortie.daemon.doctor.machine import GIGABYTE, LITTLE_ROOM
+from sortie.daemon.doctor.programs import HostProbe, probe
 from sortie.daemon.remote_transports import ssh_settings
 from sortie.model import AgentError, HostError, HostTrouble, TransportError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
@@ -26,13 +27,9 @@ from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.settings import SshSettings
 from sortie.transports.ssh.transport import SshTransport
 
-LATE = 60.0
+CLOCK_TOLERANCE = 60.0
 """Seconds by which a host's clock may differ."""
 
-LITTLE_ROOM = 1 << 30
-"""Free bytes that somebody should know of."""
-
-_GIGA = 1 << 30
 _AFTER_REACH = (HostTrouble.HOST_KEY, HostTrouble.AUTHENTICATION)
 
 
@@ -43,7 +40,7 @@ async def look_at_hosts(
     tell: Tell,
     hosts: Collection[str],
 ) -> None:
-    """Look at hosts all at once, and tell of one after the other."""
+    """Check all hosts at the same time, and report one after the other."""
     if not hosts:
         return
     ssh = ssh_settings(settings, environ, helpers)
@@ -203,14 +200,14 @@ class HostLook:
         free = self._probe.free_bytes
         if free is None:
             return warned("df does not say how much room there is", "look there")
-        told = f"{free / _GIGA:.1f} GB free for the workspaces in {self._settings.remote_root}"
+        told = f"{free / GIGABYTE:.1f} GB free for the workspaces in {self._settings.remote_root}"
         return passed(told) if free >= LITTLE_ROOM else warned(told, "free some space there")
 
     async def _clock(self) -> CheckResult:
         ahead = self._probe.clock_ahead
         if ahead is None:
             return warned("date does not say what time it is there", "look there")
-        if abs(ahead) > LATE:
+        if abs(ahead) > CLOCK_TOLERANCE:
             which = "ahead of" if ahead > 0 else "behind"
             return warned(
                 f"its clock is {abs(ahead):.0f} s {which} this one's: times of files and commits"

@@ -1,13 +1,12 @@
-"""The checks of this machine: git, disks, limits, cgroups, the port, and who is here already."""
+"""The checks of this machine: git, disks, limits, isolation, the port, and other daemons."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 
-from sortie.config import Settings
+from sortie.config import Isolation, Settings
 from sortie.daemon.disk_space import places_of, room_at
-from sortie.daemon.doctor.isolation import isolation_result
 from sortie.daemon.doctor.limits import DaemonLimits
 from sortie.daemon.doctor.programs import Answered, answer_of
 from sortie.daemon.endpoint_file import read_endpoint
@@ -17,15 +16,17 @@ from sortie.model import SortieError
 from sortie.model.checks import Check, CheckResult, failed, passed, warned
 from sortie.resources import run_in_thread
 from sortie.transports import Transport
+from sortie.transports.local import become_subreaper, try_isolation
 from sortie.web.listener import ListenAddress, listen
 
-FEW_BYTES = 16 << 20
-"""Free space with which nothing can be done."""
+NO_ROOM, LITTLE_ROOM = 16 << 20, 1 << 30
+"""Free bytes of a disk below which a check fails, and below which it warns."""
 
-LITTLE_ROOM = 1 << 30
-"""Free space that somebody should know of."""
-
-_GIGA = 1 << 30
+GIGABYTE = 1 << 30
+_ISOLATION_REMEDY = (
+    "lift what forbids it; without it what a run leaves behind is searched for, from which a"
+    " program can hide (see 'How processes are ended' in docs/reliability.md)"
+)
 _COMMITTER = (
     "git config --global user.name NAME; git config --global user.email ADDRESS, as the"
     " daemon's user"
@@ -101,8 +102,10 @@ def disk_result(places: Mapping[str, str]) -> CheckResult:
             free, size = room_at(path)
         except OSError as error:
             return failed(f"cannot look at the disk of {path}: {error.strerror}", "mend its mount")
-        room = f"{free / _GIGA:.1f} GB of {size / _GIGA:.0f} GB free for the {place} in {path}"
-        if free < FEW_BYTES:
+        room = (
+            f"{free / GIGABYTE:.1f} GB of {size / GIGABYTE:.0f} GB free for the {place} in {path}"
+        )
+        if free < NO_ROOM:
             return failed(room, "free some space, or name another directory")
         if _has_no_file_left(path):
             return failed(
@@ -172,3 +175,25 @@ def _served(settings: Settings) -> CheckResult:
             str(error), "run this as the daemon's user; commands find the daemon by that file"
         )
     return passed(f"the daemon listens on {url}" if url else "the daemon has no HTTP server")
+
+
+def isolation_result(wanted: Isolation) -> CheckResult:
+    """Start a program in a PID namespace, as a daemon that is started from here does; blocks.
+
+    A service may be allowed less, or more: /readyz tells what its daemon has.
+    """
+    if wanted is Isolation.NONE:
+        return passed("isolation is none: programs of runs get no PID namespaces")
+    if not become_subreaper():
+        return _no_isolation(wanted, "this system has no PID namespaces, or no child subreapers")
+    try:
+        return passed(try_isolation())
+    except OSError as exc:
+        return _no_isolation(wanted, str(exc.strerror or exc))
+
+
+def _no_isolation(wanted: Isolation, why: str) -> CheckResult:
+    told = f"a daemon started from here cannot give programs PID namespaces: {why}"
+    if wanted is Isolation.PID_NAMESPACE:
+        return failed(told, f"{_ISOLATION_REMEDY}; or set isolation to auto")
+    return warned(told, _ISOLATION_REMEDY)

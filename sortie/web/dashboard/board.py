@@ -10,7 +10,7 @@ from heapq import nsmallest
 from sortie.model import LOCAL
 from sortie.web.dashboard.activity import ActivityView, PastRun
 from sortie.web.dashboard.charts import charts
-from sortie.web.dashboard.notices import DaemonStatus, status_of
+from sortie.web.dashboard.notices import OverallStatus, status_of
 from sortie.web.dashboard.pieces import Part, Piece, PieceList, pieces_of
 from sortie.web.health import Health
 from sortie.web.issue import CandidateView, FailureView, HeldView, RunningView, WaitingView
@@ -87,8 +87,8 @@ def board(state: StateView, health: Health, activity: ActivityView) -> tuple[Par
 
 
 def status_word(parts: tuple[Part, ...]) -> str:
-    """Return the word for how the daemon is."""
-    words = (p.content.word for p in pieces_of(parts) if isinstance(p.content, DaemonStatus))
+    """Return the one word of the status."""
+    words = (p.content.word for p in pieces_of(parts) if isinstance(p.content, OverallStatus))
     return next(words)
 
 

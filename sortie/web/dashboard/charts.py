@@ -1,4 +1,4 @@
-"""Small charts as SVG, drawn here, in shapes that tell as much as their colours.
+"""Small charts as SVG, drawn here, whose shapes say as much as their colours.
 
 Every bar has its numbers as a title, and the caption tells the sums: the picture need not be seen.
 """
@@ -31,16 +31,16 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars from left to right; ``told`` says in words what they come to, ``label`` the highest."""
+    """Bars from left to right; ``caption`` has the sums in words, ``label`` the highest."""
 
     title: str
-    told: str
+    caption: str
     bars: tuple[Bar, ...]
     label: str
 
 
 def charts(buckets: Sequence[Bucket]) -> tuple[Chart, ...]:
-    """Make the charts of the last hours: of what is used, those that agents tell."""
+    """Make the charts of the last hours: and of what is used where agents report it."""
     return (_ended(buckets), _turns(buckets), *_used(buckets))
 
 
@@ -48,9 +48,9 @@ def _ended(buckets: Sequence[Bucket]) -> Chart:
     good, bad, stopped = (
         sum(getattr(b, name) for b in buckets) for name in ("succeeded", "failed", "stopped")
     )
-    told = f"▲ {good:,} succeeded · ▼ {bad:,} failed"
+    caption = f"▲ {good:,} succeeded · ▼ {bad:,} failed"
     if stopped:
-        told += f" · ▪ {stopped:,} stopped"
+        caption += f" · ▪ {stopped:,} stopped"
     bars = tuple(
         Bar(
             at=b.begins_at,
@@ -60,13 +60,13 @@ def _ended(buckets: Sequence[Bucket]) -> Chart:
         )
         for b in buckets
     )
-    return Chart("Runs that ended", told, bars, _most(bars, number_text))
+    return Chart("Runs that ended", caption, bars, _most(bars, number_text))
 
 
 def _turns(buckets: Sequence[Bucket]) -> Chart:
     turns = sum(b.turns for b in buckets)
     seconds = sum(b.turn_seconds for b in buckets)
-    told = (
+    caption = (
         f"{took(seconds / turns)} on average, {counted(turns, 'turn')}"
         if turns
         else "no turn ended"
@@ -82,11 +82,11 @@ def _turns(buckets: Sequence[Bucket]) -> Chart:
         )
         for b in buckets
     )
-    return Chart("Duration of a turn", told, bars, _most(bars, took))
+    return Chart("Duration of a turn", caption, bars, _most(bars, took))
 
 
 def _used(buckets: Sequence[Bucket]) -> Iterator[Chart]:
-    """Yield a chart of each thing that an agent has told that it used."""
+    """Yield a chart of each thing that agents report."""
     for title, name, text in _AMOUNTS:
         amounts = [getattr(b.spent, name) for b in buckets]
         known = [amount for amount in amounts if amount is not None]
@@ -126,7 +126,7 @@ def svg(chart: Chart) -> Markup:
         parts.append(f"<g><title>{begins}Z: {bar.words}</title>{shapes}</g>" if shapes else "")
     return Markup(
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT + _CAPTION_HEIGHT}" role="img" '
-        f'aria-label="{chart.title}: {chart.told}">{"".join(parts)}'
+        f'aria-label="{chart.title}: {chart.caption}">{"".join(parts)}'
         f'<text x="0" y="{HEIGHT + 9}">12 h ago</text>'
         f'<text x="{WIDTH / 2}" y="{HEIGHT + 9}" class="mid">{chart.label}</text>'
         f'<text x="{WIDTH}" y="{HEIGHT + 9}" class="end">now</text></svg>'

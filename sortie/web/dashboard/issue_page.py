@@ -21,7 +21,7 @@ _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning
 
 @dataclass(frozen=True, slots=True)
 class IssuePage:
-    """An issue's page; ``known`` tells whether anything is known of it."""
+    """An issue's page; ``known``: anything is known of it."""
 
     name: str
     title: str

@@ -24,7 +24,7 @@ PAGE_ROWS = 100
 SEARCHED_RUNS = 5_000
 """Runs that are searched at most for one page of results."""
 
-_READ_AT_ONCE = 500  # runs
+_RUNS_AT_ONCE = 500  # runs
 _RUN_COLUMNS = ("ended as", "issue", "#when", "#took", "#turns", "host", "#used", "why")
 _LONGEST_SEARCH = 200
 
@@ -83,7 +83,7 @@ async def _runs(
     """
     found: list[PastRun] = []
     looked = 0
-    size = _READ_AT_ONCE if search.text or search.only else PAGE_ROWS + 1
+    size = _RUNS_AT_ONCE if search.text or search.only else PAGE_ROWS + 1
     while True:
         found_rows = await daemon.history(issue=issue, limit=size, before=before)
         rows = tuple(map(past_run, found_rows))

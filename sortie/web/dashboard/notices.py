@@ -25,7 +25,7 @@ class StatusNotice:
 
 
 @dataclass(frozen=True, slots=True)
-class DaemonStatus:
+class OverallStatus:
     """The daemon in a word and a sentence, with the picture and the colour that go with it."""
 
     word: str
@@ -36,7 +36,7 @@ class DaemonStatus:
     notices: tuple[StatusNotice, ...]
 
 
-def status_of(state: StateView, health: Health, poll: PollView | None) -> DaemonStatus:
+def status_of(state: StateView, health: Health, poll: PollView | None) -> OverallStatus:
     """Return how the daemon is."""
     notices = tuple(_notices(state, health, poll))
     if state.status == "draining":
@@ -51,7 +51,7 @@ def status_of(state: StateView, health: Health, poll: PollView | None) -> Daemon
         word = ("Working", _sentence(state), "run", "good")
     else:
         word = ("Idle", "nothing runs", "ok", "quiet")
-    return DaemonStatus(*word, poll=poll, notices=notices)  # type: ignore[arg-type]
+    return OverallStatus(*word, poll=poll, notices=notices)  # type: ignore[arg-type]
 
 
 def _sentence(state: StateView) -> str:

@@ -33,7 +33,7 @@ def test_what_agents_tell_has_a_chart_each() -> None:
         (Bucket(begins_at=0, spent=one), Bucket(begins_at=900, spent=other), Bucket(begins_at=1800))
     )
 
-    assert [(chart.title, chart.told) for chart in used] == [
+    assert [(chart.title, chart.caption) for chart in used] == [
         ("Cost", "$0.50 in all"),
         ("Credits", "0.25 credits in all"),
         ("Tokens", "1,235 tokens in all"),
