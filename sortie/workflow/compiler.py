@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
@@ -17,7 +18,6 @@ from sortie.workflow.go_templates import go_actions
 from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
 from sortie.workflow.render_budget import RENDER_SECONDS
 from sortie.workflow.sandbox import PromptEnvironment
-from sortie.workflow.template_tokens import TemplateTokens, WordUse
 
 _GO_ACTIONS = 100  # as many are reported; a person needs no more to see the point
 
@@ -43,7 +43,7 @@ def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
     lines = _PromptLines(prompt)
     if not prompt.source.strip():
         message = "there is no prompt below the front matter; a built-in one is used"
-        return (lines.whole(message, "warning"),)
+        return (lines.of_line(1, message, "warning"),)
     if actions := tuple(islice(go_actions(prompt.source), _GO_ACTIONS)):
         return tuple(
             lines.at(a.index, f"{a.written} is Go's syntax; Jinja's is {a.jinja}") for a in actions
@@ -51,20 +51,16 @@ def check_prompt(prompt: Prompt) -> tuple[Problem, ...]:
     environment = PromptEnvironment(time.monotonic() + RENDER_SECONDS)
     try:
         if too_long := _too_long(environment, prompt.source):
-            return (lines.on_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
-        tokens = TemplateTokens(environment, prompt.source)
-        if wrong := tokens.syntax_error():
-            index, message = wrong
-            return (lines.at(index, f"not a valid template: {message}"),)
+            return (lines.of_line(too_long, f"more than {MAX_TOKENS:,} template tokens"),)
         tree = environment.parse(prompt.source)
-        problems = tuple(_problems(tree, environment, lines, tokens.uses()))
+        problems = tuple(dict.fromkeys(_problems(tree, environment, lines)))
         if not problems:
             compile_prompt(prompt)
-    except TemplateSyntaxError as exc:  # what only the compiler finds
-        return (lines.on_line(exc.lineno, f"not a valid template: {exc.message}"),)
+    except TemplateSyntaxError as exc:
+        return (lines.of_line(exc.lineno, f"not a valid template: {exc.message}"),)
     except CRASHES:
         message = "cannot be compiled: it nests too deeply or holds too large a number"
-        return (lines.whole(message),)
+        return (lines.of_line(1, message),)
     return problems
 
 
@@ -80,22 +76,25 @@ def _too_long(environment: PromptEnvironment, source: str) -> int:
 
 
 class _PromptLines:
-    """Makes problems of a prompt from lines in its template."""
+    """Makes problems of a prompt from places in its template."""
 
     def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._text = Text(prompt.path, prompt.source)
 
     def at(self, index: int, message: str) -> Problem:
+        """Return a problem of what stands at an index."""
         place = self._text.place(index)
         return self._problem(place.line, place.column, message)
 
-    def on_line(self, line: int, message: str) -> Problem:
-        """Return a problem of a line of the template as a whole."""
-        return self._problem(line, 1, message)
+    def of_word(self, line: int, word: str, message: str) -> Problem:
+        """Return a problem of a word, of which Jinja knows the line: its first place there."""
+        found = re.search(rf"\b{re.escape(word)}\b", self._prompt.source.split("\n")[line - 1])
+        return self._problem(line, found.start() + 1 if found else 1, message)
 
-    def whole(self, message: str, severity: str = "error") -> Problem:
-        return self._problem(1, 1, message, severity)
+    def of_line(self, line: int, message: str, severity: str = "error") -> Problem:
+        """Return a problem of a line as a whole."""
+        return self._problem(line, 1, message, severity)
 
     def _problem(self, line: int, column: int, message: str, severity: str = "error") -> Problem:
         if line == 1:
@@ -105,52 +104,30 @@ class _PromptLines:
 
 
 def _problems(
-    tree: nodes.Template,
-    environment: PromptEnvironment,
-    lines: _PromptLines,
-    uses: Mapping[WordUse, list[int]],
+    tree: nodes.Template, environment: PromptEnvironment, lines: _PromptLines
 ) -> Iterator[Problem]:
     own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
     own |= {node.name for node in tree.find_all(nodes.Macro)}
     own |= {"loop", "caller", "varargs", "kwargs", "self"}
     known = {*VARIABLES, *own, *environment.globals}
     for node in tree.find_all(nodes.Node):
-        if found := _wrong(node, known, own, environment):
-            use, message = found
-            # Jinja does not say which of several uses on a line this is; all are equally wrong.
-            indices = uses.get(use, [])
-            if indices:
-                yield lines.at(indices.pop(0), message)
-            else:
-                yield lines.on_line(node.lineno, message)
-
-
-def _wrong(
-    node: nodes.Node, known: set[str], own: set[str], environment: PromptEnvironment
-) -> tuple[WordUse, str] | None:
-    line = node.lineno
-    match node:
-        case nodes.Name(name=name, ctx="load") if name not in known:
-            message = f'there is no "{name}"; {nearest(name, VARIABLES)}'
-            return WordUse(line=line, role="name", word=name), message
-        case nodes.Getattr(node=nodes.Name(name=owner), attr=field):
-            return _unknown_field(line, owner, field, own)
-        case nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as field)):
-            return _unknown_field(line, owner, field, own)
-        case nodes.Filter(name=str() as name) if name not in environment.filters:
-            message = f'there is no filter "{name}"; {nearest(name, environment.filters)}'
-            return WordUse(line=line, role="filter", word=name), message
-        case nodes.Test(name=name) if name not in environment.tests:
-            message = f'there is no test "{name}"; {nearest(name, environment.tests)}'
-            return WordUse(line=line, role="test", word=name), message
-        case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
-            message = "a prompt cannot load other templates; write it in one piece"
-            return WordUse(line=line, role="tag", word=type(node).__name__), message
-    return None
-
-
-def _unknown_field(line: int, owner: str, field: str, own: set[str]) -> tuple[WordUse, str] | None:
-    if owner in own or owner not in FIELDS or field in FIELDS[owner] or hasattr(dict, field):
-        return None
-    message = f'{owner} has no "{field}"; {nearest(field, FIELDS[owner])}'
-    return WordUse(line=line, role="field", word=field, owner=owner), message
+        match node:
+            case nodes.Name(name=name, ctx="load") if name not in known:
+                message = f'there is no "{name}"; {nearest(name, VARIABLES)}'
+                yield lines.of_word(node.lineno, name, message)
+            case (
+                nodes.Getattr(node=nodes.Name(name=owner), attr=name)
+                | nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as name))
+            ) if owner not in own and owner in FIELDS:
+                if name not in FIELDS[owner] and not hasattr(dict, name):
+                    message = f'{owner} has no "{name}"; {nearest(name, FIELDS[owner])}'
+                    yield lines.of_word(node.lineno, name, message)
+            case nodes.Filter(name=str() as name) if name not in environment.filters:
+                message = f'there is no filter "{name}"; {nearest(name, environment.filters)}'
+                yield lines.of_word(node.lineno, name, message)
+            case nodes.Test(name=name) if name not in environment.tests:
+                message = f'there is no test "{name}"; {nearest(name, environment.tests)}'
+                yield lines.of_word(node.lineno, name, message)
+            case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
+                message = "a prompt cannot load other templates; write it in one piece"
+                yield lines.of_line(node.lineno, message)

@@ -209,7 +209,7 @@ def test_front_matter_and_prompt_are_checked_at_once(tmp_path: Path) -> None:
         "W.md:2:1",
         "W.md:3:24",
         "W.md:4:1",
-        "W.md:6:15",
+        "W.md:6:1",
         "env:1:1",
         "env:3:1",
     ]
