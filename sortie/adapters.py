@@ -2,7 +2,7 @@
 installed packages announce as entry points.
 
 Rule 1: an adapter that cannot be used hinders no other; what is wrong with it is kept until
-somebody asks for its kind. Rule 2: no package can replace an adapter that is built in.
+its kind is asked for. Rule 2: no package can replace an adapter that is built in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is found wrong with several settings together, before it is told at its place."""
+"""A finding about several settings together, before it is reported at its place."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def json_schema(schemas: Schemas) -> dict[str, Any]:
 def _put_right(definition: dict[str, Any]) -> None:
     """Drop the titles that are made of names, and write times as the file does."""
     definition.pop("title", None)
-    if told := definition.get("description", "").partition("\n")[0]:
-        definition["description"] = told.replace("``", "")
+    if description := definition.get("description", "").partition("\n")[0]:
+        definition["description"] = description.replace("``", "")
     for key, schema in definition.get("properties", {}).items():
         schema.pop("title", None)
         if key.endswith(_MILLISECONDS) and "default" in schema:

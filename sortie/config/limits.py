@@ -1,4 +1,4 @@
-"""Limits by state: entries that limit nothing are told, and ignored where they are no limit."""
+"""Limits by state: entries that limit nothing are reported, and dropped where they are no limit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sortie.config.values import LARGEST
 from sortie.documents import Node
 from sortie.model import state_key
 
-_PATH = ("agent", "max_concurrent_agents_by_state")
+_LIMITS_PATH = ("agent", "max_concurrent_agents_by_state")
 
 
 def drop_useless_limits(report: Report) -> None:
     """Bring the states into their compared form and drop entries that are no limit."""
-    node = report.document.at(_PATH)
+    node = report.document.at(_LIMITS_PATH)
     if node is None or not isinstance(node.value, Mapping):
         return
     kept: dict[str, Node] = {}
     for state, entry in node.value.items():
-        path = (*_PATH, state)
+        path = (*_LIMITS_PATH, state)
         if not _is_limit(entry.value):
             message = f"is ignored: a limit is a whole number above 0, not {describe(entry.value)}"
             report.warning(entry, path, message)
@@ -31,7 +31,7 @@ def drop_useless_limits(report: Report) -> None:
         if state_key(state) in kept:
             report.warning(entry, path, "replaces the limit of the same state above")
         kept[state_key(state)] = entry
-    report.replace(_PATH, replace(node, value=kept))
+    report.replace(_LIMITS_PATH, replace(node, value=kept))
 
 
 def limit_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def limit_findings(agent: AgentSettings, tracker: TrackerSettings) -> Iterator[F
         if active and state not in active:
             message = f"limits nothing: it is none of active_states; {nearest(state, names)}"
             yield Finding(
-                path=(*_PATH, state),
+                path=(*_LIMITS_PATH, state),
                 message=message,
                 severity="warning",
                 needs=(("tracker", "active_states"),),

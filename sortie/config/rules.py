@@ -88,8 +88,8 @@ def unreported_findings(agent: AgentSettings, unreported: Collection[str]) -> It
     """Yield the limits to what the agent never tells to have used."""
     for key, what in _REPORTED.items():
         if getattr(agent, key) and what in unreported:
-            told = "no cost and no tokens" if what == "cost" else f"no {what}"
-            message = f"limits nothing: a {agent.kind} agent reports {told}"
+            unreported_text = "no cost and no tokens" if what == "cost" else f"no {what}"
+            message = f"limits nothing: a {agent.kind} agent reports {unreported_text}"
             yield _warning(("agent", key), message, ("agent", "kind"))
 
 

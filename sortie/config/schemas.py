@@ -49,7 +49,8 @@ class TrackerSchema(BlockSchema):
 
     Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``check``
     takes the decoded settings of ``tracker`` and the decoded block, and yields what is wrong with
-    them; it is asked only for the chosen adapter, and what has an error already is not told again.
+    them; it is asked only for the chosen adapter, and a setting that has an error already is not
+    reported again.
     """
 
     required: frozenset[str] = frozenset()
@@ -110,7 +111,7 @@ class DecodeContext:
         return line.text if line else ""
 
     def state_directory(self) -> PurePosixPath | None:
-        """Return where programs keep their state, None where nobody says."""
+        """Return where programs keep their state, None where neither variable says."""
         given = PurePosixPath(self.env.get("XDG_STATE_HOME", ""))
         if given.is_absolute():
             return given

@@ -201,7 +201,7 @@ class Settings(Block):
     the block of the chosen tracker. ``secret_variables`` are the environment variables that
     hold secrets of tracker and server; agents and hooks must not inherit them. ``secret_parts``
     are the texts of those from which a longer secret was put together. ``remote_root`` is
-    ``workspace.root`` on SSH hosts, where ``~`` is the home directory of who logs in.
+    ``workspace.root`` on SSH hosts, where ``~`` is the home directory of the user that logs in.
     """
 
     tracker: TrackerSettings

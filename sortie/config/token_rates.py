@@ -36,7 +36,7 @@ class TokenRate(BaseModel):
     cache_write: Annotated[float, amount()] | None = None
 
     def cost_usd(self, used: Spending) -> float:
-        """Return what tokens cost; those of the input that are not told of count as none."""
+        """Return what tokens cost; unknown amounts of input count as none."""
         cached, written = used.cached_tokens or 0, used.cache_write_tokens or 0
         fresh = max(0, (used.input_tokens or 0) - cached - written)
         rate_cached = self.input if self.cached is None else self.cached

@@ -18,7 +18,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ListItem:
     """One item of the list; with a fault, ``node`` is what could be made of it."""
 
     node: Node
@@ -58,7 +58,7 @@ def item_spans(text: Text) -> Iterator[tuple[int, int]]:
         raise _invalid(text, at, "text after the list")
 
 
-def item_at(text: Text, start: int) -> tuple[Item, int]:
+def item_at(text: Text, start: int) -> tuple[ListItem, int]:
     """Return the item that starts here, and where it ends. Raises Fault where it is not JSON."""
     content = text.content
     if content[start : start + 1] != "{":
@@ -76,7 +76,7 @@ def item_at(text: Text, start: int) -> tuple[Item, int]:
             fault = fault or Duplicate(key.place, first.place, key.text[:60])
         more, at = _more(text, at, "}")
     node = Node(value=entries, origin=text, start=start, end=at + 1, flow=True)
-    return Item(node=node, fault=fault), at + 1
+    return ListItem(node=node, fault=fault), at + 1
 
 
 def _key(text: Text, start: int) -> tuple[Node, int]:
@@ -103,14 +103,14 @@ def _more(text: Text, at: int, closing: str) -> tuple[bool, int]:
             raise _invalid(text, at, f"expected ',' or {closing!r}")
 
 
-def _item(text: Text, start: int, key: Node | None) -> tuple[Item, int]:
+def _item(text: Text, start: int, key: Node | None) -> tuple[ListItem, int]:
     """Return the value that starts here, all of whose parts stand where it stands."""
     value, end = _value(text, start)
     whole = Node(value=None, origin=text, start=start, end=end, flow=True, key=key)
     try:
-        return Item(node=_filled(whole, value, 2)), end
+        return ListItem(node=_filled(whole, value, 2)), end
     except Fault as exc:
-        return Item(node=whole, fault=exc), end
+        return ListItem(node=whole, fault=exc), end
 
 
 def _filled(node: Node, value: object, depth: int) -> Node:

@@ -68,7 +68,7 @@ class Fault(Exception):
 
     @property
     def problem(self) -> Problem:
-        """Return the fault as people are told of it, its place first."""
+        """Return the fault as a problem, its place first."""
         return self.place.problem(self.key, self.message)
 
 

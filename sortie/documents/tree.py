@@ -25,7 +25,7 @@ def dotted(path: Path) -> str:
     return name
 
 
-# Not frozen: that alone would make reading a thousand issues a tenth slower. Nobody changes one.
+# Not frozen, which would make reading a thousand issues a tenth slower; it is never changed.
 @dataclass(slots=True)
 class Node:
     """A value, and where it was written: from ``start`` to ``end`` of a text, or in an override.
@@ -114,7 +114,7 @@ class Node:
     def as_written(self, path: Path) -> Path:
         """Return a path with the keys and the positions in lists that the file shows.
 
-        Items and spellings that were dropped since are counted, and told.
+        Items and spellings that were dropped since are counted and named as written.
         """
         steps: list[str | int] = []
         for depth, step in enumerate(path, 1):

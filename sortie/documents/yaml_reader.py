@@ -2,7 +2,7 @@
 
 It builds from a parser's events with a stack of its own, so neither depth nor aliases can make it
 crash or grow. The parser is libyaml's where PyYAML was built with it; what libyaml refuses is
-parsed once more by PyYAML's own, slower one, whose errors can be told in plain words.
+parsed once more by PyYAML's own, slower one, whose errors can be explained in plain words.
 
 Rule 1: an anchor is known once its value is complete, so no value can hold itself.
 Rule 2: what aliases stand for is counted, never copied.

@@ -22,4 +22,4 @@ class Activity:
 
 
 UNKNOWN = Activity()
-"""What is known of an agent that has told nothing."""
+"""The activity of an agent that reports nothing."""

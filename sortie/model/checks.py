@@ -12,9 +12,9 @@ class CheckOutcome(StrEnum):
     """What came of a check; stable words, seen by programs."""
 
     OK = "ok"
-    WARNING = "warning"  # work is possible, and something will surprise somebody
-    FAILED = "failed"  # work is not possible before this is mended
-    SKIPPED = "skipped"  # it says nothing before another one is mended
+    WARNING = "warning"  # work is possible, and something will surprise the operator
+    FAILED = "failed"  # work is not possible before this is fixed
+    SKIPPED = "skipped"  # it depends on a check that has not passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,10 @@ def passed(sentence: str) -> CheckResult:
 
 
 def warned(sentence: str, remedy: str) -> CheckResult:
-    """Return that something will surprise somebody."""
+    """Return that something will surprise the operator."""
     return CheckResult(outcome=CheckOutcome.WARNING, sentence=sentence, remedy=remedy)
 
 
 def failed(sentence: str, remedy: str) -> CheckResult:
-    """Return that something has to be mended."""
+    """Return that something has to be fixed."""
     return CheckResult(outcome=CheckOutcome.FAILED, sentence=sentence, remedy=remedy)

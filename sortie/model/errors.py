@@ -154,7 +154,7 @@ class WorkspaceError(SortieError):
 
 
 class OccupiedError(WorkspaceError):
-    """Somebody lives in a workspace who cannot be ended; ``ended`` is how many others were."""
+    """Processes in a workspace cannot be ended; ``ended`` counts those that could be."""
 
     def __init__(self, message: str, *, ended: int) -> None:
         super().__init__(message)

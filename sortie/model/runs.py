@@ -174,9 +174,9 @@ class Failed:
     """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
 
     ``unreached``: its host could not be used before an agent had run there. ``adrift``: its
-    host was lost, and what ran there goes on until its lease ends. ``occupied``: somebody lived
-    in its workspace, so that nothing was begun there. ``shortage``: this machine ran out of
-    something, or its workspace root cannot be written to, which is no fault of the run.
+    host was lost, and what ran there goes on until its lease ends. ``occupied``: processes were
+    in its workspace that could not be ended, so the run did not begin. ``shortage``: this machine
+    ran out of something, or its workspace root cannot be written to, which is no fault of the run.
     ``resets_at``: when a usage limit ends, if known.
     """
 

@@ -10,12 +10,13 @@ from sortie.model.numbers import credits_text, dollars_text, rounded, tokens_tex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """Amounts that agents have told, and what they come to; None is unknown, and 0 is none at all.
+    """Amounts that agents report, and their cost; None is unknown, and 0 is none at all.
 
     ``input_tokens`` hold the ``cached_tokens``, read from the provider's cache, and the
-    ``cache_write_tokens``. ``cost_usd`` is what agents told, or, for ``estimated_usd`` of it, what
-    their tokens cost by the rates of their models. ``unpriced_tokens`` are those of which neither
-    is known, so that the true cost is higher. Both are 0 where all of a cost was told.
+    ``cache_write_tokens``. ``cost_usd`` is what agents report, or, for ``estimated_usd`` of it,
+    what their tokens cost by the rates of their models. ``unpriced_tokens`` are those of which
+    neither is known, so that the true cost is higher. Both are 0 where agents report the whole
+    cost.
     """
 
     input_tokens: int | None = None
@@ -30,11 +31,11 @@ class Spending:
     @property
     def tokens(self) -> int | None:
         """Tokens of input and output together."""
-        told: int | None = _sum(self.input_tokens, self.output_tokens)
-        return told
+        tokens: int | None = _sum(self.input_tokens, self.output_tokens)
+        return tokens
 
     def rounded(self) -> Spending:
-        """Return it as programs are told: amounts that are added up have six decimals at most."""
+        """Return it for programs: amounts that are added up have six decimals at most."""
         return replace(self, **{name: rounded(getattr(self, name)) for name in _FRACTIONS})
 
     def __add__(self, more: Spending) -> Spending:
@@ -51,7 +52,7 @@ AMOUNTS = tuple(field.name for field in fields(Spending))
 _FRACTIONS = ("credits", "cost_usd", "estimated_usd")
 
 NOTHING = Spending()
-"""What is known of an agent that has told nothing."""
+"""The spending of an agent that reports nothing."""
 
 
 def _sum(one: Any, other: Any) -> Any:
@@ -66,14 +67,14 @@ def _rise(before: Any, after: Any) -> Any:
 
 def told_amounts(spent: Spending) -> list[str]:
     """Return what is known of what was used, for people: credits, tokens, cost."""
-    told = []
+    texts = []
     if spent.credits is not None:
-        told.append(credits_text(spent.credits))
+        texts.append(credits_text(spent.credits))
     if spent.tokens is not None:
-        told.append(tokens_text(spent.tokens))
+        texts.append(tokens_text(spent.tokens))
     if spent.cost_usd is not None:
-        told.append(cost_text(spent))
-    return told
+        texts.append(cost_text(spent))
+    return texts
 
 
 def cost_text(spent: Spending) -> str:

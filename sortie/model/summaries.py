@@ -13,7 +13,7 @@ class RunSummary:
     is checked out. ``commits`` counts those of this run, ``files_changed`` the files that it has
     changed, committed or not, and ``uncommitted`` the files that are in no commit as they are.
     ``subjects`` are the first lines of the newest commits and ``git_error`` says why git could
-    not be asked; both are told when the run ends, and not recorded.
+    not be asked; both are given when the run ends, and not recorded.
     """
 
     answer: str | None = None

@@ -38,8 +38,8 @@ def cut(text: str, limit: int = TEXT_LIMIT) -> str:
 def start_of(text: str, limit: int, redact: Callable[[str], str] = unchanged) -> str:
     """Return the beginning of a text, redacted before it is cut to ``limit`` characters.
 
-    No half of a word stays at the cut, for whoever redacts it later with other secrets. Where the
-    text is one long word, its length is told instead.
+    No half of a word stays at the cut, as it could be a part of a secret that is redacted later. Of
+    a text that is one long word the length is given instead.
     """
     text = redact(text)
     if len(text) <= limit:

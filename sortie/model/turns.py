@@ -19,7 +19,7 @@ NOTIFICATION_LIMIT = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """The turn's process runs; told in each turn, also where the process is the session's."""
+    """The turn's process runs; sent in each turn, also where the process is the session's."""
 
     process: ProcessIdentity
 
@@ -103,7 +103,7 @@ class Usage:
     none. ``context_share`` is how full the model's context is now, from 0 to 1.
 
     ``cumulative``: the numbers, but for the share, are sums since the session was entered, of
-    each model for itself; else they come on top of those that were told before. What an agent
+    each model for itself; else they are added to those before. What an agent
     counts in another way (by conversation, over sessions) its adapter makes one of these two of.
     """
 
@@ -121,7 +121,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKnown:
-    """The session has this id, which the agent told only now, or changed."""
+    """The session has this id, which the agent gave only now, or changed."""
 
     session_id: str
 
@@ -129,15 +129,15 @@ class SessionKnown:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerGiven:
     """What the agent has said last in this turn, for the person who asked; plain text of any
-    length. Told at the turn's end, or earlier and again."""
+    length. Sent at the turn's end, or earlier and again."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnTraced:
-    """All tools that the agent uses in this turn are told, before this or after it; without any,
-    it uses none.
+    """All tools that the agent uses in this turn are sent as events, before this one or after it;
+    without any, it uses none.
 
     ``model`` is the one that answers, None where that is not known, and ``answer`` what it has said
     in the end.
@@ -149,7 +149,7 @@ class TurnTraced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUntraced:
-    """Which tools were used in this turn cannot be told, though this agent keeps a record."""
+    """Which tools were used in this turn is not known, though this agent keeps a record."""
 
     reason: str
 
@@ -183,7 +183,8 @@ class TurnResult:
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
     ``warnings`` are lines of stderr worth a look, given where the turn failed. ``resets_at`` is
-    when a usage limit ends (``error_kind`` is USAGE_LIMIT), with a zone; None where nobody said.
+    when a usage limit ends (``error_kind`` is USAGE_LIMIT), with a zone; None where the agent does
+    not say.
     """
 
     outcome: TurnOutcome

@@ -37,7 +37,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CheckVerdict:
     """What became of one check; ``reason`` is "" where it passed."""
 
     check: str
@@ -60,7 +60,7 @@ def require_equal(found: object, wanted: object, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[SubjectT]):
+class ConformanceCheck(Generic[SubjectT]):
     """Something that an adapter promises; ``promise`` says it in a sentence.
 
     What ``body`` raises is the outcome: NotKept, NotTried, or an error that is a failure as well.
@@ -70,11 +70,13 @@ class Check(Generic[SubjectT]):
     promise: str
     body: Body[SubjectT]
 
-    async def verdict(self, subject: SubjectT, time_limit: float = CHECK_TIME_LIMIT) -> Verdict:
+    async def verdict(
+        self, subject: SubjectT, time_limit: float = CHECK_TIME_LIMIT
+    ) -> CheckVerdict:
         """Make the check and return what it comes to."""
         began = trio.current_time()
         status, reason = await self.outcome(subject, time_limit)
-        return Verdict(
+        return CheckVerdict(
             check=self.name,
             promise=self.promise,
             status=status,
@@ -114,10 +116,10 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-class Checks(dict[str, Check[SubjectT]]):
+class Checks(dict[str, ConformanceCheck[SubjectT]]):
     """Checks by their names, in the order in which they are made."""
 
-    def __init__(self, check_class: type[Check[SubjectT]] = Check) -> None:
+    def __init__(self, check_class: type[ConformanceCheck[SubjectT]] = ConformanceCheck) -> None:
         super().__init__()
         self._check_class = check_class
 

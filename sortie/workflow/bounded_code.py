@@ -1,4 +1,4 @@
-"""The code that Jinja makes of a prompt: it looks at the clock, and tells of what it makes."""
+"""The code that Jinja makes of a prompt: it looks at the clock, and charges for values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from jinja2.compiler import CodeGenerator, Frame
 
 
 class BoundedCode(CodeGenerator):
-    """Has every block of a template begin with a look at the clock, and every value told of that
-    is made without a call."""
+    """Begins every block of a template with a look at the clock, and charges the budget for every
+    value that is made without a call."""
 
     def blockvisit(self, nodes: Iterable[nodes.Node], frame: Frame) -> None:
         """Write a block."""

@@ -15,7 +15,7 @@ from sortie.config.messages import nearest
 from sortie.documents import Place, Text
 from sortie.model import Problem
 from sortie.workflow.go_templates import go_actions
-from sortie.workflow.prompts import FIELDS, VARIABLES, Prompt
+from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS, Prompt
 from sortie.workflow.render_budget import RENDER_SECONDS
 from sortie.workflow.sandbox import PromptEnvironment
 
@@ -109,18 +109,18 @@ def _problems(
     own = {node.name for node in tree.find_all(nodes.Name) if node.ctx != "load"}
     own |= {node.name for node in tree.find_all(nodes.Macro)}
     own |= {"loop", "caller", "varargs", "kwargs", "self"}
-    known = {*VARIABLES, *own, *environment.globals}
+    known = {*PROMPT_VARIABLES, *own, *environment.globals}
     for node in tree.find_all(nodes.Node):
         match node:
             case nodes.Name(name=name, ctx="load") if name not in known:
-                message = f'there is no "{name}"; {nearest(name, VARIABLES)}'
+                message = f'there is no "{name}"; {nearest(name, PROMPT_VARIABLES)}'
                 yield lines.of_word(node.lineno, name, message)
             case (
                 nodes.Getattr(node=nodes.Name(name=owner), attr=name)
                 | nodes.Getitem(node=nodes.Name(name=owner), arg=nodes.Const(value=str() as name))
-            ) if owner not in own and owner in FIELDS:
-                if name not in FIELDS[owner] and not hasattr(dict, name):
-                    message = f'{owner} has no "{name}"; {nearest(name, FIELDS[owner])}'
+            ) if owner not in own and owner in VARIABLE_FIELDS:
+                if name not in VARIABLE_FIELDS[owner] and not hasattr(dict, name):
+                    message = f'{owner} has no "{name}"; {nearest(name, VARIABLE_FIELDS[owner])}'
                     yield lines.of_word(node.lineno, name, message)
             case nodes.Filter(name=str() as name) if name not in environment.filters:
                 message = f'there is no filter "{name}"; {nearest(name, environment.filters)}'

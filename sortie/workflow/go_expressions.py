@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sortie.workflow.go_functions import Expression, Level, NotGo, called
-from sortie.workflow.prompts import VARIABLES
+from sortie.workflow.prompts import PROMPT_VARIABLES
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -31,7 +31,7 @@ _WHOLE = "issue"
 
 
 @dataclass(slots=True)
-class Scope:
+class GoScope:
     """What names mean at a place; ``dot`` is None for all that the template is given."""
 
     dot: str | None = None
@@ -57,9 +57,9 @@ class _Token:
     is_apart: bool
 
 
-def expression(written: str, scope: Scope) -> Expression:
+def expression(written: str, scope: GoScope) -> Expression:
     """Return a pipeline of Go as Jinja writes it. Raises NotGo."""
-    parser = _Parser(_tokens(written), scope)
+    parser = _PipelineParser(_tokens(written), scope)
     found = parser.pipeline()
     parser.end()
     return found
@@ -79,8 +79,8 @@ def _tokens(written: str) -> list[_Token]:
     return found
 
 
-class _Parser:
-    def __init__(self, tokens: Sequence[_Token], scope: Scope) -> None:
+class _PipelineParser:
+    def __init__(self, tokens: Sequence[_Token], scope: GoScope) -> None:
         self._tokens = tokens
         self._scope = scope
         self._at = 0
@@ -107,7 +107,7 @@ class _Parser:
                 raise NotGo
             return operands[0]
         arguments = [*operands, *([] if given is None else [given])]
-        if not arguments or (name in VARIABLES and name not in _CONSTANTS):
+        if not arguments or (name in PROMPT_VARIABLES and name not in _CONSTANTS):
             raise NotGo
         made = called(name, arguments)
         # A filter behind a bar, and "not", are written in Jinja as in Go.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from sortie.workflow.go_expressions import Scope, expression
+from sortie.workflow.go_expressions import GoScope, expression
 from sortie.workflow.go_functions import NotGo
 
 _OPENING = re.compile(r"{{|{#|{%[-+]?\s*raw\s*-?%}")
@@ -30,7 +30,7 @@ class GoAction:
 
 def go_actions(template: str) -> Iterator[GoAction]:
     """Yield what is written as Go writes it."""
-    end, blocks = 0, _Blocks()
+    end, blocks = 0, _OpenBlocks()
     while found := _OPENING.search(template, end):
         end = _end(template, found)
         if end < 0:
@@ -57,7 +57,7 @@ def _end(template: str, opening: re.Match[str]) -> int:
     return found.end() if found else -1
 
 
-def _jinja(written: str, blocks: _Blocks) -> str | None:
+def _jinja(written: str, blocks: _OpenBlocks) -> str | None:
     """Return an action as Jinja writes it, with its whitespace marks; None where it is not Go."""
     action = _ACTION.match(written)
     if action is None or not action[2]:
@@ -85,20 +85,20 @@ def _marked(statements: str, left: str, right: str) -> str:
 class _Block:
     """What is open: the scope in it, the one around it, and how Jinja ends it."""
 
-    scope: Scope
-    around: Scope
+    scope: GoScope
+    around: GoScope
     end: str
 
 
-class _Blocks:
+class _OpenBlocks:
     """The blocks that are open at a place of a template."""
 
     def __init__(self) -> None:
         self._open: list[_Block] = []
-        self._root = Scope()
+        self._root = GoScope()
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> GoScope:
         """What names mean here."""
         return self._open[-1].scope if self._open else self._root
 
@@ -156,7 +156,7 @@ class _Blocks:
         around, bound = self.scope, _SET.fullmatch(rest)
         about = expression(bound[2] if bound else rest, around)
         names = {**around.names, **({bound[1]: about.text} if bound else {})}
-        self._open.append(_Block(Scope(_whole(about.text), names), around, "endif"))
+        self._open.append(_Block(GoScope(_whole(about.text), names), around, "endif"))
         return f"{{% {word} {about.text} %}}"
 
     def _loop(self, rest: str) -> str:
@@ -170,7 +170,7 @@ class _Blocks:
         name = item if item and item != "_" else _ITEM + (str(depth + 1) if depth else "")
         given = [each for each in (item, index) if each]
         names = {**around.names, **dict(zip(given, given, strict=True))}
-        self._open.append(_Block(Scope(name, names), around, "endfor"))
+        self._open.append(_Block(GoScope(name, names), around, "endfor"))
         counted = "" if index in (None, "_") else f"{{% set {index} = loop.index0 %}}"
         return f"{{% for {name} in {items.text} %}}{counted}"
 

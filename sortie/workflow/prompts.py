@@ -159,8 +159,10 @@ _SAMPLE = variables_of(
     )
 )
 
-VARIABLES = frozenset(_SAMPLE)
+PROMPT_VARIABLES = frozenset(_SAMPLE)
 """The names that a template may use."""
 
-FIELDS = {name: frozenset(value) for name, value in _SAMPLE.items() if isinstance(value, Fields)}
+VARIABLE_FIELDS = {
+    name: frozenset(value) for name, value in _SAMPLE.items() if isinstance(value, Fields)
+}
 """What each of those names has."""

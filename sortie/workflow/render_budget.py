@@ -9,15 +9,15 @@ from typing import Any
 
 from jinja2.runtime import LoopContext
 
-from sortie.workflow.value_sizes import TEXT_LIMIT, TooLarge, text_size
+from sortie.workflow.value_sizes import PROMPT_LIMIT, TooLarge, text_size
 
-MEMORY_LIMIT = 32 * TEXT_LIMIT
+MEMORY_LIMIT = 32 * PROMPT_LIMIT
 """Bytes that all values of a rendering together may take, those included that it has dropped."""
 
 RENDER_SECONDS = 5.0
 
 TOO_LONG = f"takes too long to render; it has {RENDER_SECONDS:g} s"
-TOO_MUCH = f"makes too much text; a prompt may have {TEXT_LIMIT >> 20} MiB"
+TOO_MUCH = f"makes too much text; a prompt may have {PROMPT_LIMIT >> 20} MiB"
 
 ELEMENT = 64
 """Bytes that an element of a list takes where it is new: a short text, or a number."""
@@ -41,7 +41,7 @@ class RenderBudget:
 
     def expect(self, size: int) -> None:
         """Raise Exhausted before a value is made that has more characters or elements."""
-        if size > TEXT_LIMIT:
+        if size > PROMPT_LIMIT:
             raise Exhausted(TOO_MUCH)
 
     def expect_text(self, *values: Any) -> int:

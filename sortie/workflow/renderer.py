@@ -21,7 +21,7 @@ from sortie.workflow.compiler import CRASHES, compile_prompt
 from sortie.workflow.prompts import CONTINUATION_PROMPT, Prompt, PromptContext, variables_of
 from sortie.workflow.render_budget import RENDER_SECONDS, TOO_LONG, TOO_MUCH, Exhausted
 from sortie.workflow.sandbox import PromptEnvironment
-from sortie.workflow.value_sizes import TEXT_LIMIT
+from sortie.workflow.value_sizes import PROMPT_LIMIT
 
 # A template's own mistakes raise what its Python would: 1 / 0, none + 1, a missing key.
 _MISTAKES = (
@@ -69,8 +69,10 @@ async def _in_time(prompt: Prompt, context: PromptContext, seconds: float) -> st
 
 
 class _Rendering:
-    """Has its time from its beginning on; until then it waits as long as others come to an end,
-    of which there may be a thousand."""
+    """A rendering whose time begins when its thread does.
+
+    Until then it waits as long as others come to an end, of which there may be a thousand.
+    """
 
     last_ended_at: ClassVar[float] = 0.0
 
@@ -86,7 +88,7 @@ class _Rendering:
         return since + self._seconds + _SLACK
 
     def run(self) -> str:
-        """Do the work, which is told when it has to have ended."""
+        """Do the work, which is given its deadline."""
         self._begun_at = time.monotonic()
         try:
             return self._work(self._begun_at + self._seconds)
@@ -122,7 +124,7 @@ def _rendered(prompt: Prompt, context: PromptContext, deadline: float) -> str:
     pieces, size = [], 0
     for piece in template.generate(variables_of(context)):
         size += len(piece.encode("utf-8", "surrogatepass"))
-        if size > TEXT_LIMIT:
+        if size > PROMPT_LIMIT:
             raise Exhausted(TOO_MUCH)
         environment.budget.check_time()
         pieces.append(piece)

@@ -29,7 +29,7 @@ from sortie.workflow.bounded_filters import (
     formatter_of,
     json_dumps,
 )
-from sortie.workflow.prompts import VARIABLES, Fields
+from sortie.workflow.prompts import PROMPT_VARIABLES, Fields
 from sortie.workflow.render_budget import ELEMENT, Exhausted, RenderBudget
 from sortie.workflow.value_sizes import METHODS, percent_size, text_size
 
@@ -49,7 +49,7 @@ class _Missing(StrictUndefined):
         if self._undefined_hint or not isinstance(name, str):
             return super()._undefined_message
         if owner is missing:
-            return f'there is no "{name}"; {nearest(name, VARIABLES)}'
+            return f'there is no "{name}"; {nearest(name, PROMPT_VARIABLES)}'
         if isinstance(owner, Fields):
             return f'{owner.called()} has no "{name}"; {nearest(name, owner)}'
         return super()._undefined_message

@@ -15,7 +15,7 @@ from jinja2 import Environment
 from jinja2.filters import make_attrgetter, make_multi_attrgetter
 from jinja2.utils import Namespace
 
-TEXT_LIMIT = 4 << 20
+PROMPT_LIMIT = 4 << 20
 """Bytes that a prompt may have; characters or elements of any value that a template makes."""
 
 _OBJECT = 200
@@ -73,7 +73,7 @@ class _Texts:
         self._known[id(whole)] = total = 5  # what is written where it holds itself
         for part in parts:
             total += self.size(part) + 4
-            if total > TEXT_LIMIT:
+            if total > PROMPT_LIMIT:
                 raise TooLarge
         self._known[id(whole)] = total
         return total

@@ -1,8 +1,8 @@
 """Watch a WORKFLOW.md, however it is replaced.
 
 A thread looks at the file once a second: that sees an editor's rename, a change behind a link and a
-directory that went and came back alike, and a look costs next to nothing. To be told of changes in
-the directory would cost more, as the database is written there too.
+directory that went and came back alike, and a look costs next to nothing. Watching the directory
+would cost more, as the database is written there too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _first_stamp(path: Path, _seen: _Stamp, _left: threading.Event) -> _Stamp:
 
 
 def _next_stamp(path: Path, seen: _Stamp, left: threading.Event) -> _Stamp:
-    """Return the file's stamp once it is another than ``seen``, or nobody waits for it."""
+    """Return the file's stamp once it differs from ``seen``, or the watch has ended."""
     while not left.wait(_LOOK):
         if _stamp(path) != seen:
             left.wait(_SETTLING)

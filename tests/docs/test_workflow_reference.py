@@ -22,7 +22,7 @@ from sortie.config.json_schema import json_schema
 from sortie.config.overrides import TARGETS
 from sortie.config.values import Lookup
 from sortie.trackers.file import FileSettings
-from sortie.workflow.prompts import FIELDS, VARIABLES
+from sortie.workflow.prompts import PROMPT_VARIABLES, VARIABLE_FIELDS
 from tests.docs.pages import built_in_schemas, page, section, table, word, words
 
 TEXT = page("workflow-reference.md")
@@ -180,9 +180,9 @@ def test_sections_with_overrides_are_named() -> None:
 def test_prompt_variables_are_those_that_templates_have() -> None:
     """The table of variables holds every name and field of a template, and no other."""
     written = {word(row["variable"]) for row in table(section(TEXT, "The prompt"), "variable")}
-    fields = {f"{name}.{field}" for name, fields in FIELDS.items() for field in fields}
+    fields = {f"{name}.{field}" for name, fields in VARIABLE_FIELDS.items() for field in fields}
 
-    assert written == fields | (VARIABLES - FIELDS.keys())
+    assert written == fields | (PROMPT_VARIABLES - VARIABLE_FIELDS.keys())
 
 
 def test_fields_of_issue_files_are_those_of_the_tracker() -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.documents import Fault, Node, Text
-from sortie.documents.json_reader import Item, item_at, item_spans
+from sortie.documents.json_reader import ListItem, item_at, item_spans
 from sortie.trackers.file.entries import content_of
 
 
-def items(text: str) -> list[Item]:
+def items(text: str) -> list[ListItem]:
     whole = Text("T", text)
     return [item_at(whole, start)[0] for start, _ in item_spans(whole)]
 

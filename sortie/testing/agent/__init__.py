@@ -10,22 +10,22 @@
 """
 
 from sortie.testing.agent.check import CHECKS
-from sortie.testing.agent.place import Place, open_host, this_machine
+from sortie.testing.agent.place import AgentHost, open_host, this_machine
 from sortie.testing.agent.run import Conformance
 from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
 from sortie.testing.agent.subject import Subject
-from sortie.testing.checks import Check, Status, Verdict
+from sortie.testing.checks import CheckVerdict, ConformanceCheck, Status
 
 __all__ = [
     "CHECKS",
     "SCENARIOS",
-    "Check",
+    "ConformanceCheck",
     "Conformance",
-    "Place",
+    "AgentHost",
     "Scenarios",
     "Status",
     "Subject",
-    "Verdict",
+    "CheckVerdict",
     "open_host",
     "plain_scenarios",
     "read_scenarios",

@@ -7,12 +7,12 @@ import trio
 from sortie.model import TransportError
 from sortie.testing.agent.own_children import own_children, require_no_more_children
 from sortie.testing.agent.subject import Subject
-from sortie.testing.checks import Check, Checks, NotKept, Status
+from sortie.testing.checks import Checks, ConformanceCheck, NotKept, Status
 
 _SWEEP_INTERVAL = 2.0
 
 
-class AgentCheck(Check[Subject]):
+class AgentCheck(ConformanceCheck[Subject]):
     """A check of an agent's adapter."""
 
     __slots__ = ()
@@ -25,11 +25,11 @@ class AgentCheck(Check[Subject]):
         before = own_children()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_end_processes_after, subject, time_limit + subject.stop_bound)
-            status, reason = await Check.outcome(self, subject, time_limit)
+            status, reason = await ConformanceCheck.outcome(self, subject, time_limit)
             nursery.cancel_scope.cancel()
         try:
             with trio.fail_after(time_limit):
-                await subject.require_nobody_left("after the session")
+                await subject.require_no_process_left("after the session")
             require_no_more_children(before)
         except (NotKept, TransportError, trio.TooSlowError) as error:
             if status is not Status.FAILED:

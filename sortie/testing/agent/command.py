@@ -19,20 +19,20 @@ import typer
 from sortie.agents import ADAPTERS, AgentAdapter
 from sortie.model import LOCAL, SortieError
 from sortie.testing.agent.check import CHECKS
-from sortie.testing.agent.place import Place, open_host, this_machine
+from sortie.testing.agent.place import AgentHost, open_host, this_machine
 from sortie.testing.agent.report import as_json, heading, row, summary
 from sortie.testing.agent.run import Conformance, failed
 from sortie.testing.agent.scenarios import SCENARIOS, Scenarios, plain_scenarios, read_scenarios
-from sortie.testing.checks import Verdict
+from sortie.testing.checks import CheckVerdict
 from sortie.transports.ssh.settings import SshSettings
 
 EXIT_FAILED, EXIT_USAGE, EXIT_BLOCKED = 1, 2, 3
 _WIDTH = 28
-_STUCK = 60.0
+_BLOCKED_AFTER = 60.0
 """Seconds beyond all others after which an adapter that blocks the whole process is given up."""
 
 
-class Format(StrEnum):
+class ReportFormat(StrEnum):
     """How the verdicts are shown."""
 
     TABLE = "table"
@@ -95,7 +95,9 @@ def run_checks(
     patience: Annotated[
         float, typer.Option(min=1.0, metavar="SECONDS", help="How long a check may take.")
     ] = 120.0,
-    output: Annotated[Format, typer.Option("--format", help="How it is shown.")] = Format.TABLE,
+    output: Annotated[
+        ReportFormat, typer.Option("--format", help="How it is shown.")
+    ] = ReportFormat.TABLE,
 ) -> None:
     """Try what every agent's adapter promises, with its program, and show what it kept.
 
@@ -123,7 +125,7 @@ def run_checks(
                 patience=patience,
             )
             conformance.settings()
-            run = _Run(conformance, output)
+            run = _CheckRun(conformance, output)
             trio.run(run.everywhere, names, host, ssh)
     except SortieError as error:
         typer.echo(str(error), err=True)
@@ -131,35 +133,35 @@ def run_checks(
     raise typer.Exit(EXIT_FAILED if failed(run.verdicts) else 0)
 
 
-class _Run:
+class _CheckRun:
     """Makes the checks and shows what they come to, each as it is made."""
 
-    def __init__(self, conformance: Conformance, output: Format) -> None:
+    def __init__(self, conformance: Conformance, output: ReportFormat) -> None:
         self._conformance = conformance
         self._output = output
-        self.verdicts: list[Verdict] = []
+        self.verdicts: list[CheckVerdict] = []
 
     async def everywhere(self, names: Sequence[str], host: str | None, ssh: SshSettings) -> None:
         """Make the checks on this machine, or on a host."""
         async with _place(host, ssh) as place:
             self._show_row(heading())
             for name in names:
-                with _given_up(name, after=_STUCK + 4 * self._conformance.patience):
+                with _given_up(name, after=_BLOCKED_AFTER + 4 * self._conformance.patience):
                     verdict = await self._conformance.verdict(CHECKS[name], place)
                 self.verdicts.append(verdict)
                 self._show_row(row(verdict))
         self._show_row(summary(self.verdicts))
-        if self._output is Format.JSON:
+        if self._output is ReportFormat.JSON:
             kind = self._conformance.adapter.kind
             typer.echo(as_json(kind, host or LOCAL, self.verdicts))
 
     def _show_row(self, text: str) -> None:
-        if self._output is Format.TABLE:
+        if self._output is ReportFormat.TABLE:
             typer.echo(text)
 
 
 @asynccontextmanager
-async def _place(host: str | None, ssh: SshSettings) -> AsyncIterator[Place]:
+async def _place(host: str | None, ssh: SshSettings) -> AsyncIterator[AgentHost]:
     if host is None:
         yield this_machine()
         return

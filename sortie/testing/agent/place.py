@@ -16,26 +16,26 @@ from sortie.transports.local import LocalTransport, become_subreaper, plain_fork
 from sortie.transports.ssh.settings import SshSettings
 
 _REMOVAL = 30.0
-_PATH = "/usr/local/bin:/usr/bin:/bin"
+_SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AgentHost:
     """A host; ``transport`` makes a transport of its own for each check, one after the other."""
 
     host: str
     transport: Callable[[], Transport]
 
 
-def this_machine() -> Place:
+def this_machine() -> AgentHost:
     """Return this machine; from now on this process adopts orphans, as the daemon does."""
     become_subreaper()
     path, server = os.environ.get("PATH", os.defpath), plain_fork_server()
-    return Place(LOCAL, lambda: LocalTransport(path, server=server))
+    return AgentHost(LOCAL, lambda: LocalTransport(path, server=server))
 
 
 @asynccontextmanager
-async def open_host(host: str, settings: SshSettings) -> AsyncIterator[Place]:
+async def open_host(host: str, settings: SshSettings) -> AsyncIterator[AgentHost]:
     """Reach a host over SSH while the block lasts."""
     from sortie.transports.ssh.asyncio_thread import open_asyncio_thread
     from sortie.transports.ssh.connection_pool import ConnectionPool
@@ -44,7 +44,7 @@ async def open_host(host: str, settings: SshSettings) -> AsyncIterator[Place]:
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(host, settings, thread)
         try:
-            yield Place(host, lambda: SshTransport(host, connections))
+            yield AgentHost(host, lambda: SshTransport(host, connections))
         finally:
             await connections.aclose()
 
@@ -62,7 +62,7 @@ async def temporary_directory(transport: Transport) -> AsyncIterator[str]:
 
 
 async def _output(transport: Transport, script: str) -> str:
-    command = Command(argv=("/bin/sh", "-c", script), cwd="/", env={"PATH": _PATH})
+    command = Command(argv=("/bin/sh", "-c", script), cwd="/", env={"PATH": _SEARCH_PATH})
     said = bytearray()
     async with transport.process(command) as process:
         async for source, chunk in process.output():

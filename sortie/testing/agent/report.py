@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from sortie.model.texts import NOT_ON_A_LINE, cut
 from sortie.testing.agent.check import CHECKS
-from sortie.testing.checks import Status, Verdict
+from sortie.testing.checks import CheckVerdict, Status
 
 _REASON = 500  # characters
 _STATUS = max(len(status) for status in Status)
@@ -19,20 +19,20 @@ def heading() -> str:
     return f"{'result':<{_STATUS}}  {'check':<{_width()}}  seconds  promise"
 
 
-def row(verdict: Verdict) -> str:
+def row(verdict: CheckVerdict) -> str:
     """Return a verdict as a row, with the reason below it where it did not pass."""
-    told = f"{verdict.status:<{_STATUS}}  {verdict.check:<{_width()}}  {verdict.seconds:7.2f}"
+    line = f"{verdict.status:<{_STATUS}}  {verdict.check:<{_width()}}  {verdict.seconds:7.2f}"
     reason = f"\n{'':{_STATUS}}  {_on_a_line(verdict.reason)}" if verdict.reason else ""
-    return f"{told}  {verdict.promise}{reason}"
+    return f"{line}  {verdict.promise}{reason}"
 
 
-def summary(verdicts: Sequence[Verdict]) -> str:
+def summary(verdicts: Sequence[CheckVerdict]) -> str:
     """Return how many checks came to what."""
     counts = {status: sum(v.status is status for v in verdicts) for status in Status}
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
-def as_json(kind: str, host: str, verdicts: Sequence[Verdict]) -> str:
+def as_json(kind: str, host: str, verdicts: Sequence[CheckVerdict]) -> str:
     """Return the verdicts as one object, with the counts."""
     counts = {
         status.replace(" ", "_"): sum(v.status is status for v in verdicts) for status in Status

@@ -12,10 +12,10 @@ from sortie.agents import Agent, AgentAdapter, AgentContext
 from sortie.model import RunId, SortieError
 from sortie.model.secrets import redactor
 from sortie.testing.agent import checks as _checks  # registers them
-from sortie.testing.agent.place import Place, temporary_directory
+from sortie.testing.agent.place import AgentHost, temporary_directory
 from sortie.testing.agent.scenarios import Scenarios
 from sortie.testing.agent.subject import Program, Subject
-from sortie.testing.checks import CHECK_TIME_LIMIT, Check, Status, Verdict
+from sortie.testing.checks import CHECK_TIME_LIMIT, CheckVerdict, ConformanceCheck, Status
 from sortie.transports import COOKIE
 
 assert _checks is not None
@@ -36,7 +36,7 @@ class Conformance:
     slack: float = 10.0
     make: Callable[[AgentContext], Agent] | None = None
 
-    async def verdict(self, check: Check[Subject], place: Place) -> Verdict:
+    async def verdict(self, check: ConformanceCheck[Subject], place: AgentHost) -> CheckVerdict:
         """Make one check, in a workspace of its own. Raises TransportError, SortieError."""
         transport = place.transport()
         run_id = RunId(str(uuid.uuid4()))
@@ -71,6 +71,6 @@ class Conformance:
             raise SortieError(f"{place}: {first['msg']}") from error
 
 
-def failed(verdicts: Collection[Verdict]) -> bool:
+def failed(verdicts: Collection[CheckVerdict]) -> bool:
     """Tell whether a promise was not kept."""
     return any(verdict.status is Status.FAILED for verdict in verdicts)

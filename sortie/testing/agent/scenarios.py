@@ -26,7 +26,7 @@ SCENARIOS: Mapping[str, str] = {
     "usage-limit": "say that a usage limit is reached, as the agent's provider does",
     "unproven": "end the turn as after a success, though there was none: an exit of 0 without a"
     " result, or whatever a careless reader would take for one",
-    "hang": "print nothing and do nothing until told to stop, then stop",
+    "hang": "print nothing and do nothing until asked to stop, then stop",
     "deaf": "hang, and heed neither a request to stop nor SIGTERM",
     "talk": "write something at least five times a second, without end",
     "tool": "run a tool that does not end, in a session and group of its own, and wait for it",
@@ -42,12 +42,12 @@ SCENARIOS: Mapping[str, str] = {
     "long-text": "say more than 500 characters in one piece",
     "megabyte": "write one valid line of a mebibyte, and complete the turn",
     "too-long": "write one line of more than 10 MiB, and live on",
-    "noise": "write at least a mebibyte where nobody has to look, and complete the turn",
+    "noise": "write at least a mebibyte of output that need not be read, and complete the turn",
     "junk": "write what is no message of the protocol between valid ones (no JSON, JSON of the"
     " wrong shape, bytes that are no UTF-8), and complete the turn",
     "unknown": "send messages, updates and fields that no version knows, and complete the turn",
     "repeated-ids": "use ids of tools or requests a second time, and complete the turn",
-    "unasked": "answer requests that nobody made, and complete the turn",
+    "unasked": "answer requests that were not made, and complete the turn",
     "secret": "say `secret`, which stands in `env`, on stdout and stderr, and end the turn",
     "remember": "remember something in the conversation, and complete the turn",
     "recall": "say `says`, which can be known from the turn of remember only",
@@ -73,7 +73,7 @@ class Scenario(BaseModel):
     """How the program is made to do something.
 
     ``env`` is added to its environment. ``says`` is part of what it says then, ``secret`` what it
-    prints and nobody may see.
+    prints and what must be hidden.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -22,7 +22,7 @@ Program = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class SessionRefused:
     """A session or turn that could not be had; ``error`` is what the adapter raised."""
 
     error: AgentError | TransportError
@@ -37,7 +37,7 @@ class Refused:
 class Subject:
     """An adapter, the program behind it and what that can be made to do.
 
-    A subject is for one check: the workspace, the run id and the transport are nobody else's.
+    A subject is for one check: its workspace, run id and transport belong to it alone.
     ``slack`` is how many seconds a machine may take for what should take none.
     """
 
@@ -132,7 +132,7 @@ class Subject:
         scenario: Scenario,
         agent: Agent | None = None,
         **changed: Any,
-    ) -> TurnResult | Refused:
+    ) -> TurnResult | SessionRefused:
         """Have a session and one turn of it, or be refused. Raises NotKept for any other error."""
         try:
             async with self.session(scenario, agent=agent, **changed) as session:
@@ -164,7 +164,7 @@ class Subject:
                 found = await self.occupants()
         require(len(found) >= least, f"{what}: {len(found)} processes were seen in the workspace")
 
-    async def require_nobody_left(self, when: str) -> None:
+    async def require_no_process_left(self, when: str) -> None:
         """Raise NotKept where a process is left, in the workspace or with the run's id; end it."""
         left = await self.occupants()
         ended = await self.transport.sweep([self.run_id], grace=0)
@@ -173,7 +173,7 @@ class Subject:
         require(not left and not ended, f"{max(len(left), ended)} processes were left {when}")
 
     async def signal(self, pid: int, name: str) -> None:
-        """Send a signal to a process of the agent's on its host, as somebody else would."""
+        """Send a signal to a process of the agent's on its host, as another program would."""
         argv = ("/bin/sh", "-c", f"kill -{name} {pid}")
         command = Command(argv=argv, cwd="/", env={"PATH": "/usr/bin:/bin"}, grace=1.0)
         async with self.transport.process(command) as process:
@@ -187,20 +187,20 @@ class Subject:
         return self.transport.host != LOCAL
 
 
-def refusal_of(error: Exception) -> Refused:
+def refusal_of(error: Exception) -> SessionRefused:
     """Return the refusal that an error is. Raises NotKept for what no adapter may raise."""
     sole = sole_error(error)
     if isinstance(sole, AgentError | TransportError):
-        return Refused(sole)
+        return SessionRefused(sole)
     if isinstance(sole, NotKept):
         raise sole
     seen = f"{type(sole).__name__}: {sole}"
     raise NotKept(f"an adapter may raise AgentError and TransportError, not {seen:.300}") from error
 
 
-def told(end: TurnResult | Refused) -> str:
+def ending_text(end: TurnResult | SessionRefused) -> str:
     """Return how a session or a turn ended, to be shown."""
-    if isinstance(end, Refused):
+    if isinstance(end, SessionRefused):
         kind = f" ({end.kind})" if end.kind else ""
         return f"{type(end.error).__name__}{kind}: {end.error!s:.200}"
     return f"{end.outcome} ({end.error_kind}): {end.message!s:.200}"

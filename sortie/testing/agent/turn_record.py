@@ -25,8 +25,8 @@ _TURN_OUTCOMES = (TurnOutcome.COMPLETED, TurnOutcome.FAILED, TurnOutcome.CANCELL
 
 
 class TurnRecord:
-    """Hears a turn. ``launched`` is set once its process was told, ``over`` once ``run_turn`` is
-    left; ``wrongs`` is what no adapter may tell."""
+    """Records the events of a turn. ``launched`` is set by the first process, ``over`` once
+    ``run_turn`` has returned; ``wrongs`` lists events that no adapter may send."""
 
     def __init__(self) -> None:
         self.events: list[AgentEvent] = []
@@ -40,7 +40,7 @@ class TurnRecord:
         """Take a batch; see OnEvents."""
         self.batches += 1
         if self.over.is_set():
-            self.wrongs.append("something was told after the turn was over")
+            self.wrongs.append("an event was sent after the turn was over")
         for event in events:
             self.events.append(event)
             self._look_at(event)
@@ -73,13 +73,13 @@ class TurnRecord:
 
     @property
     def pid(self) -> int:
-        """The process that the turn was launched in. Raises NotKept unless it was told once."""
+        """The process that the turn was launched in. Raises NotKept unless there is exactly one."""
         found = [event.process.pid for event in self.events if isinstance(event, Launched)]
-        require(len(found) == 1, f"Launched was told {len(found)} times in one turn")
+        require(len(found) == 1, f"Launched was sent {len(found)} times in one turn")
         return found[0]
 
     def judge(self, result: object) -> TurnResult:
-        """Return a turn's result. Raises NotKept where it, or what was told, is not well-formed."""
+        """Return a turn's result. Raises NotKept where it, or an event, is not well-formed."""
         if not isinstance(result, TurnResult):
             raise NotKept(f"run_turn returned {type(result).__name__}, not a TurnResult")
         completed = result.outcome is TurnOutcome.COMPLETED
@@ -103,7 +103,7 @@ class TurnRecord:
         return result
 
     def require_well_formed(self) -> None:
-        """Raise NotKept where something was told that no adapter may tell."""
+        """Raise NotKept where an event was sent that no adapter may send."""
         if self.events and not isinstance(self.events[0], Launched):
             self.wrongs.append(f"the first event was {type(self.events[0]).__name__}, not Launched")
         require(not self.wrongs, "; ".join(dict.fromkeys(self.wrongs)))

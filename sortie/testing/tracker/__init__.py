@@ -11,7 +11,7 @@ Write a ``Rig`` that opens your tracker and changes its issues as people would, 
 What a tracker does not declare as a ``Capability``, and what its rig cannot do, is not tried.
 """
 
-from sortie.testing.checks import Status, Verdict
+from sortie.testing.checks import CheckVerdict, Status
 from sortie.testing.tracker import reading as _reading
 from sortie.testing.tracker import trouble as _trouble
 from sortie.testing.tracker import writing as _writing
@@ -41,7 +41,7 @@ __all__ = [
     "OpenRig",
     "Rig",
     "Status",
-    "Verdict",
+    "CheckVerdict",
     "context_of",
     "make_issue",
 ]

@@ -152,9 +152,9 @@ async def found_by_name(rig: Rig) -> None:
     require_equal(found, [wanted, wanted, None, None], "what was found")
 
 
-@check("read.unreadable", "an issue that cannot be read is told of, and hurts no other")
+@check("read.unreadable", "an issue that cannot be read is reported, and hurts no other")
 async def unreadable(rig: Rig) -> None:
-    """It is skipped in lists, an error of its own on a re-read, and back once it is mended."""
+    """It is skipped in lists, an error of its own on a re-read, and back once it is repaired."""
     rig.put(make_issue("A-1"))
     rig.put(make_issue("A-2"))
     rig.spoil("A-1")
@@ -170,7 +170,7 @@ async def unreadable(rig: Rig) -> None:
     require_equal(read.issues, (as_kept(rig, make_issue("A-2")),), "the re-read")
     failed = {issue_id: error.kind for issue_id, error in read.failed.items()}
     require_equal(failed, {"A-1": invalid}, "the failed part of the re-read")
-    require_equal(await read_one(rig, "A-1"), as_kept(rig, make_issue("A-1")), "the mended issue")
+    require_equal(await read_one(rig, "A-1"), as_kept(rig, make_issue("A-1")), "the repaired issue")
 
 
 @check("read.overview", "the overview has issues in other states, and those that are unreadable")
@@ -216,14 +216,14 @@ async def blockers(rig: Rig) -> None:
 @check("read.reload", "states that a reload names are told apart at once")
 async def reloaded_states(rig: Rig) -> None:
     """After ``configure`` issues are read, listed and moved by the new names."""
-    states = TrackerStates(active=("Ready",), terminal=("Shipped",), handoff="Check")
+    states = TrackerStates(active=("Ready",), terminal=("Shipped",), handoff="ConformanceCheck")
     rig.tracker.configure(states)
     rig.put(make_issue("A-1", "Ready"))
 
     (ready,) = await rig.tracker.fetch_candidates(["ready"])
-    checked = await rig.tracker.transition(ready, "Check")
+    checked = await rig.tracker.transition(ready, "ConformanceCheck")
     shipped = await rig.tracker.transition(checked, "Shipped")
 
     found = (ready.state, checked.state, shipped.state)
-    require_equal(found, ("Ready", "Check", "Shipped"), "the states")
+    require_equal(found, ("Ready", "ConformanceCheck", "Shipped"), "the states")
     require_equal(len(await rig.tracker.fetch_candidates(["Ready"])), 0, "issues in Ready")

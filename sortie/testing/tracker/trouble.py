@@ -53,7 +53,7 @@ async def outage(rig: Rig) -> None:
     require_equal(list(after), [as_listed(rig, make_issue("A-1"))], "the list after the outage")
 
 
-@check("outage.pause", "a tracker that asks for a pause is told with its seconds")
+@check("outage.pause", "where a tracker asks for a pause the error has its seconds")
 async def pause(rig: Rig) -> None:
     """Every refusal is UNAVAILABLE, which passes."""
     needs(rig, Capability.RATE_LIMITS)
@@ -99,40 +99,40 @@ async def doctor_in_outage(rig: Rig) -> None:
     require_equal(outcome, CheckOutcome.FAILED, f"the outcome of {first.name}")
 
 
-@check("budget.sense", "budgets are told at once, each with a name of its own")
+@check("budget.sense", "budgets are given at once, each with a name of its own")
 async def budgets(rig: Rig) -> None:
     """No more is left than the limit, until an aware time."""
     rig.put(make_issue("A-1"))
     await rig.tracker.fetch_candidates(["todo"])
 
-    told = rig.tracker.budgets()
+    given = rig.tracker.budgets()
 
-    require(len({budget.name for budget in told}) == len(told), f"two have one name: {told}")
-    for budget in told:
+    require(len({budget.name for budget in given}) == len(given), f"two have one name: {given}")
+    for budget in given:
         if budget.limit is not None and budget.remaining is not None:
             require(0 <= budget.remaining <= budget.limit, f"{budget} makes no sense")
         aware = budget.resets_at is None or budget.resets_at.tzinfo is not None
         require(aware, f"{budget} has a time without a zone")
 
 
-@check("change.told", "changed() waits for a change, and returns at one made before it was called")
+@check("change.waits", "changed() waits for a change, and returns at one made before it was called")
 async def changes(rig: Rig) -> None:
     """The second call waits for the second change."""
     needs(rig, Capability.CHANGES)
-    told = trio.Event()
+    returned = trio.Event()
 
     async def listen() -> None:
         await rig.tracker.changed()
-        told.set()
+        returned.set()
 
     rig.put(make_issue("A-0"))
     await rig.tracker.changed()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listen)
         await trio.testing.wait_all_tasks_blocked(0.2)
-        early = told.is_set()
+        early = returned.is_set()
         rig.put(make_issue("A-1"))
-        await told.wait()
+        await returned.wait()
 
     require(not early, "changed() returned before there was a change")
 

@@ -77,7 +77,7 @@ async def move_conflict(rig: Rig) -> None:
 
 @check("move.race", "of many moves out of one state one is made")
 async def move_race(rig: Rig) -> None:
-    """The others are told of a conflict."""
+    """The others are conflicts."""
     needs(rig, Capability.COMPARE_AND_SET)
     rig.put(make_issue("A-1"))
     kinds: list[TrackerErrorKind | None] = []
@@ -116,9 +116,9 @@ async def move_complete(rig: Rig) -> None:
     require_equal((await read_one(rig, "A-1")).state, "Done", "the state that a person chose")
 
 
-@check("move.lost-answer", "a move whose answer is lost is made, or told to be uncertain")
+@check("move.lost-answer", "a move whose answer is lost is made, or an outage")
 async def move_lost_answer(rig: Rig) -> None:
-    """It is no refusal; who reads the issue again and moves it arrives at the state."""
+    """It is no refusal: reading the issue again and moving it leads to the state."""
     rig.put(make_issue("A-1"))
     issue = await read_one(rig, "A-1")
 

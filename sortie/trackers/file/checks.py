@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from sortie.model.checks import Check, CheckResult, failed, passed
 from sortie.resources import run_in_thread
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.issue_index import FilesRead
 
 
 def file_checks(files: IssueFiles) -> Sequence[Check]:
     """Return the checks of a directory of issues, or of a file that holds a list of them."""
 
     async def read() -> CheckResult:
-        reading = await run_in_thread(files.look, Reading(), 0.0, abandon_on_cancel=True)
+        reading = await run_in_thread(files.look, FilesRead(), 0.0, abandon_on_cancel=True)
         found = reading.index.found
         if not found and not reading.index.complaints:
             return failed(

@@ -167,8 +167,8 @@ def closed(exc: OSError, attempt: str) -> TrackerError:
 
 
 def forbids_one(exc: OSError) -> bool:
-    """Tell whether a file was written and may not take the place of an issue's own: somebody
-    else's in a sticky directory, or one that was made immutable."""
+    """Tell whether one issue's file alone may not be replaced: it belongs to another user in a
+    sticky directory, or was made immutable."""
     return exc.filename2 is not None and exc.errno in (errno.EACCES, errno.EPERM)
 
 

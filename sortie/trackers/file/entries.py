@@ -12,7 +12,7 @@ from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.times import rfc3339
 
 AUTHOR = "sortie"
-"""Who signs the comments that are written here."""
+"""The author of comments that Sortie writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class FileFormat(Protocol):
     def read(self, name: str, raw: bytes, known: IssueId | None, /) -> Content:
         """Return a file's issues; ``known`` is the id of the one it held when last readable.
 
-        Raises TrackerError (UNAVAILABLE) where nothing can be told about any of them.
+        Raises TrackerError (UNAVAILABLE) where none of them can be read.
         """
         ...
 

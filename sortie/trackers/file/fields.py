@@ -14,10 +14,10 @@ from sortie.documents import Fault, Node
 from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.model.texts import CONTROL, NOT_ON_A_LINE
 
-NAME_LIMIT = 255
+FIELD_NAME_LIMIT = 255
 """Characters of an id, identifier, state, label and other name."""
 
-LINE_LIMIT = 4096
+FIELD_LINE_LIMIT = 4096
 """Characters of a title and a URL."""
 
 _PRIORITIES = range(-(2**31), 2**31)
@@ -46,7 +46,7 @@ def issue_of(root: Node, *, stem: str | None, body: str | None) -> Issue:
         state=_required(root, "state", _name(root, "state")),
         description=harmless(described or "").strip("\n"),
         priority=_priority(root),
-        url=_name(root, "url", LINE_LIMIT),
+        url=_name(root, "url", FIELD_LINE_LIMIT),
         labels=_names(root, "labels"),
         assignee=_name(root, "assignee"),
         issue_type=_name(root, "issue_type"),
@@ -82,7 +82,7 @@ def one_line(text: str) -> str:
 
 def is_name(text: str) -> bool:
     """Tell whether a text can be the name of a state."""
-    return bool(text.strip()) and len(text) <= NAME_LIMIT and not NOT_ON_A_LINE.search(text)
+    return bool(text.strip()) and len(text) <= FIELD_NAME_LIMIT and not NOT_ON_A_LINE.search(text)
 
 
 def _identities(root: Node, stem: str | None) -> tuple[str, str]:
@@ -108,8 +108,8 @@ def _required(root: Node, key: str, value: str | None) -> str:
 
 def _title(root: Node) -> str:
     title = " ".join(harmless(_text(root, "title") or "").split())
-    if len(title) > LINE_LIMIT:
-        raise _wrong(root, "title", f"longer than {LINE_LIMIT} characters")
+    if len(title) > FIELD_LINE_LIMIT:
+        raise _wrong(root, "title", f"longer than {FIELD_LINE_LIMIT} characters")
     return _required(root, "title", title or None)
 
 
@@ -122,12 +122,12 @@ def _text(root: Node, key: str) -> str | None:
     return node.text
 
 
-def _name(root: Node, key: str, limit: int = NAME_LIMIT) -> str | None:
+def _name(root: Node, key: str, limit: int = FIELD_NAME_LIMIT) -> str | None:
     text = _text(root, key)
     return None if text is None else _checked(text, root.get(key) or root, key, limit)
 
 
-def _checked(text: str, node: Node, key: str, limit: int = NAME_LIMIT) -> str | None:
+def _checked(text: str, node: Node, key: str, limit: int = FIELD_NAME_LIMIT) -> str | None:
     name = text.strip()
     if len(name) > limit:
         raise Fault(node.place, f"longer than {limit} characters", key)

@@ -22,14 +22,14 @@ from sortie.trackers.file.entries import (
     SetState,
 )
 from sortie.trackers.file.fields import one_line
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.issue_index import FilesRead
 from sortie.trackers.file.json_list import IssueList
 from sortie.trackers.file.markdown import Markdown, is_issue_name, stem_of
 
-TRIES = 3
-"""How often a change is tried anew after somebody else changed the file meanwhile."""
+CHANGE_TRIES = 3
+"""How often a change is tried where others change the file at the same time."""
 
-_SETTLED_AFTER = 2_000_000_000
+_DISTINCT_AFTER = 2_000_000_000
 """Nanoseconds after which a change of a file is sure to change its times, on any file system."""
 
 
@@ -65,7 +65,7 @@ class IssueFiles:
         with self._translated("find"):
             return self._place().folder
 
-    def look(self, known: Reading, at: float) -> Reading:
+    def look(self, known: FilesRead, at: float) -> FilesRead:
         """Look at all files and read what changed; ``at`` is Unix seconds. Raises TrackerError."""
         with self._translated("read issues from"):
             place = self._place()
@@ -76,7 +76,7 @@ class IssueFiles:
             changes = self._changes(place, known, suspects, at)
         return known.changed({**dict.fromkeys(gone), **changes})
 
-    def reread(self, known: Reading, ids: Collection[IssueId], at: float) -> Reading:
+    def reread(self, known: FilesRead, ids: Collection[IssueId], at: float) -> FilesRead:
         """Look at the files of these issues, and at those of what blocks them.
 
         That is all files where one of these is not known, or has left its file. Another file that
@@ -97,8 +97,8 @@ class IssueFiles:
         return self.look(known, at)
 
     def change(
-        self, known: Reading, issue_id: IssueId, expected: str | None, change: Change
-    ) -> tuple[Reading, IssueEntry]:
+        self, known: FilesRead, issue_id: IssueId, expected: str | None, change: Change
+    ) -> tuple[FilesRead, IssueEntry]:
         """Make a change durable; return the changed issue and what was read around it.
 
         With ``expected`` the issue must be in that state. Raises TrackerError, and LockTaken where
@@ -110,18 +110,18 @@ class IssueFiles:
                 if self._has_leftovers:
                     self._has_leftovers = False
                     disk.remove_leftovers(folder)
-                for _ in range(TRIES):
+                for _ in range(CHANGE_TRIES):
                     known = self.reread(known, {issue_id}, 0.0)
                     changed = self._try(known, issue_id, expected, change)
                     if changed is not None:
                         return known, changed
         raise TrackerError(
             TrackerErrorKind.UNAVAILABLE,
-            f"issue {issue_id!r} was changed by others {TRIES} times meanwhile",
+            f"issue {issue_id!r} was changed by others {CHANGE_TRIES} times meanwhile",
         )
 
     def _try(
-        self, reading: Reading, issue_id: IssueId, expected: str | None, change: Change
+        self, reading: FilesRead, issue_id: IssueId, expected: str | None, change: Change
     ) -> IssueEntry | None:
         """Make a change once; None where the file is no longer what was read."""
         present = reading.index.require(issue_id, str(self._path))
@@ -197,14 +197,14 @@ class IssueFiles:
         return suspects, known.keys() - set(unchanged) - set(suspects)
 
     def _changes(
-        self, place: _Place, known: Reading, names: Iterable[str], at: float
+        self, place: _Place, known: FilesRead, names: Iterable[str], at: float
     ) -> dict[str, IssueFile | None]:
         """Read those files that have changed; None is one that is gone."""
         changes: dict[str, IssueFile | None] = {}
         for name in names:
             old = known.documents.get(name)
             path = f"{place.folder}/{name}" if place.only is None else name
-            with suppress(OSError):  # what stands in the way is told by reading the file
+            with suppress(OSError):  # reading the file says what is wrong
                 if old is not None and old.stamp == disk.stamp(os.lstat(path)):
                     continue
             document = self._document(place, name, old, at)
@@ -215,7 +215,7 @@ class IssueFiles:
     def _document(
         self, place: _Place, name: str, old: IssueFile | None, at: float
     ) -> IssueFile | None:
-        """Read a file, None where it is gone; what is unsettled at ``at`` will be read again."""
+        """Read a file, None where it is gone; one that changed just before ``at`` is read again."""
         path, known = place.folder / name, old.known_id() if old else None
         try:
             raw, status = disk.read(path, place.file_format.limit)
@@ -228,7 +228,7 @@ class IssueFiles:
             return old if old == unreadable else unreadable
         digest = _digest(raw)
         changed = max(status.st_mtime_ns, status.st_ctime_ns)
-        stamp = disk.stamp(status) if changed < at * 1e9 - _SETTLED_AFTER else None
+        stamp = disk.stamp(status) if changed < at * 1e9 - _DISTINCT_AFTER else None
         file = (status.st_dev, status.st_ino)
         if old is not None and old.digest == digest:
             same = old.stamp == stamp and old.file == file

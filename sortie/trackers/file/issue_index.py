@@ -62,7 +62,7 @@ class IssueIndex:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class FilesRead:
     """The files as last read, by name, and their index; never changed, only replaced.
 
     ``index`` is the same object as before where no issue has changed.
@@ -72,7 +72,7 @@ class Reading:
     index: IssueIndex = IssueIndex()
     gone: tuple[GoneIssue, ...] = ()
 
-    def changed(self, changes: Changes) -> Reading:
+    def changed(self, changes: Changes) -> FilesRead:
         """Return the reading after these changes: this one itself where there are none."""
         if not changes:
             return self
@@ -81,7 +81,7 @@ class Reading:
         documents |= {name: doc for name, doc in changes.items() if doc is not None}
         same = all(_entries(documents, name) is _entries(self.documents, name) for name in changes)
         known = self.index if same else indexed(documents[name] for name in sorted(documents))
-        return Reading(documents=documents, index=known, gone=gone)
+        return FilesRead(documents=documents, index=known, gone=gone)
 
 
 def _entries(documents: Mapping[str, IssueFile], name: str) -> object:

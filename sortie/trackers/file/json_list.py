@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from sortie.documents import Fault, Node, Text
-from sortie.documents.json_reader import Item, item_at, item_spans
+from sortie.documents.json_reader import ListItem, item_at, item_spans
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers.file.entries import (
     AUTHOR,
@@ -92,7 +92,7 @@ def _where(text: Text, start: int) -> str:
     return f"{place.source}:{place.line}:{place.column}"
 
 
-def _entry(text: Text, item: Item) -> Entry:
+def _entry(text: Text, item: ListItem) -> Entry:
     where = _where(text, item.node.start)
     try:
         if item.fault is not None:

@@ -1,10 +1,10 @@
 """Notice that an issue has got another id: its file was renamed, or another id written into it.
 
-Without this, the issue under its new id would be one that nobody works on, and a second run would
+Without this, the issue under its new id would have no run yet, and a second run would
 start beside the one under the old id.
 
 Rule 1: an issue is taken for a former one rather once too often than once too seldom: it only waits
-until nobody works on that one any more.
+until the run of that one has ended.
 Rule 2: what is remembered of issues that are gone is bounded, in number and in names.
 """
 

@@ -27,9 +27,9 @@ from sortie.trackers import IssuesRead, Overview, Sightings, Tracker
 from sortie.trackers.file.checks import file_checks
 from sortie.trackers.file.disk import LockTaken
 from sortie.trackers.file.entries import AUTHOR, AddComment, Change, IssueEntry, SetState
-from sortie.trackers.file.fields import NAME_LIMIT, harmless, is_name
+from sortie.trackers.file.fields import FIELD_NAME_LIMIT, harmless, is_name
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import IssueIndex, Reading
+from sortie.trackers.file.issue_index import FilesRead, IssueIndex
 
 _ISSUES_AT_ONCE = 500  # some milliseconds of work, after which other tasks have their turn
 
@@ -55,7 +55,7 @@ class FileTracker(Tracker):
         self._files = files
         self._sightings = sightings
         self._now = now
-        self._reading = Reading()
+        self._reading = FilesRead()
         self._looking, self._changing = trio.Lock(), trio.Lock()
         self._complaints: dict[str, str] = {}
         self._logged: IssueIndex | None = None
@@ -99,7 +99,7 @@ class FileTracker(Tracker):
             raise TrackerError(
                 TrackerErrorKind.INVALID,
                 f"cannot move issue {issue.identifier}: {state[:60]!r} is not a state; "
-                f"a state is one line of at most {NAME_LIMIT} characters",
+                f"a state is one line of at most {FIELD_NAME_LIMIT} characters",
             )
         change = SetState(state=state.strip(), at=self._now())
         known, found = await self._change(issue, issue.state, change)
@@ -151,7 +151,7 @@ class FileTracker(Tracker):
         """Look whether the files can be read, and their directory written."""
         return file_checks(self._files)
 
-    async def _look(self, ids: Collection[IssueId] | None = None) -> Reading:
+    async def _look(self, ids: Collection[IssueId] | None = None) -> FilesRead:
         """Look at the files, with ``ids`` only at those that tell of these issues."""
         async with self._looking:
             at = self._now().timestamp()

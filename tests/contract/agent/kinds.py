@@ -12,11 +12,11 @@ import trio
 from sortie.agents import ADAPTERS
 from sortie.testing.agent import (
     CHECKS,
-    Check,
+    CheckVerdict,
     Conformance,
+    ConformanceCheck,
     Status,
     Subject,
-    Verdict,
     open_host,
     read_scenarios,
     this_machine,
@@ -61,7 +61,9 @@ def require_kept(kind: str, check: str, scratch: Path, host: Sshd | None = None)
     assert verdict.status is Status.PASSED, verdict.reason
 
 
-async def _verdict(subject: Conformance, check: Check[Subject], host: Sshd | None) -> Verdict:
+async def _verdict(
+    subject: Conformance, check: ConformanceCheck[Subject], host: Sshd | None
+) -> CheckVerdict:
     if host is None:
         return await subject.verdict(check, this_machine())
     async with open_host(host.host, host.settings) as place:

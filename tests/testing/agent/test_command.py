@@ -109,7 +109,7 @@ def test_an_adapter_that_blocks_the_process_is_given_up(tmp_path: Path) -> None:
         "import time, toy_agent\n"
         "from sortie.testing.agent import command\n"
         "toy_agent.ToySession.greet = lambda self: time.sleep(600)\n"
-        "command._STUCK = -3.0\n"
+        "command._BLOCKED_AFTER = -3.0\n"
         "command.main()\n"
     )
     env = {**os.environ, "PYTHONPATH": str(TOY.parent)}

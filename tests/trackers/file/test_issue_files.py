@@ -10,7 +10,7 @@ import pytest
 from sortie.model import IssueId
 from sortie.trackers.file import disk
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.issue_index import FilesRead
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def changed_at(file: Path) -> float:
     return max(status.st_mtime_ns, status.st_ctime_ns) / 1e9
 
 
-def titles(reading: Reading) -> list[str]:
+def titles(reading: FilesRead) -> list[str]:
     return [found.issue.title for found in reading.index.found.values()]
 
 
@@ -34,7 +34,7 @@ def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: P
     files = IssueFiles(file.parent)
     changed = changed_at(file)
 
-    early = files.look(Reading(), changed + 1.9)
+    early = files.look(FilesRead(), changed + 1.9)
     late = files.look(early, changed + 2.1)
 
     assert early.documents["A.md"].stamp is None
@@ -45,7 +45,7 @@ def test_a_file_is_not_trusted_while_a_second_change_could_look_the_same(file: P
 def test_a_trusted_file_is_not_read_again(file: Path) -> None:
     """What is known of it is given, until its times change."""
     files = IssueFiles(file.parent)
-    known = files.look(Reading(), changed_at(file) + 10)
+    known = files.look(FilesRead(), changed_at(file) + 10)
     file.unlink()
     file.write_bytes(b"\xff")
     pretended = replace(known.documents["A.md"], stamp=disk.stamp(file.stat()))
@@ -64,7 +64,7 @@ def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
     """Nothing is put together again where every file is as it was, fresh ones included."""
     files = IssueFiles(file.parent)
 
-    first = files.look(Reading(), 0.0)
+    first = files.look(FilesRead(), 0.0)
     second = files.look(first, 0.0)
     file.with_name("B.md").write_bytes(file.read_bytes())
     third = files.look(second, 0.0)

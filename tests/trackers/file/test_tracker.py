@@ -19,7 +19,7 @@ from sortie.model import (
 )
 from sortie.trackers import IssuesRead
 from sortie.trackers.file.issue_files import IssueFiles
-from sortie.trackers.file.issue_index import Reading
+from sortie.trackers.file.issue_index import FilesRead
 from sortie.trackers.file.tracker import FileTracker
 from tests.trackers.file.folders import SEEN, Memory, an_issue, make, names, now, write
 
@@ -32,7 +32,7 @@ class HangingFiles(IssueFiles):
         self.hangs, self.let_go = threading.Event(), threading.Event()
         self.looks = 0
 
-    def look(self, known: Reading, at: float) -> Reading:
+    def look(self, known: FilesRead, at: float) -> FilesRead:
         self.looks += 1
         if self.looks == 1:
             self.hangs.set()

@@ -1,4 +1,4 @@
-"""The agent's process ends in mid-turn, by itself or by somebody else's hand."""
+"""The agent's process ends in mid-turn, by itself or by a signal from outside."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
-from sortie.testing.agent.subject import Subject, told
+from sortie.testing.agent.subject import Subject, ending_text
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import require
 
@@ -26,7 +26,7 @@ SIGNALS: Mapping[str, ErrorKind] = {
     "KILL": ErrorKind.TURN_CANCELLED,
     "SEGV": ErrorKind.PORT_EXIT,
 }
-"""What the death by a signal means that somebody else sent."""
+"""What a death by a signal from outside means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class _Signal:
         _require_kind(results[0], *self._kinds(subject))
 
     def _kinds(self, subject: Subject) -> tuple[ErrorKind, ...]:
-        """Return what the end may be told as: a real program may heed SIGTERM, and exit."""
+        """Return the kinds that the end may have: a real program may heed SIGTERM, and exit."""
         heeds = self.name == "TERM" and not subject.has_stand_in
         return (self.kind, ErrorKind.PORT_EXIT) if heeds else (self.kind,)
 
@@ -69,7 +69,7 @@ class _Signal:
 def _require_kind(result: TurnResult, *kinds: ErrorKind) -> None:
     cancelled = result.error_kind is ErrorKind.TURN_CANCELLED
     outcome = TurnOutcome.CANCELLED if cancelled else TurnOutcome.FAILED
-    require(result.outcome is outcome and result.error_kind in kinds, told(result))
+    require(result.outcome is outcome and result.error_kind in kinds, ending_text(result))
 
 
 for _name, _kind in EXITS.items():
@@ -80,10 +80,10 @@ for _name, _kind in SIGNALS.items():
     check(f"end.signal-{_name}", promise)(_Signal(_name, _kind))
 
 
-@check("end.unterminated", "what was said last is told though its line has no end")
+@check("end.unterminated", "the last output is reported though its line has no end")
 async def unterminated(subject: Subject) -> None:
     """The program dies in the middle of the line."""
     _, record = await subject.only_turn("unterminated")
 
     says = subject.scenario("unterminated").says
-    require(says in " ".join(record.messages[-1:]), f"what was told last is {record.messages[-1:]}")
+    require(says in " ".join(record.messages[-1:]), f"the last message is {record.messages[-1:]}")

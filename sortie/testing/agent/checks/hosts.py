@@ -10,7 +10,7 @@ from sortie.model import ErrorKind, ProcessesLeft, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.faulty_transport import Faults, FaultyTransport, link_lost
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
+from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import require
 
@@ -23,7 +23,7 @@ async def unreachable(subject: Subject) -> None:
     for fault in (Faults(looking=link_lost()), Faults(resolving=link_lost())):
         end = await _faulty(subject, fault).attempt(_ANY)
         innocent = (ErrorKind.AGENT_NOT_FOUND, ErrorKind.INVALID_WORKSPACE_CWD)
-        require(isinstance(end, Refused) and end.kind not in innocent, told(end))
+        require(isinstance(end, SessionRefused) and end.kind not in innocent, ending_text(end))
 
 
 @check("host.starts-nothing", "a program that cannot be started is an error, and no crash")
@@ -31,7 +31,7 @@ async def starts_nothing(subject: Subject) -> None:
     """The session is refused, or the turn, or the turn has failed."""
     end = await _faulty(subject, Faults(starting=link_lost())).attempt(_ANY)
 
-    require(isinstance(end, Refused) or end.outcome is TurnOutcome.FAILED, told(end))
+    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
 @check("host.lost", "a turn whose host is lost is an error or has failed")
@@ -46,10 +46,10 @@ async def lost(subject: Subject) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(lose)
         end = await _end_of_turn(subject, faults, subject.scenario("hang", "tool"), record)
-    require(isinstance(end, Refused) or end.outcome is TurnOutcome.FAILED, told(end))
+    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
-@check("host.keeps-processes", "processes that could not be ended are told, and not passed over")
+@check("host.keeps-processes", "processes that could not be ended are reported")
 async def keeps_processes(subject: Subject) -> None:
     """Another turn would run beside them."""
     faults, record = Faults(), TurnRecord()
@@ -62,12 +62,12 @@ async def keeps_processes(subject: Subject) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(keep)
         end = await _end_of_turn(subject, faults, subject.scenario("success"), record)
-    require(isinstance(end, Refused) or end.outcome is TurnOutcome.FAILED, told(end))
+    require(isinstance(end, SessionRefused) or end.outcome is TurnOutcome.FAILED, ending_text(end))
 
 
 async def _end_of_turn(
     subject: Subject, faults: Faults, scenario: Scenario, record: TurnRecord
-) -> TurnResult | Refused:
+) -> TurnResult | SessionRefused:
     """Have one turn on a host with faults, in a bounded time; return how it, or else its session,
     ended."""
     with subject.within(60 + 2 * subject.stop_bound, "the end of the turn and its session"):

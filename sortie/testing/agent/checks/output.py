@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sortie.model import ErrorKind, TurnOutcome
 from sortie.testing.agent.check import check
-from sortie.testing.agent.subject import Subject, told
+from sortie.testing.agent.subject import Subject, ending_text
 from sortie.testing.checks import require
 
 
@@ -20,12 +20,12 @@ async def too_long(subject: Subject) -> None:
     result, _ = await subject.only_turn("too-long")
 
     failed = (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
-    require(failed, told(result))
+    require(failed, ending_text(result))
 
 
-@check("output.noise", "an agent is not held up by what it writes where nobody looks")
+@check("output.noise", "an agent is not held up by output that is not read")
 async def noise(subject: Subject) -> None:
-    """A pipe that nobody reads would stop it."""
+    """A pipe that is not read would stop it."""
     await _require_completed(subject, "noise")
 
 
@@ -35,7 +35,7 @@ async def junk(subject: Subject) -> None:
     await _require_completed(subject, "junk")
 
 
-@check("output.unknown", "messages, updates and fields that nobody knows break no turn")
+@check("output.unknown", "messages, updates and unknown fields break no turn")
 async def unknown(subject: Subject) -> None:
     """The next version will have them."""
     await _require_completed(subject, "unknown")
@@ -47,13 +47,13 @@ async def repeated_ids(subject: Subject) -> None:
     await _require_completed(subject, "repeated-ids")
 
 
-@check("output.unasked", "answers to requests that nobody made break no turn")
+@check("output.unasked", "answers to requests that were not made break no turn")
 async def unasked(subject: Subject) -> None:
-    """A late answer comes after somebody has given up."""
+    """A late answer comes after the request was given up."""
     await _require_completed(subject, "unasked")
 
 
-@check("output.secret", "a credential that the agent prints is told to nobody")
+@check("output.secret", "a credential that the agent prints is in no event and no result")
 async def secret(subject: Subject) -> None:
     """Neither in an event nor in a message or warning of the result."""
     value = subject.scenario("secret").secret
@@ -61,10 +61,10 @@ async def secret(subject: Subject) -> None:
 
     result, record = await subject.only_turn("secret")
 
-    require(value not in repr((result, record.events)), "the secret was told")
+    require(value not in repr((result, record.events)), "the secret is in an event or the result")
     require(record.batches > 1, "the program printed nothing")
 
 
 async def _require_completed(subject: Subject, name: str) -> None:
     result, _ = await subject.only_turn(name)
-    require(result.outcome is TurnOutcome.COMPLETED, told(result))
+    require(result.outcome is TurnOutcome.COMPLETED, ending_text(result))

@@ -1,4 +1,4 @@
-"""Processes that the agent leaves behind are ended, and nobody waits for them."""
+"""Processes that the agent leaves behind are ended, and not waited for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import trio
 
 from sortie.model import TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
-from sortie.testing.agent.subject import Subject, told
+from sortie.testing.agent.subject import Subject, ending_text
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import require
 
@@ -17,7 +17,7 @@ async def leftover(subject: Subject) -> None:
     await _leave(subject, "leftover")
 
 
-@check("process.holder", "a process that holds the agent's output open holds nobody up")
+@check("process.holder", "a process that holds the agent's output open does not hold up the turn")
 async def holder(subject: Subject) -> None:
     """The end of the output would come when that process ends."""
     await _leave(subject, "holder")
@@ -36,5 +36,5 @@ async def _leave(subject: Subject, name: str) -> None:
             nursery.start_soon(turn)
             await record.until(record.launched, "it was launched")
             await subject.require_occupants(2, "no second process")
-    require(ends[0].outcome is TurnOutcome.COMPLETED, told(ends[0]))
-    await subject.require_nobody_left("after the session")
+    require(ends[0].outcome is TurnOutcome.COMPLETED, ending_text(ends[0]))
+    await subject.require_no_process_left("after the session")

@@ -7,7 +7,7 @@ import trio
 from sortie.agents import Session
 from sortie.model import TurnOutcome
 from sortie.testing.agent.check import check
-from sortie.testing.agent.subject import Refused, Subject, told
+from sortie.testing.agent.subject import SessionRefused, Subject, ending_text
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotTried, require
 
@@ -16,7 +16,7 @@ UNKNOWN_ID = "0f0e0d0c-0b0a-4908-8706-050403020100"
 
 @check("resume.next-turn", "the turns of a session are one conversation")
 async def next_turn(subject: Subject) -> None:
-    """The second one knows what the first one was told."""
+    """The second turn knows what the first one was given."""
     first = subject.scenario("remember")
     subject.scenario("recall")
     async with subject.session(first) as session:
@@ -42,7 +42,7 @@ async def after_kill(subject: Subject) -> None:
         await _recall(subject, session)
 
 
-@check("resume.unknown-id", "a session whose id nobody knows begins anew, or fails in good order")
+@check("resume.unknown-id", "a session with an unknown id begins anew, or fails in good order")
 async def unknown_id(subject: Subject) -> None:
     """The agent's own files may be lost, and its host another one."""
     if not subject.adapter.resumes:
@@ -50,8 +50,8 @@ async def unknown_id(subject: Subject) -> None:
     scenario = subject.scenario("success")
     with subject.within(60 + subject.stop_bound, "the session"):
         end = await subject.attempt(scenario, resume_session_id=UNKNOWN_ID)
-    if not isinstance(end, Refused):
-        require(end.outcome is not TurnOutcome.CANCELLED, told(end))
+    if not isinstance(end, SessionRefused):
+        require(end.outcome is not TurnOutcome.CANCELLED, ending_text(end))
 
 
 async def _remembering_session(subject: Subject, *, kill: bool) -> str:
@@ -62,7 +62,7 @@ async def _remembering_session(subject: Subject, *, kill: bool) -> str:
     async with subject.session(first) as session:
         record = await _remember(subject, session)
         session_id = session.id or record.session_id
-        require(session_id, "no id of the session was told")
+        require(session_id, "no id of the session was given")
         if kill:
             await _kill(subject, session)
     return session_id
@@ -70,14 +70,14 @@ async def _remembering_session(subject: Subject, *, kill: bool) -> str:
 
 async def _remember(subject: Subject, session: Session) -> TurnRecord:
     result, record = await subject.turn(session, subject.scenario("remember").prompt)
-    require(result.outcome is TurnOutcome.COMPLETED, f"the turn of remember: {told(result)}")
+    require(result.outcome is TurnOutcome.COMPLETED, f"the turn of remember: {ending_text(result)}")
     return record
 
 
 async def _recall(subject: Subject, session: Session) -> None:
     scenario = subject.scenario("recall")
     result, record = await subject.turn(session, scenario.prompt)
-    require(result.outcome is TurnOutcome.COMPLETED, f"the turn of recall: {told(result)}")
+    require(result.outcome is TurnOutcome.COMPLETED, f"the turn of recall: {ending_text(result)}")
     require(scenario.says, "the scenario recall says nothing")
     said = " ".join(record.messages)
     require(scenario.says in said, f"{scenario.says!r} was not recalled; said was {said!r:.200}")

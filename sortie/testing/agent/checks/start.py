@@ -11,7 +11,7 @@ from sortie.agents import Agent
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
+from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
 from sortie.testing.checks import require
 
 READ_TIMEOUT = 1.0
@@ -53,8 +53,8 @@ async def missing_workspace(subject: Subject) -> None:
     for workspace in ("", "relative", f"{subject.workspace}/not-there", file):
         end = await subject.attempt(_ANY, workspace=workspace)
         require(
-            isinstance(end, Refused) and end.kind is ErrorKind.INVALID_WORKSPACE_CWD,
-            f"with the workspace {workspace!r}: {told(end)}",
+            isinstance(end, SessionRefused) and end.kind is ErrorKind.INVALID_WORKSPACE_CWD,
+            f"with the workspace {workspace!r}: {ending_text(end)}",
         )
 
 
@@ -64,20 +64,20 @@ async def missing_program(subject: Subject) -> None:
     agent = subject.agent(f"{subject.workspace}/no-such-program")
     end = await subject.attempt(_ANY, agent)
     require(
-        isinstance(end, Refused) and end.kind is ErrorKind.AGENT_NOT_FOUND,
-        f"it was told as {told(end)}",
+        isinstance(end, SessionRefused) and end.kind is ErrorKind.AGENT_NOT_FOUND,
+        f"it ended as {ending_text(end)}",
     )
 
 
 @check("start.stop", "a session that is cancelled while it begins leaves nothing behind")
 async def stop(subject: Subject) -> None:
-    """The program never answers; whoever waits is stopped after half a second."""
+    """The program never answers, and the session is cancelled after half a second."""
     agent = subject.agent(("/bin/sh", "-c", OTHER_PROGRAMS["is-silent"][1]))
     with subject.within(subject.stop_bound + 0.5, "the stop"):
         with trio.move_on_after(0.5):
             async with subject.session(agent=agent) as session:
                 await subject.turn(session, _ANY.prompt)
-    await subject.require_nobody_left("after the stop")
+    await subject.require_no_process_left("after the stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _OtherProgram:
     script: str
 
     async def __call__(self, subject: Subject) -> None:
-        """It refuses the session, or no turn completes; in time, and nobody is left."""
+        """It refuses the session, or no turn completes; in time, and no process is left."""
         agent = subject.agent(("/bin/sh", "-c", self.script))
         had, end = trio.Event(), None
         bound = READ_TIMEOUT + TURN_TIME + 2 * subject.stop_bound
@@ -98,11 +98,11 @@ class _OtherProgram:
         require(not late, "a session was neither had nor refused within agent.read_timeout_ms")
         completed = isinstance(end, TurnResult) and end.outcome is TurnOutcome.COMPLETED
         require(not completed, "a turn was completed by a program that did nothing")
-        await subject.require_nobody_left("after the session")
+        await subject.require_no_process_left("after the session")
 
     async def _life(
         self, subject: Subject, agent: Agent, scope: trio.CancelScope, had: trio.Event
-    ) -> TurnResult | Refused:
+    ) -> TurnResult | SessionRefused:
         """Return how a session or its turn ended; ``had`` tells that one began in time."""
         try:
             async with subject.session(_ANY, agent=agent, read_timeout=READ_TIMEOUT) as session:

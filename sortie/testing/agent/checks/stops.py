@@ -10,11 +10,11 @@ from sortie.agents import Session
 from sortie.model import ErrorKind, TurnResult
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
+from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotKept, require
 
-SILENCE = 1.5
+LISTENING_TIME = 1.5
 """Seconds for which an agent that hangs is listened to."""
 
 _LISTENS = 2
@@ -34,7 +34,7 @@ async def before_launch(subject: Subject) -> None:
         with subject.within(subject.stop_bound, "the stop"), trio.CancelScope() as scope:
             scope.cancel()
             await session.run_turn(scenario.prompt, TurnRecord())
-    await subject.require_nobody_left("after the session")
+    await subject.require_no_process_left("after the session")
 
 
 @check("stop.at-launch", "a turn is stopped as soon as its process is there")
@@ -113,7 +113,7 @@ async def hurry(subject: Subject) -> None:
 async def session_left(subject: Subject) -> None:
     """It may be left before, during and after a turn."""
     scenario, record = subject.scenario("hang", "tool"), TurnRecord()
-    results: list[TurnResult | Refused] = []
+    results: list[TurnResult | SessionRefused] = []
 
     async def turn(session: Session, record: TurnRecord) -> None:
         try:
@@ -130,10 +130,10 @@ async def session_left(subject: Subject) -> None:
         async with trio.open_nursery() as nursery, subject.session(scenario) as session:
             nursery.start_soon(turn, session, record)
             await record.until(record.launched, "it was launched")
-        await subject.require_nobody_left("after the session")
+        await subject.require_no_process_left("after the session")
         await turn(session, TurnRecord())
     for end in results:
-        require(not isinstance(end, Refused) and _is_cancelled(end), told(end))
+        require(not isinstance(end, SessionRefused) and _is_cancelled(end), ending_text(end))
 
 
 @check("stop.next-turn", "a session whose turn was stopped goes on, or says that it cannot")
@@ -151,7 +151,7 @@ async def next_turn(subject: Subject) -> None:
                 refusal_of(error)
 
 
-@check("stall.silence", "while the agent is silent nothing is told, so that a stall is noticed")
+@check("stall.silence", "while the agent is silent no event is sent, so that a stall is noticed")
 async def silence(subject: Subject) -> None:
     """An adapter that ticks by itself would hide it."""
     scenario, record = subject.scenario("hang"), TurnRecord()
@@ -161,11 +161,11 @@ async def silence(subject: Subject) -> None:
         quiet = False
         for _ in range(_LISTENS):
             before = record.batches
-            await trio.sleep(SILENCE)
+            await trio.sleep(LISTENING_TIME)
             quiet = quiet or record.batches == before
         nursery.cancel_scope.cancel()
 
-    require(quiet, f"something was told at least every {SILENCE:g} s")
+    require(quiet, f"an event was sent at least every {LISTENING_TIME:g} s")
 
 
 @check("stall.life", "all output is a sign of life, wherever it goes")
@@ -191,10 +191,10 @@ async def _launched(record: TurnRecord) -> None:
 async def _stop_once(
     subject: Subject, scenario: Scenario, ready: Callable[[TurnRecord], Awaitable[None]]
 ) -> None:
-    """Stop a turn in a session of its own; the session is left in time, and nobody is left."""
+    """Stop a turn in a session of its own; the session is left in time, and no process is left."""
     async with subject.session(scenario) as session:
         await _stop(subject, session, scenario, ready)
-    await subject.require_nobody_left("after the session")
+    await subject.require_no_process_left("after the session")
 
 
 async def _stop(
@@ -220,7 +220,7 @@ async def _stop(
     require(seconds <= bound, f"the stop took {seconds:.1f} s, and may take {bound:g} s")
     record.require_well_formed()
     for result in results:
-        require(_is_cancelled(result), f"the stopped turn ended as {told(result)}")
+        require(_is_cancelled(result), f"the stopped turn ended as {ending_text(result)}")
 
 
 def _is_cancelled(result: TurnResult) -> bool:

@@ -8,7 +8,7 @@ from sortie.model import ErrorKind, TurnOutcome
 from sortie.model.turns import NOTIFICATION_LIMIT, Notification
 from sortie.testing.agent.check import check
 from sortie.testing.agent.scenarios import Scenario
-from sortie.testing.agent.subject import Refused, Subject, refusal_of, told
+from sortie.testing.agent.subject import SessionRefused, Subject, ending_text, refusal_of
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotKept, NotTried, require
 
@@ -18,12 +18,12 @@ _ODD = "--help\x00 \ud800 \x1b[2J $(touch was-run) `touch was-run`; touch was-ru
 
 @check("turn.success", "a success is a completed turn without an error, and something was said")
 async def success(subject: Subject) -> None:
-    """The launch is told first; once the session is left its process is gone."""
+    """The launch is the first event; once the session is left its process is gone."""
     result, record = await subject.only_turn("success")
 
-    require(result.outcome is TurnOutcome.COMPLETED, told(result))
-    require(record.pid > 0, "the process was not told")
-    require(record.messages, "nothing of what the agent said was told")
+    require(result.outcome is TurnOutcome.COMPLETED, ending_text(result))
+    require(record.pid > 0, "no process was given")
+    require(record.messages, "no message of the agent was sent")
 
 
 @check("turn.failure", "a failure is a result with kind and message, and raises nothing")
@@ -31,7 +31,7 @@ async def failure(subject: Subject) -> None:
     """Which kind is the adapter's own matter."""
     result, _ = await subject.only_turn("failure")
 
-    require(result.outcome is TurnOutcome.FAILED, told(result))
+    require(result.outcome is TurnOutcome.FAILED, ending_text(result))
 
 
 @check("turn.unproven", "a turn counts as completed only where its success is proven")
@@ -39,15 +39,15 @@ async def unproven(subject: Subject) -> None:
     """An end in good order alone proves nothing."""
     result, _ = await subject.only_turn("unproven")
 
-    require(result.outcome is TurnOutcome.FAILED, told(result))
+    require(result.outcome is TurnOutcome.FAILED, ending_text(result))
 
 
-@check("turn.usage-limit", "a usage limit is told as usage_limit")
+@check("turn.usage-limit", "a usage limit has the kind usage_limit")
 async def usage_limit(subject: Subject) -> None:
     """It is no failure of the issue's: dispatch pauses instead."""
     result, _ = await subject.only_turn("usage-limit")
 
-    require(result.error_kind is ErrorKind.USAGE_LIMIT, told(result))
+    require(result.error_kind is ErrorKind.USAGE_LIMIT, ending_text(result))
     until = result.resets_at
     require(until is None or until.tzinfo is not None, f"resets_at has no zone: {until}")
 
@@ -106,7 +106,7 @@ async def two_sessions(subject: Subject) -> None:
         still = not hanging.over.is_set()
         nursery.cancel_scope.cancel()
 
-    require(result.outcome is TurnOutcome.COMPLETED, told(result))
+    require(result.outcome is TurnOutcome.COMPLETED, ending_text(result))
     require(still, "the end of one session's turn ended the other one's")
 
 
@@ -117,7 +117,7 @@ async def long_prompt(subject: Subject) -> None:
     async with subject.session(scenario) as session:
         result, _ = await subject.turn(session, f"{'word ' * (_LONG // 5)}\n{scenario.prompt}")
 
-    require(result.outcome is TurnOutcome.COMPLETED, told(result))
+    require(result.outcome is TurnOutcome.COMPLETED, ending_text(result))
 
 
 @check("turn.odd-prompt", "a prompt is text: no option, no shell, and no character breaks it")
@@ -136,7 +136,8 @@ async def odd_prompt(subject: Subject) -> None:
 
     require(run is None, "words of the prompt were run by a shell")
     require(
-        not isinstance(end, Refused) or end.kind is not ErrorKind.AGENT_NOT_FOUND, "no agent found"
+        not isinstance(end, SessionRefused) or end.kind is not ErrorKind.AGENT_NOT_FOUND,
+        "no agent found",
     )
 
 
