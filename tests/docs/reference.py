@@ -1,6 +1,7 @@
 """Write the tables of pages that are made from the code: ``python -m tests.docs.reference``.
 
-``docs/state.md`` has the fields of ``/api/v1/state``, from the views and their docstrings.
+``docs/state.md`` has the fields of ``/api/v1/state``, from the views and their docstrings, and
+``docs/log-events.md`` the events of facts, from their classes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin, get_type_hints
 
+from sortie import facts
 from sortie.web.state import StateView
 from tests.docs.pages import ROOT
 
@@ -17,8 +19,8 @@ _TABLE = re.compile(r"^\| (\w+) \|.*\n\|[-|]+\|\n(?:\|.*\n)+", re.MULTILINE)
 
 
 def with_table(page: str, first: str, rows: Iterator[tuple[str, ...]]) -> str:
-    """Return a page with other rows in the table whose first column has this heading."""
-    (found,) = (match for match in _TABLE.finditer(page) if match[1] == first)
+    """Return a page with other rows in its first table whose first column has this heading."""
+    found = next(match for match in _TABLE.finditer(page) if match[1] == first)
     head = "".join(f"{line}\n" for line in found[0].splitlines()[:2])
     return page.replace(found[0], head + "".join(f"| {' | '.join(row)} |\n" for row in rows))
 
@@ -48,7 +50,14 @@ def told(kind: Any) -> str:
     return text.replace("``", "`").replace("|", r"\|")
 
 
-PAGES = {"state.md": ("where", state_rows)}
+def event_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield a row for each kind of fact, by the names of their events."""
+    kinds = {kind.EVENT: kind for kind in vars(facts).values() if hasattr(kind, "EVENT")}
+    for event, kind in sorted(kinds.items()):
+        yield f"`{event}`", kind.LEVEL, told(kind).split(". ")[0].split("; ")[0].rstrip(".")
+
+
+PAGES = {"log-events.md": ("event", event_rows), "state.md": ("where", state_rows)}
 
 
 def main() -> None:
