@@ -33,8 +33,8 @@ from tests.ports import free_port
 
 PACKAGE = str(Path(sortie.__file__).parent) + os.sep
 POLL = 0.2
-IDLE = 5.0
-"""Seconds in which a daemon starts and polls some times."""
+WINDOW = 1.5
+"""Seconds in which an idle daemon polls some times. Two that bring nothing new show that it idles."""
 
 LONGEST = 60.0
 _PARTS = frozenset({"<module>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"})
@@ -93,8 +93,13 @@ class FirstOutput:
 
 def _measure(place: BenchmarkPlace, counter: CallCounter, first: FirstOutput) -> set[Function]:
     """Return what an idle daemon calls, and have ``first`` find what an issue adds to it."""
-    time.sleep(IDLE)
-    idle = counter.take()
+    idle: set[Function] = set()
+    quiet = 0
+    while quiet < 2:
+        time.sleep(WINDOW)
+        called = counter.take()
+        quiet = 0 if called - idle else quiet + 1
+        idle |= called
     place.add_issue("ONE")
     first.handled.wait(LONGEST)
     return idle

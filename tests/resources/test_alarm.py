@@ -80,16 +80,6 @@ async def test_who_is_done_in_time_hears_nothing(monkeypatch: pytest.MonkeyPatch
     assert threads.started == 2
 
 
-async def test_an_earlier_time_is_kept_beside_a_later_one() -> None:
-    """The thread that sleeps until the later one is woken."""
-    bell = Alarm()
-
-    with trio.fail_after(30), bell.set(at(time.monotonic() + 600)) as outer:
-        assert await late(bell, 0.05)
-
-    assert not outer.cancel_called
-
-
 async def test_a_time_that_is_put_off_is_not_kept() -> None:
     """What counts is the time as it stands when it has come."""
     bell, began = Alarm(), time.monotonic()

@@ -122,35 +122,6 @@ async def test_a_host_that_stays_away_goes_on_owing(
     assert inner.swept == [{RUN}]
 
 
-async def test_a_run_that_never_reached_its_host_owes_nothing(
-    autojump_clock: MockClock, inner: FakeTransport
-) -> None:
-    """What was refused has started nothing."""
-    watched = MonitoredTransport(inner, Told().watch)
-    inner.faults["process"] = DOWN
-    with pytest.raises(HostError):
-        async with watched.process(command()):
-            pass
-
-    await watched.files.make_directory("/w", "a")
-
-    assert inner.swept == []
-
-
-async def test_a_program_that_could_not_be_ended_is_looked_for(
-    autojump_clock: MockClock, inner: FakeTransport
-) -> None:
-    """Whatever the reason: nothing new begins beside what may still be at work."""
-    watched = MonitoredTransport(inner, Told().watch)
-    with pytest.raises(TransportError):
-        async with watched.process(command()):
-            raise TransportError("could not end process 7")
-
-    await watched.files.make_directory("/w", "a")
-
-    assert inner.swept == [{RUN}]
-
-
 async def test_a_start_that_was_broken_off_and_left_somebody_is_looked_for(
     autojump_clock: MockClock, inner: FakeTransport
 ) -> None:

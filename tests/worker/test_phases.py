@@ -21,7 +21,6 @@ from sortie.model import (
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Completes, Fails
-from tests.transports.fake import FakeTransport
 from tests.worker.rig import HOOKS, ROOT, RUN, USED, Rig, issue
 
 WORKSPACE = f"{ROOT}/A"
@@ -81,19 +80,6 @@ async def test_a_run_does_not_begin_beside_a_stranger(clock: MockClock) -> None:
     rig.assert_nothing_open()
 
 
-async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(clock: MockClock) -> None:
-    """Hosts have no counters of their own, however they are called."""
-    rig = Rig()
-    rig.transport = FakeTransport(host="east")
-    await rig.work()
-    rig.facts.clear()
-    rig.transport.leftovers[WORKSPACE] = [1, 2]
-
-    await rig.work()
-
-    assert rig.of(facts.OrphansReaped) == [facts.OrphansReaped(where="host", count=2)]
-
-
 async def test_a_run_begins_when_what_runs_left_is_ended(clock: MockClock) -> None:
     """It is told of, and nothing else is different."""
     rig = Rig()
@@ -124,21 +110,6 @@ async def test_what_is_reported_can_be_acted_on(clock: MockClock) -> None:
         ev.ProcessLaunched(RUN, launched.process),
         ev.IssueMoved(RUN, moved),
     ]
-
-
-async def test_a_workspace_is_made_once(clock: MockClock) -> None:
-    """after_create runs for a new directory only; the next run finds it complete."""
-    rig = Rig(hooks=HOOKS)
-    await rig.work()
-    rig.journal.clear()
-
-    await rig.work()
-
-    assert [entry for entry in rig.journal if entry.startswith("runs")] == [
-        "runs before_run",
-        "runs after_run",
-    ]
-    assert [fact.created for fact in rig.of(facts.WorkspaceReady)] == [True, False]
 
 
 async def test_a_move_that_is_cut_short_is_told_with_the_reason(clock: MockClock) -> None:
@@ -201,26 +172,6 @@ async def test_a_workspace_that_cannot_be_made_fails_the_run(clock: MockClock, m
     assert report.end.kind is ErrorKind.WORKSPACE_ERROR
     assert "no space left on device" in report.end.message
     assert (rig.transport.ran, rig.agent.begun) == ([], [])
-
-
-async def test_a_look_that_is_old_is_made_again(clock: MockClock) -> None:
-    """Where the tracker takes its time between two turns, the place is verified anew."""
-    rig = Rig(agent={"max_turns": 3})
-    rig.tracker.delay = 10.0
-
-    def go_away_while_it_is_read() -> None:
-        async def later() -> None:
-            await trio.sleep(5)
-            rig.transport.files.directories.discard(f"{ROOT}/A")
-
-        trio.lowlevel.spawn_system_task(later)
-
-    rig.agent.scripts["A"] = [Completes(), Completes(does=go_away_while_it_is_read)]
-
-    report = await rig.work()
-
-    assert isinstance(report.end, Failed)
-    assert (report.end.kind, report.turns) == (ErrorKind.INVALID_WORKSPACE_CWD, 2)
 
 
 async def test_a_workspace_that_moved_away_is_not_used(clock: MockClock) -> None:

@@ -13,7 +13,6 @@ from trio.testing import MockClock
 from sortie.agents import OnEvents
 from sortie.agents.exits import Failure
 from sortie.model import (
-    NOTHING,
     TEXT_LIMIT,
     Activity,
     AgentError,
@@ -185,15 +184,6 @@ async def test_credits_and_tokens_are_summed(clock: MockClock) -> None:
     report = await rig.work()
 
     assert (report.turns, report.spent.credits, report.spent.tokens) == (5, 1.75, 15)
-
-
-async def test_unknown_is_none(clock: MockClock) -> None:
-    """An agent that tells no credits or tokens has spent an unknown amount, not nothing."""
-    rig = Rig(agent={"max_turns": 2})
-
-    report = await rig.work()
-
-    assert report.spent == NOTHING
 
 
 async def test_a_turn_is_on_disk_before_its_agent_is_launched(clock: MockClock) -> None:
@@ -397,19 +387,6 @@ async def test_a_usage_limit_is_passed_on_with_its_reset(clock: MockClock, raise
     assert completed(rig).error_kind is kind
 
 
-async def test_a_session_refused_for_a_usage_limit_says_its_reset(clock: MockClock) -> None:
-    """An agent may know of its limit before any turn."""
-    rig = Rig()
-    resets_at = datetime(2026, 11, 22, 17, tzinfo=UTC)
-    error = AgentError(ErrorKind.USAGE_LIMIT, "limit reached", resets_at=resets_at)
-    rig.agent.refusals["A"].append(error)
-
-    report = await rig.work()
-
-    assert isinstance(report.end, Failed)
-    assert (report.end.kind, report.end.resets_at) == (ErrorKind.USAGE_LIMIT, resets_at)
-
-
 async def test_texts_of_an_agent_are_bounded(clock: MockClock) -> None:
     """However long its words and lists are, what is told of them is short."""
     rig = Rig()
@@ -574,15 +551,3 @@ async def test_a_failure_has_the_programs_own_words(
     assert isinstance(report.end, Failed)
     assert report.end.message == error
     assert completed(rig).error == error
-
-
-async def test_a_secret_at_the_cut_of_an_error_is_found(clock: MockClock) -> None:
-    """What is said is freed of secrets before it is cut, so that no half of one is left."""
-    lines = tuple(f"{'x' * (295 + n)} hush-hush {'y' * 300}" for n in range(9))
-    rig = failing("exit 1", ErrorKind.PORT_EXIT, lines)
-
-    report = await rig.work()
-
-    assert isinstance(report.end, Failed)
-    assert "hush" not in report.end.message
-    assert all("hush" not in text for text in completed(rig).warnings)

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.config.token_rates import TokenRate, TokenRates
-from sortie.model import Spending
 from sortie.model.turns import Usage
 from sortie.worker.usage import RunUsage, UsageIncrements, UsageMeter
 
@@ -32,13 +31,6 @@ def test_increments_are_added() -> None:
     )
 
     assert (meter.spent.tokens, meter.spent.credits) == (16, 0.75)
-
-
-def test_unknown_is_none() -> None:
-    """Nothing told is nothing known, and 0 is 0."""
-    assert (summed().spent.tokens, summed(Usage(cached_tokens=3)).spent.tokens) == (None, None)
-    assert summed(Usage(credits=0.0)).spent == Spending(credits=0.0)
-    assert summed(Usage(input_tokens=0)).spent == Spending(input_tokens=0)
 
 
 @given(st.lists(st.integers(0, 1000)))
@@ -69,18 +61,6 @@ def test_tokens_are_told_apart_by_model() -> None:
     )
 
     assert meter.spent.tokens == 19
-
-
-def test_costs_are_told_apart_by_currency() -> None:
-    """A total in one currency says nothing about another."""
-    increments = UsageIncrements()
-
-    costs = [
-        increments.of(Usage(cost=cost, currency=currency, cumulative=True)).cost
-        for cost, currency in ((1.0, "USD"), (5.0, "EUR"), (1.5, "USD"), (5.0, "EUR"))
-    ]
-
-    assert costs == [1.0, 5.0, 0.5, 0.0]
 
 
 def test_tokens_of_a_known_model_are_estimated() -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import trio
 
 from sortie.resources import shortage_behind
 from sortie.transports.local import LocalTransport
@@ -115,16 +114,6 @@ async def test_a_hook_that_cannot_start_has_failed(
             result=HookOutcome.FAILED, seconds=done.seconds, status="not run", output=""
         )
         assert word in done.output
-
-
-async def test_a_cancelled_hook_is_ended(
-    transport: LocalTransport, env: dict[str, str], tmp_path: Path
-) -> None:
-    """Being cancelled from outside is no timeout, and ends the hook all the same."""
-    with trio.move_on_after(0.3) as scope:
-        await run_hook(transport, "sleep 1000", cwd=str(tmp_path), env=env, timeout=30)
-
-    assert scope.cancelled_caught
 
 
 async def test_a_hook_whose_program_finds_no_memory_is_not_blamed(

@@ -62,14 +62,6 @@ def test_different_identifiers_keep_apart(one: str, other: str) -> None:
     assert workspace_key(one) != workspace_key(other)
 
 
-@given(st.text("aä_/-", min_size=1, max_size=6), st.text("aä_/-", min_size=1, max_size=6))
-def test_identifiers_that_look_alike_keep_apart(one: str, other: str) -> None:
-    """What differs in foreign characters only does not share a directory."""
-    assume(one != other)
-
-    assert workspace_key(one) != workspace_key(other)
-
-
 @given(identifiers)
 @example("owner/repo#5")
 def test_an_identifier_made_like_a_key_keeps_apart(identifier: str) -> None:
@@ -78,19 +70,6 @@ def test_an_identifier_made_like_a_key_keeps_apart(identifier: str) -> None:
     assume(key != identifier)
 
     assert workspace_key(key) != key
-
-
-ALIKE = st.text("aAäÄ\u0308 \t\u00a0", min_size=1, max_size=5)
-
-
-@given(ALIKE, ALIKE)
-@example("ä", "Ä")
-@example("ä", "a\u0308")
-def test_identifiers_that_differ_by_case_or_blanks_keep_apart(one: str, other: str) -> None:
-    """Nothing is trimmed, folded or joined on the way to a name."""
-    assume(one != other)
-
-    assert workspace_key(one) != workspace_key(other)
 
 
 @pytest.mark.parametrize("character", ["a", "ä", "\ud800", "\U0001f600"])

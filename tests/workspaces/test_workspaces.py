@@ -95,16 +95,6 @@ async def test_a_workspace_is_removed(workspaces: Workspaces, root: Path) -> Non
     assert (await workspaces.prepare("ABC-1")).created
 
 
-async def test_an_incomplete_workspace_can_be_removed(workspaces: Workspaces, root: Path) -> None:
-    """Removing it leaves no marker that could condemn a later directory."""
-    await workspaces.prepare("ABC-1")
-
-    await workspaces.remove("ABC-1")
-    Path(root, "ABC-1").mkdir()
-
-    assert not (await workspaces.prepare("ABC-1")).created
-
-
 async def test_nothing_is_removed_under_a_live_process(
     workspaces: Workspaces, transport: LocalTransport
 ) -> None:
@@ -118,26 +108,6 @@ async def test_nothing_is_removed_under_a_live_process(
         with pytest.raises(WorkspaceError, match=str(process.identity.pid)):
             await workspaces.remove("ABC-1")
         kept = Path(path, "sub").is_dir()
-
-    assert kept
-    assert await workspaces.remove("ABC-1")
-
-
-async def test_nothing_is_removed_under_a_process_that_a_link_leads_to(
-    transport: LocalTransport, tmp_path: Path
-) -> None:
-    """A process is known by the real path of its directory, the workspace by the written one."""
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to("real")
-    workspaces = Workspaces(str(tmp_path / "link" / "root"), transport)
-    path = await ready(workspaces)
-    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": str(uuid.uuid4())}
-    command = Command(argv=("sleep", "1000"), cwd=str(path), env=env)
-
-    async with transport.process(command) as process:
-        with pytest.raises(WorkspaceError, match=str(process.identity.pid)):
-            await workspaces.remove("ABC-1")
-        kept = path.is_dir()
 
     assert kept
     assert await workspaces.remove("ABC-1")
@@ -179,75 +149,12 @@ async def test_what_runs_left_in_a_workspace_is_ended_before_it_is_used(
     assert workspace.created is not completed
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("abc-1", "ABC-1"), ("ABC 1", "ABC  1"), (" ABC-1", "ABC-1"), ("ABC-1\t", "ABC-1")],
-)
-async def test_identifiers_that_differ_by_case_or_blanks_have_workspaces_of_their_own(
-    workspaces: Workspaces, one: str, other: str
-) -> None:
-    """What is written for the one is not there for the other, and both can be removed alone."""
-    first = await ready(workspaces, one)
-    (first / "mine").touch()
-    second = await ready(workspaces, other)
-    shared = (second / "mine").exists()
-
-    await workspaces.remove(other)
-
-    assert not shared
-    assert (first / "mine").exists()
-
-
-@pytest.mark.parametrize(
-    "identifier", ["../x", "/etc", "a/../../b", "..\\x", "\0", "~", "x" * 5000]
-)
-async def test_no_identifier_leads_out_of_the_root(
-    workspaces: Workspaces, root: Path, identifier: str
-) -> None:
-    """Whatever an issue is called, its workspace is a directory directly in the root."""
-    path = await ready(workspaces, identifier)
-
-    assert path.parent == Path(os.path.realpath(root))
-    assert path.is_dir()
-    assert await workspaces.remove(identifier)
-    assert not path.exists()
-
-
 async def test_an_issue_can_be_called_as_the_markers(workspaces: Workspaces, root: Path) -> None:
     """No identifier's workspace stands where the notes about workspaces are kept."""
     paths = {await ready(workspaces, name) for name in ("@incomplete", ".sortie", "incomplete")}
 
     assert len(paths) == 3
     assert Path(os.path.realpath(root), "@incomplete") not in paths
-
-
-@pytest.mark.parametrize("name", ["", ".", ".."])
-async def test_the_root_and_its_parent_are_no_workspaces(workspaces: Workspaces, name: str) -> None:
-    """Identifiers that name a directory that is not theirs are refused for making and removing."""
-    await ready(workspaces)
-
-    with pytest.raises(WorkspaceError):
-        await workspaces.prepare(name)
-    with pytest.raises(WorkspaceError):
-        await workspaces.remove(name)
-
-
-async def test_a_root_that_is_a_link_is_refused(
-    workspaces: Workspaces, root: Path, tmp_path: Path
-) -> None:
-    """A link in place of the root is not followed, neither to make nor to remove."""
-    target = tmp_path / "target"
-    Path(target, "ABC-1", "precious").mkdir(parents=True)
-    root.parent.mkdir()
-    root.symlink_to(target)
-
-    with pytest.raises(WorkspaceError):
-        await workspaces.prepare("ABC-1")
-    with pytest.raises(WorkspaceError):
-        await workspaces.remove("ABC-1")
-
-    assert [p.name for p in target.iterdir()] == ["ABC-1"]
-    assert Path(target, "ABC-1", "precious").is_dir()
 
 
 @pytest.mark.parametrize("target", ["/etc", "../../outside", "OTHER-1", "nowhere"])
@@ -272,21 +179,6 @@ async def test_a_link_in_place_of_a_workspace_is_refused(
     Path(root, "ABC-1").unlink()
     Path(root, "ABC-1").mkdir()
     assert not (await workspaces.prepare("ABC-1")).created
-
-
-async def test_a_file_in_place_of_a_workspace_is_left_alone(
-    workspaces: Workspaces, root: Path
-) -> None:
-    """What is no directory is an error, and still there afterwards."""
-    root.mkdir(parents=True)
-    Path(root, "ABC-1").write_text("precious")
-
-    with pytest.raises(WorkspaceError):
-        await workspaces.prepare("ABC-1")
-    with pytest.raises(WorkspaceError):
-        await workspaces.remove("ABC-1")
-
-    assert Path(root, "ABC-1").read_text() == "precious"
 
 
 async def test_a_workspace_that_was_swapped_is_not_trusted(
@@ -503,15 +395,6 @@ async def test_a_root_that_can_be_used_passes_the_check(root: Path, workspaces: 
         await workspaces.check()
 
 
-async def test_a_file_system_that_refuses_is_told(root: Path, workspaces: Workspaces) -> None:
-    """A root below a file is a workspace error that names it."""
-    root.parent.parent.mkdir(exist_ok=True)
-    root.parent.touch()
-
-    with pytest.raises(WorkspaceError, match=str(root)):
-        await workspaces.prepare("ABC-1")
-
-
 async def test_a_root_that_is_not_recognised_is_left_alone(tmp_path: Path) -> None:
     """Nothing is made in its place or taken for removed, and a workspace that is missing with it
     is no fault of its issue."""
@@ -549,3 +432,13 @@ async def test_a_known_root_is_never_made(tmp_path: Path) -> None:
             await ask()
 
     assert not root.exists()
+
+
+async def test_an_incomplete_workspace_can_be_removed(workspaces: Workspaces, root: Path) -> None:
+    """Removing it leaves no marker that could condemn a later directory."""
+    await workspaces.prepare("ABC-1")
+
+    await workspaces.remove("ABC-1")
+    Path(root, "ABC-1").mkdir()
+
+    assert not (await workspaces.prepare("ABC-1")).created

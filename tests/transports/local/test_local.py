@@ -22,11 +22,10 @@ import trio.testing
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import run_in_thread
-from sortie.transports import Command, Exit, Script, Stdin
+from sortie.transports import Command, Exit, Stdin
 from sortie.transports.local import LocalTransport, become_subreaper
 from sortie.transports.local.removal import Removal
 from sortie.transports.local.safe_open import opened
-from tests.transports.former import without_adoption
 from tests.transports.leftovers import foreign_children, holders, is_alive
 from tests.transports.mounts import bound, requires_mounts
 
@@ -104,35 +103,6 @@ async def test_a_clean_exit_looks_at_nobody_else(
             await run("true")
 
     assert transport.looks == 0
-
-
-async def test_where_nobody_is_adopted_everybody_is_looked_at(
-    transport: LocalTransport, run_id: RunId, tmp_path: Path
-) -> None:
-    """Our children prove nothing then."""
-    with without_adoption():
-        async with transport.process(command(run_id, tmp_path, "true")) as process:
-            await process.wait()
-
-    assert (transport.looks, transport.sweeps) == (1, 0)
-
-
-async def test_what_left_the_tree_altogether_is_found_by_its_cookie(
-    transport: LocalTransport, run_id: RunId, tmp_path: Path
-) -> None:
-    """A forced end searches all processes, so one that another parent started is ended too."""
-    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
-    stranger = await trio.lowlevel.open_process(["sleep", "1000"], env=env)
-    bystander = await trio.lowlevel.open_process(["sleep", "1000"])
-
-    async with transport.process(command(run_id, tmp_path, "sleep", "1000")):
-        pass
-    status = await stranger.wait()
-    spared = bystander.poll() is None
-    bystander.kill()
-    await bystander.wait()
-
-    assert (status, spared) == (-signal.SIGTERM, True)
 
 
 async def test_the_adopted_of_another_run_are_left_alone(
@@ -353,18 +323,6 @@ async def test_a_program_beside_the_interpreter_is_found(transport: LocalTranspo
         await transport.resolve_program("no-such-program", "/no/such/directory")
 
 
-async def test_relative_entries_of_the_path_are_passed_over(
-    transport: LocalTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A workspace cannot slip its own program in through an empty or relative PATH entry."""
-    planted = tmp_path / "planted"
-    planted.touch(mode=0o755)
-    monkeypatch.chdir(tmp_path)
-
-    with pytest.raises(ProgramNotFound):
-        await transport.resolve_program("planted", ":.:./")
-
-
 async def test_another_users_root_is_refused(transport: LocalTransport, tmp_path: Path) -> None:
     """A root that belongs to somebody else is neither used nor emptied."""
     if os.geteuid() != 0:
@@ -483,17 +441,31 @@ async def test_no_path_is_resolved_in_the_loops_thread(
     assert resolved == [False] * 3
 
 
-async def test_a_script_that_fails_says_why(tmp_path: Path) -> None:
-    """In its own words: the last line that it has written to stderr."""
-    script = Script(
-        purpose="look",
-        text="echo one >&2; echo boom >&2; exit 3",
-        cwd=str(tmp_path),
-        env={"PATH": os.environ["PATH"]},
-        limit=100,
-    )
+async def test_relative_entries_of_the_path_are_passed_over(
+    transport: LocalTransport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workspace cannot slip its own program in through an empty or relative PATH entry."""
+    planted = tmp_path / "planted"
+    planted.touch(mode=0o755)
+    monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(TransportError) as caught:
-        await LocalTransport(os.environ["PATH"]).run_script(script)
+    with pytest.raises(ProgramNotFound):
+        await transport.resolve_program("planted", ":.:./")
 
-    assert str(caught.value) == "could not look: the script ended with 3: boom"
+
+async def test_what_left_the_tree_altogether_is_found_by_its_cookie(
+    transport: LocalTransport, run_id: RunId, tmp_path: Path
+) -> None:
+    """A forced end searches all processes, so one that another parent started is ended too."""
+    env = {"PATH": os.environ["PATH"], "SORTIE_RUN_ID": run_id}
+    stranger = await trio.lowlevel.open_process(["sleep", "1000"], env=env)
+    bystander = await trio.lowlevel.open_process(["sleep", "1000"])
+
+    async with transport.process(command(run_id, tmp_path, "sleep", "1000")):
+        pass
+    status = await stranger.wait()
+    spared = bystander.poll() is None
+    bystander.kill()
+    await bystander.wait()
+
+    assert (status, spared) == (-signal.SIGTERM, True)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 import os
 import subprocess
-from contextlib import ExitStack
 from dataclasses import replace
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of
 from sortie.transports.local.child_process import ChildProcess
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.process_tree import ProcessTree, ProcessTrees, _is_member
-from sortie.transports.ownership import ancestry
+from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.reaper import ProcessListing
 
 ME = os.getpid()
@@ -157,18 +153,6 @@ async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
     assert child.wait() == 7
 
 
-async def test_an_adopted_zombie_is_reaped() -> None:
-    """Nobody else waits for what we adopted."""
-    child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-
-    ProcessTrees().reap(table_of(adopted(identity_of(child.pid), dead=True)))
-
-    with pytest.raises(ChildProcessError):
-        os.waitpid(child.pid, os.WNOHANG)
-    child.returncode = 0  # so that it is not waited for again
-
-
 async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: ProcessIdentity) -> None:
     """A process out of reach holds up one end, not all ends after it."""
     trees = ProcessTrees()
@@ -209,94 +193,3 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
 
 
 Family = tuple[ProcessTable, list[ProcessTree]]
-
-
-@st.composite
-def families(draw: st.DrawFn) -> Family:
-    """Make up some processes and the commands that they may belong to."""
-    pids = range(100, 100 + draw(st.integers(1, 8)))
-    numbers = st.sampled_from([*pids, ME, 1])
-    cookies = st.sampled_from(["one", "two", None])
-    moments = st.sampled_from([1.0, 2.0, 3.0])
-    everybody: dict[int, ProcessInfo] = {}
-    children: dict[int, list[int]] = {}
-    for pid in pids:
-        ppid = draw(numbers)
-        children.setdefault(ppid, []).append(pid)
-        everybody[pid] = ProcessInfo(
-            identity=ProcessIdentity(pid=pid, started_at=draw(moments)),
-            ppid=ppid,
-            pgid=draw(numbers),
-            sid=draw(numbers),
-            dead=draw(st.booleans()),
-            stopped=False,
-            adopted=ppid == ME,
-            cookie=draw(cookies),
-            homes=draw(st.sampled_from([(), ("/one/x",), ("/two",)])),
-        )
-    table = ProcessTable(by_pid=everybody, children=children, complete=draw(st.booleans()))
-    listed = []
-    for number in range(draw(st.integers(1, 4))):
-        root = ChildProcess.__new__(ChildProcess)
-        root.pid, root.pinned = 100 + number, draw(st.booleans())
-        root.identity = ProcessIdentity(pid=root.pid, started_at=draw(moments))
-        tree = ProcessTree(
-            run_id=draw(cookies),
-            cwd=draw(st.sampled_from(["/one", "/two", "/"])),
-            root=root if draw(st.integers(0, 4)) else None,
-            known=frozenset(one.handle for one in everybody.values() if draw(st.booleans())),
-            ending=draw(st.booleans()),
-        )
-        listed.append(tree)
-    return table, listed
-
-
-def members_by_definition(
-    tree: ProcessTree, table: ProcessTable, trees: ProcessTrees, listed: list[ProcessTree]
-) -> set[int]:
-    """Return who is alive of a tree, by looking at each process for this tree alone."""
-    seeds = []
-    for seen in table.by_pid.values():
-        if _is_member(seen, tree):
-            seeds.append(seen.pid)
-        elif seen.adopted and not seen.dead and seen.pid not in trees.roots():
-            owners = trees._owners(seen)
-            others_go_on = any(owner is not tree and not owner.ending for owner in owners)
-            if not others_go_on and (tree in owners or not owners):
-                seeds.append(seen.pid)
-    if table.complete and tree.run_id is not None:
-        others = [other for other in listed if other is not tree and other.run_id == tree.run_id]
-        going_on = any(not other.ending for other in others)
-        foreign = table.tree(o.root.pid for o in others if o.root is not None) if going_on else {}
-        own_root = frozenset() if tree.root is None else frozenset({tree.root.pid})
-        spared = ancestry(table.by_pid, ME) | foreign.keys() | (trees.roots() - own_root)
-        seeds += [
-            seen.pid
-            for seen in table.by_pid.values()
-            if seen.cookie == tree.run_id and not seen.adopted and seen.pid not in spared
-        ]
-    return {pid for pid, seen in table.tree(seeds).items() if not seen.dead}
-
-
-@hypothesis.given(families())
-def test_one_pass_for_all_notes_what_one_for_each_would(family: Family) -> None:
-    """Whoever belongs to whom in a table, all commands are told the same together and alone."""
-    table, listed = family
-    trees = ProcessTrees()
-    known = [tree.known for tree in listed]
-    rooted = [tree for tree in listed if tree.root is not None]
-
-    with ExitStack() as registered:
-        for tree in listed:
-            registered.enter_context(trees.registered(tree))
-        defined = [members_by_definition(tree, table, trees, listed) for tree in rooted]
-        trees.observe(table)
-        together = [{handle.pid for handle in tree.known} for tree in rooted]
-        alone = []
-        for tree in rooted:
-            for other, before in zip(listed, known, strict=True):
-                other.known = before
-            alone.append(set(trees.members(tree, table).alive))
-
-    assert together == defined
-    assert alone == defined

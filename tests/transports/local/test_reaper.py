@@ -71,22 +71,6 @@ def reaper_of(
     return Reaper(processes, grace, trio.Event())
 
 
-async def test_what_does_not_die_is_told_and_given_up(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """A process that SIGKILL does not end costs the grace time and the bound, once."""
-    immortal = seen(gone())
-    given_up: set[ProcessIdentity] = set()
-    reaper = reaper_of(lambda _: ProcessListing(alive={immortal.pid: immortal}), given_up)
-
-    found = [await reaper.end(), await reaper.end()]
-
-    assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
-    assert found == [True, False]
-    assert reaper.left == {immortal.pid: immortal}
-    assert given_up == {immortal.handle}
-
-
 async def test_who_cannot_be_signalled_for_a_shortage_is_not_given_up(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,33 +95,6 @@ async def test_who_cannot_be_signalled_for_a_shortage_is_not_given_up(
     assert len(killed) == 1
     assert reaper.left == {}
     assert reaper.killed == {survivor.handle}
-
-
-async def test_elders_are_asked_to_end_first(
-    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A shell that waits for its child does not see it go before it is told itself, or it would
-    exit as if all were well."""
-    process = seen(gone())
-    born = {3: 10.0, 1: 30.0, 2: 20.0}
-    family = {
-        pid: replace(process, identity=ProcessIdentity(pid=pid, started_at=began))
-        for pid, began in born.items()
-    }
-    told: list[int] = []
-
-    def tell(one: ProcessInfo, _signum: signal.Signals) -> bool:
-        told.append(one.pid)
-        return True
-
-    monkeypatch.setattr(reaper_module, "send", tell)
-    reaper = reaper_of(
-        lambda _: ProcessListing() if told else ProcessListing(alive=dict(sorted(family.items())))
-    )
-
-    await reaper.end()
-
-    assert told == [3, 2, 1]
 
 
 async def test_the_undecided_are_waited_for_and_not_killed(

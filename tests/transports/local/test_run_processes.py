@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from itertools import cycle
 from typing import cast
 
 import pytest
@@ -201,40 +200,6 @@ async def test_what_the_kernel_holds_after_sigkill_counts_as_ended(
     assert 3.0 + KILL_BOUND <= trio.current_time() <= 3.0 + KILL_BOUND + 1.0
 
 
-async def test_what_the_kernel_holds_does_not_hide_who_comes_later(
-    autojump_clock: trio.testing.MockClock, sleepers: list[ProcessIdentity]
-) -> None:
-    """After one was given up, the sweep goes on until nobody new is found."""
-    held = seen(sleepers[0].pid, of=sleepers[0], cookie=RUN)
-    late = seen(sleepers[1].pid, of=sleepers[1], cookie=RUN)
-    looks = iter([table_of(held), table_of(held, late)])
-
-    ended = await sweep(
-        RunProcesses([RUN], {}),
-        lambda _: next(looks, table_of(held)),
-        watch=lambda _: table_of(held),
-    )
-
-    assert ended == 2
-
-
-async def test_newcomers_without_end_end_the_sweep(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """Where each look shows another process, the last one is told, in bounded time."""
-    supply = cycle([seen(pid, cookie=RUN) for pid in range(1 << 25, (1 << 25) + 3)])
-
-    def another(_now: float) -> ProcessTable:
-        return table_of(next(supply))
-
-    with pytest.raises(ProcessesLeft, match="could not end") as caught:
-        await sweep(RunProcesses([RUN], {}), another, watch=lambda _: table_of())
-
-    assert len(caught.value.pids) == 1
-    assert caught.value.run_ids == {RUN}
-    assert trio.current_time() <= 3.0 + SWEEP_BOUND
-
-
 async def test_who_never_got_sigkill_is_named_with_the_run(
     autojump_clock: trio.testing.MockClock, sleepers: list[ProcessIdentity]
 ) -> None:
@@ -254,15 +219,6 @@ async def test_who_never_got_sigkill_is_named_with_the_run(
     assert left.pids == {1 << 25, 1 << 26}
     assert left.run_ids == {RUN}
     assert left.ended == 1
-
-
-async def test_who_ends_before_the_signal_is_not_counted(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    """The count is of processes that the sweep has ended."""
-    gone = table_of(seen(1 << 25, cookie=RUN))
-
-    assert await sweep(RunProcesses([RUN], {}), lambda now: gone if now == 0 else table_of()) == 0
 
 
 async def test_a_look_that_hangs_blames_every_run(

@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,10 @@ import trio
 
 from sortie.model import RunId
 from sortie.transports import Command, Exit
-from sortie.transports.identity import identity_of
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.transports.former import ESCAPE, PROJECT, daemon_with, left_by
+from tests.transports.former import ESCAPE, PROJECT, left_by
 from tests.transports.leftovers import foreign_children, holders, is_alive
 
-SCRUBBED = ("env", "-i", "/bin/sh", "-c")
 QUIET = "</dev/null >/dev/null 2>&1"
 
 pytestmark = pytest.mark.skipif(
@@ -79,122 +76,6 @@ async def test_what_an_earlier_daemon_left_is_swept(
     assert before == [True] * (count - 1)
     assert ended == count  # those and the root that was our grandchild
     assert not any(is_alive(pid) for pid in pids)
-
-
-async def test_a_root_without_its_environment_is_known_by_its_identity(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """With it goes its child, and who is in its session though its parent died."""
-    orphan = f"(sleep 1000 {QUIET} & printf '%s ' $!)"
-    script = f"{orphan}; sleep 1000 {QUIET} & echo $! $$; wait"
-    pids = await left_by(runs[0], *SCRUBBED, script)
-    roots = {runs[0]: identity_of(pids[-1])}
-
-    by_cookie = await transport.sweep([runs[0]], grace=1.0)
-    before = [is_alive(pid) for pid in pids]
-    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
-
-    assert (by_cookie, before, ended) == (0, [True] * 3, 3)
-    assert not any(is_alive(pid) for pid in pids)
-
-
-async def test_a_root_that_is_gone_does_not_hide_its_child(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """The child is known by its cookie, and nobody is taken for the root."""
-    *pids, root = await left_by(runs[0], "sh", "-c", f"sleep 1000 {QUIET} & echo $! $$; wait")
-    roots = {runs[0]: identity_of(root)}
-    os.kill(root, signal.SIGKILL)
-    os.waitpid(root, 0)
-
-    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
-
-    assert ended == 1
-    assert not any(is_alive(pid) for pid in pids)
-
-
-async def test_a_dead_root_that_nobody_reaped_still_tells_its_session(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """A zombie holds its number, so who is in its session came from it."""
-    *pids, root = await left_by(runs[0], *SCRUBBED, f"sleep 1000 {QUIET} & echo $! $$; wait")
-    roots = {runs[0]: identity_of(root)}
-    os.kill(root, signal.SIGKILL)
-    os.waitid(os.P_PID, root, os.WEXITED | os.WNOWAIT)
-
-    ended = await transport.sweep([runs[0]], grace=1.0, roots=roots)
-
-    assert ended == 1
-    assert not any(is_alive(pid) for pid in pids)
-
-
-async def test_two_runs_are_swept_at_once(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """One sweep ends what several runs left, by cookie and by identity."""
-    by_cookie = await left_by(runs[0], *ESCAPE, "fork", "ignore")
-    (root,) = await left_by(runs[1], *SCRUBBED, "echo $$; exec sleep 1000")
-
-    ended = await transport.sweep(runs, grace=0.1, roots={runs[1]: identity_of(root)})
-
-    assert ended == 3
-    assert not any(is_alive(pid) for pid in (*by_cookie, root))
-
-
-async def test_what_hands_over_to_a_new_process_again_and_again_is_swept(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """Each look finds another process in another session, and the sweep comes to its end."""
-    script = (
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "os.write(1, b'%d\\n' % os.getpid())\n"
-        "while True:\n"
-        "    time.sleep(0.03)\n"
-        "    if os.fork() != 0:\n"
-        "        os._exit(0)\n"
-        "    os.setsid()\n"
-    )
-    stay = f'sleep 1000 & exec {sys.executable} -c "$0"'  # or the daemon ends the root's run
-    await left_by(runs[0], "sh", "-c", stay, script)
-
-    await transport.sweep([runs[0]], grace=0.2)
-
-    assert holders(runs[0]) == []
-
-
-async def test_a_stranger_with_the_pid_of_a_recorded_root_is_left_alone(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """Neither it nor its child nor its session is touched: one tick tells it from the root."""
-    script = f"sleep 1000 {QUIET} & echo $!; wait"
-    with started("sh", "-c", script) as stranger:
-        assert stranger.stdout is not None
-        child = int(stranger.stdout.readline())
-        now = identity_of(stranger.pid)
-        recorded = replace(now, started_at=now.started_at - 0.01)
-
-        ended = await transport.sweep([runs[0]], grace=0.1, roots={runs[0]: recorded})
-        alive = [is_alive(pid) for pid in (stranger.pid, child)]
-    os.waitpid(child, 0)  # it came to us when the stranger was killed
-
-    assert (ended, alive) == (0, [True, True])
-
-
-async def test_another_daemons_run_is_left_alone(
-    transport: LocalTransport, runs: tuple[RunId, RunId]
-) -> None:
-    """The run that its environment names owns a process, even if it is recorded as our root."""
-    ours, theirs = runs
-    script = f"sleep 1000 {QUIET} & echo $! $$; wait"
-    async with daemon_with(theirs, "sh", "-c", script) as pids:
-        await left_by(ours, *ESCAPE)
-
-        ended = await transport.sweep([ours], grace=0.1, roots={ours: identity_of(pids[-1])})
-        alive = [is_alive(pid) for pid in pids]
-    rest = await transport.sweep([theirs], grace=1.0)
-
-    assert (ended, alive, rest) == (2, [True, True], 2)
 
 
 async def test_a_sweep_never_ends_its_own_process_or_an_ancestor(
