@@ -34,7 +34,7 @@ from tests.ports import free_port
 PACKAGE = str(Path(sortie.__file__).parent) + os.sep
 POLL = 0.2
 WINDOW = 1.5
-"""Seconds in which an idle daemon polls some times. Two that bring nothing new show that it idles."""
+"""Seconds in which a daemon polls some times; it idles after two windows with no new function."""
 
 LONGEST = 60.0
 _PARTS = frozenset({"<module>", "<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"})
