@@ -17,7 +17,7 @@ from sortie.daemon.endpoint_file import is_running
 from sortie.daemon.locks import Lock, database_lock_path
 from sortie.facts import OrphansReaped
 from sortie.model import ProcessIdentity, StoreError, TransportError
-from sortie.store.database_identity import DatabaseIdentity
+from sortie.store.database import DatabaseIdentity
 from sortie.store.sqlite import SqliteStore
 from sortie.telemetry.log.sink import LogSink
 from sortie.transports.identity import identity_of

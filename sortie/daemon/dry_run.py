@@ -25,7 +25,7 @@ from sortie.daemon.workflow_file import load_workflow
 from sortie.facts import AdapterCrashed, Fact
 from sortie.model import NOTHING, AgentError, Issue, SortieError
 from sortie.orchestrator.recall import recall
-from sortie.orchestrator.restored_holds import let_go
+from sortie.orchestrator.recovery import let_go
 from sortie.scheduler import Memory, Policy, Scheduler, policy_of, run_ids
 from sortie.scheduler import events as ev
 from sortie.scheduler.claims import Claim, Rechecking, Running

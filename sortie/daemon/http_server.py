@@ -18,10 +18,8 @@ from sortie.facts import Fact
 from sortie.model import LOCAL
 from sortie.resources.descriptors import open_files_limit
 from sortie.telemetry import Publish
-from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.exposition import expose
-from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
-from sortie.telemetry.metrics.machine import register_machine
+from sortie.telemetry.metrics import MetricsSink, expose
+from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
 from sortie.web.access import Access
 from sortie.web.app import Served, create_app
 from sortie.web.broadcaster import Broadcaster

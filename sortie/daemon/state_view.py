@@ -8,8 +8,8 @@ from sortie.daemon.wall_time import wall_time
 from sortie.model import LOCAL, NOTHING, UNKNOWN, IssueId, WaitKind, cut
 from sortie.model.numbers import span
 from sortie.scheduler import Explanation, Policy, Snapshot
-from sortie.scheduler.backlog import BacklogIssue
 from sortie.scheduler.claims import Cleaning, HandingOff, Held, Waiting, Worked
+from sortie.scheduler.snapshot import BacklogIssue
 from sortie.telemetry.live_runs import RunDetails
 from sortie.web.issue import (
     BudgetView,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sortie.facts.fact import Fact, fact
-from sortie.facts.lines import Level, LogLine, RecurringFailures, line
+from sortie.facts.fact import Fact, Level, LogLine, RecurringFailures, fact, line
 
 _TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 

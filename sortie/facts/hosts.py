@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sortie.facts.fact import Fact, fact
-from sortie.facts.lines import Level
+from sortie.facts.fact import Fact, Level, fact
 
 
 @fact("host.rested", "warning")

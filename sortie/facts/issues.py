@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sortie.facts.fact import Fact, fact
-from sortie.facts.lines import Level, LogLine, RecurringFailures, line
+from sortie.facts.fact import Fact, Level, LogLine, RecurringFailures, fact, line
 from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from sortie.facts.fact import RunFact, fact, shown_spending
-from sortie.facts.lines import Level
+from sortie.facts.fact import Level, RunFact, fact, shown_spending
 from sortie.model import (
     NO_SUMMARY,
     NOTHING,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sortie.facts.fact import RunFact, fact, shown_spending
-from sortie.facts.lines import Level, LogLine, RecurringFailures, line
+from sortie.facts.fact import Level, LogLine, RecurringFailures, RunFact, fact, line, shown_spending
 from sortie.model import NOTHING, Activity, ErrorKind, ProcessIdentity, Spending, TurnOutcome
 
 _BAD_OUTCOMES = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}

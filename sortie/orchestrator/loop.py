@@ -8,16 +8,18 @@ Rule 3: while the disk fails, what runs goes on and can be stopped, and nothing 
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import trio
 
 from sortie.config import Settings
-from sortie.model import Issue, IssueId, KnownWorkspace, StoreError
+from sortie.model import Issue, IssueId, KnownWorkspace, SortieError, StoreError
 from sortie.orchestrator.context import OrchestratorContext
-from sortie.orchestrator.emergency_stop import record_crash, told_at_once
 from sortie.orchestrator.journal import Journal
 from sortie.orchestrator.performer import Nurseries, Performer
+from sortie.orchestrator.recovery import crashed_over
 from sortie.scheduler import (
     Backlog,
     Decision,
@@ -32,6 +34,7 @@ from sortie.scheduler import events as ev
 from sortie.scheduler.records import RecordComment
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import RecordRefused
+from sortie.telemetry import Publish, facts
 
 Queued = tuple[Event, trio.Event | None]
 """An event, and what is set once all that follows from it is on disk and performed, if wanted."""
@@ -101,14 +104,6 @@ class Orchestrator:
         """Return what the last poll found and nothing is done about, the first ``shown`` of it."""
         return self._scheduler.backlog(snapshot, shown)
 
-    def explain(self, issue: Issue) -> tuple[str, ...]:
-        """Return why an issue would not be started now; empty if it would."""
-        return tuple(
-            v.reason
-            for v in self._scheduler.explain(issue, trio.current_time())
-            if v.reason is not None
-        )
-
     def explain_issue(self, name: str) -> Explanation | str:
         """Return how an issue stands, by identifier or id; a sentence where it is not known."""
         return self._scheduler.explain_issue(name, trio.current_time())
@@ -158,7 +153,7 @@ class Orchestrator:
                 nurseries = Nurseries(effects=background, workers=workers)
                 for record in self._due_comments:
                     self._performer.comment(record, nurseries, again=True)
-                with told_at_once(self._crashing, self._context.publish):
+                with _logged_at_once(self._crashing, self._context.publish):
                     await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
         # What handoffs came to meanwhile, or the next life would make them again.
@@ -252,4 +247,26 @@ class Orchestrator:
         """Note which issue was being handled, so that a second crash over it parks it."""
         self._crashing()  # first, as the disk may hang
         if issue is not None:
-            await record_crash(issue, self._context)
+            with suppress(StoreError), trio.CancelScope(shield=True):
+                await self._context.store.commit(crashed_over(issue), self._context.wall())
+
+
+@contextmanager
+def _logged_at_once(crashing: Callable[[], object], publish: Publish) -> Iterator[None]:
+    """Call ``crashing`` and log the traceback as soon as the block fails or is cancelled.
+
+    The error itself reaches the caller only after all runs were ended, which may take long.
+    """
+    whole = False
+    try:
+        yield
+        whole = True
+    except SortieError:
+        raise
+    except Exception:  # the edge: it is passed on
+        crashing()
+        publish(facts.DaemonCrashed(traceback=traceback.format_exc()))
+        raise
+    finally:
+        if not whole:
+            crashing()

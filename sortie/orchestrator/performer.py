@@ -1,9 +1,9 @@
-"""What performs the scheduler's decisions: effects and workers are started, facts told."""
+"""The performer: starts effects and workers, publishes facts, answers operators' commands."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import trio
@@ -13,11 +13,11 @@ from sortie.config import Settings
 from sortie.model import WaitKind
 from sortie.orchestrator import comment_texts, comments, effects
 from sortie.orchestrator.context import OrchestratorContext
-from sortie.orchestrator.pending_commands import PendingCommands
 from sortie.orchestrator.workers import WorkerPool
 from sortie.scheduler import Decision, Event, Policy, Record
 from sortie.scheduler import decisions as do
 from sortie.scheduler import records as rec
+from sortie.scheduler.decisions import AnswerCommand
 from sortie.worker import RunReporter
 
 
@@ -147,3 +147,46 @@ def _fact_of(record: Record) -> facts.Fact | None:
             return facts.PauseChanged(paused=paused)
         case _:
             return None
+
+
+COMMAND_TIMEOUT = 7.0
+"""Seconds that an operator waits for a command to be on record; who asks by HTTP waits for 10."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A command whose operator waits."""
+
+    answered: trio.Event = field(default_factory=trio.Event)
+    answer: AnswerCommand | None = None
+
+
+class PendingCommands:
+    """Brings commands and answers together; ``tell`` takes a command's event."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+        self._pending: dict[int, _Pending] = {}
+        self._count = 0
+
+    async def ask(self, command: Callable[[int], Event]) -> AnswerCommand | None:
+        """Tell the event that ``command`` makes of its number, and wait for the answer.
+
+        None: there was none within COMMAND_TIMEOUT.
+        """
+        self._count += 1
+        number = self._count
+        pending = self._pending[number] = _Pending()
+        self._tell(command(number))
+        try:
+            with trio.move_on_after(COMMAND_TIMEOUT):
+                await pending.answered.wait()
+        finally:
+            del self._pending[number]
+        return pending.answer
+
+    def answer(self, answer: AnswerCommand) -> None:
+        """Give an answer to who waits for it, if anybody still does."""
+        if (pending := self._pending.get(answer.ask)) is not None:
+            pending.answer = answer
+            pending.answered.set()

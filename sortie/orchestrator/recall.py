@@ -13,7 +13,6 @@ from sortie.scheduler.holds import record_of
 from sortie.scheduler.rules import CRASHES_UNTIL_HELD, adrift_delay, after_interruption
 from sortie.scheduler.usage_limits import UsageLimit
 from sortie.store import (
-    DueComment,
     Recovered,
     StoredHold,
     StoredLimit,
@@ -81,15 +80,9 @@ def recall(
         workspaces=recovered.workspaces,
         unsaved={place: now - max(0.0, wall - at) for place, at in recovered.unsaved.items()},
         crashed=frozenset(crash.issue.id for crash in recovered.crashes),
-        comments=tuple(map(_comment, recovered.comments)),
+        comments=recovered.comments,
     )
     return memory, tuple(records)
-
-
-def _comment(due: DueComment) -> rec.RecordComment:
-    return rec.RecordComment(
-        run_id=due.run_id, issue=due.issue, lifecycle=due.lifecycle, body=due.body
-    )
 
 
 def _fault(issue: Issue, detail: str, now: float, *, baseline_final: bool) -> Held:

@@ -3,7 +3,6 @@
 Nothing in this package performs I/O, reads a clock, draws a random number or imports trio.
 """
 
-from sortie.scheduler.backlog import Backlog
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.core import Scheduler, run_ids
 from sortie.scheduler.decisions import Decision, Effect, Note
@@ -12,7 +11,7 @@ from sortie.scheduler.explanation import Explanation
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy, policy_of
 from sortie.scheduler.records import Record
-from sortie.scheduler.snapshot import Snapshot
+from sortie.scheduler.snapshot import Backlog, Snapshot
 
 __all__ = [
     "Backlog",

@@ -8,7 +8,7 @@ unfit until the issue or the settings change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from operator import attrgetter, is_
+from operator import attrgetter
 
 from sortie.dataclass import dataclass
 from sortie.model import Issue, IssueId
@@ -44,8 +44,6 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
     def __init__(self) -> None:
         self._all: dict[IssueId, Candidate] = {}
         self._open: dict[IssueId, Candidate] = {}
-        self._polled: tuple[Issue, ...] | None = None
-        self._left_out: Collection[IssueId] = ()
         self._is_sorted = True
         self.unfit: dict[IssueId, GateVerdict] = {}
 
@@ -70,16 +68,6 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
             self._is_sorted = True
         return list(self._open.values())
 
-    def are(self, issues: tuple[Issue, ...], left_out: Collection[IssueId]) -> bool:
-        """Tell whether ``take`` would change nothing: a poll brought the very same objects."""
-        polled = self._polled
-        return (
-            polled is not None
-            and len(polled) == len(issues)
-            and left_out == self._left_out
-            and all(map(is_, polled, issues))
-        )
-
     def take(
         self,
         issues: tuple[Issue, ...],
@@ -103,21 +91,19 @@ class CandidateQueue(Mapping[IssueId, Candidate]):
         self._open = {
             i: one for i, one in self._all.items() if i not in claimed and i not in self.unfit
         }
-        self._polled, self._left_out, self._is_sorted = issues, left_out, False
+        self._is_sorted = False
 
     def put(self, candidate: Candidate) -> None:
         """Add a candidate that is not claimed, or replace it by how its issue reads now."""
         issue_id = candidate.issue.id
         self.discard(issue_id)
         self._all[issue_id] = candidate
-        self._polled = None
         self.show(issue_id)
 
     def discard(self, issue_id: IssueId) -> None:
         """Forget a candidate, if it is one."""
-        if self._all.pop(issue_id, None) is not None:
-            self.hide(issue_id)
-            self._polled = None
+        self._all.pop(issue_id, None)
+        self.hide(issue_id)
 
     def hide(self, issue_id: IssueId) -> None:
         """Take an issue out of the queue: it is claimed now."""

@@ -1,4 +1,4 @@
-"""The claims by issue id, with the indexes that every round needs.
+"""The claims by issue id, the load that they make, and the indexes that every round needs.
 
 Rule 1: a claim changes by ``table[issue_id] = claim`` and ``del table[issue_id]`` only; both update
 every index.
@@ -9,11 +9,12 @@ after each step of the simulation.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, MutableMapping, ValuesView
+from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from sortie.model import IssueId, RunId, WaitKind
+from sortie.model import Issue, IssueId, RunId, WaitKind, state_key
 from sortie.scheduler.candidates import CandidateQueue, Place
 from sortie.scheduler.claims import (
     WORKED,
@@ -21,12 +22,61 @@ from sortie.scheduler.claims import (
     Cleaning,
     Departure,
     HandingOff,
+    Rechecking,
     Running,
+    Starting,
+    Stopping,
     Waiting,
     Worked,
 )
-from sortie.scheduler.load import Load, share_of_claim
 from sortie.scheduler.rules import order_key
+
+Share = tuple[str, tuple[str, ...]]
+"""What one run occupies: a slot on a host, and a slot in each of these states."""
+
+
+@dataclass(slots=True)
+class Load:
+    """The number of runs: in total, by state and by host."""
+
+    total: int = 0
+    by_state: Counter[str] = field(default_factory=Counter)
+    by_host: Counter[str] = field(default_factory=Counter)
+
+    def add(self, share: Share | None, count: int = 1) -> None:
+        """Count one run more, or one less where ``count`` is -1; None occupies nothing."""
+        if share is not None:
+            host, states = share
+            self.total += count
+            self.by_host[host] += count
+            for state in states:
+                self.by_state[state] += count
+
+    def copy(self) -> Load:
+        """Return an equal load that changes independently."""
+        return Load(self.total, self.by_state.copy(), self.by_host.copy())
+
+
+def share_of(issue: Issue, host: str, bound_for: str | None) -> Share:
+    """Return what a run occupies; ``bound_for`` is a second state in which it needs a slot."""
+    state = state_key(issue.state)
+    if bound_for is None or (other := state_key(bound_for)) == state:
+        return host, (state,)
+    return host, (state, other)
+
+
+def share_of_claim(claim: Claim | None, in_progress_state: str | None) -> Share | None:
+    """Return what a claim occupies; None where it has no worker and is not about to get one."""
+    match claim:
+        case Rechecking():
+            return share_of(claim.issue, claim.host, in_progress_state)
+        case Starting():
+            return share_of(claim.issue, claim.host, claim.bound_for)
+        case Running() | Stopping():
+            return share_of(claim.issue, claim.host, None)
+        case _:
+            return None
+
 
 _C = TypeVar("_C", bound=Claim)
 

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace, RunId
 from sortie.scheduler import events as ev
-from sortie.scheduler.backlog import Backlog, backlog
+from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import Cleaning, Departure, HandingOff, Held, Running, Waiting
 from sortie.scheduler.clean_ups import clean_again, cleaned, drop_reopened
@@ -26,11 +26,11 @@ from sortie.scheduler.commands import (
 )
 from sortie.scheduler.decisions import Decision, Poll
 from sortie.scheduler.dispatch import dispatch, note_candidates
-from sortie.scheduler.exits import exited, handoff_answered
+from sortie.scheduler.exits import exited
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gates import explain
+from sortie.scheduler.handoffs import handoff_answered
 from sortie.scheduler.holds import program_appeared
-from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.memory import Memory
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.progress import host_reached, pause_host, progressed
@@ -40,7 +40,7 @@ from sortie.scheduler.reconcile import (
     reconcile,
     refreshed,
 )
-from sortie.scheduler.snapshot import Snapshot, snapshot_of
+from sortie.scheduler.snapshot import Backlog, Snapshot, backlog, snapshot_of
 from sortie.scheduler.spending import agent_used, begin_day, limit_met, limit_passed, pass_limits
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.usage_limits import UsageLimit, UsageLimits

@@ -12,6 +12,7 @@ from sortie import facts
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key
 from sortie.scheduler import records as rec
 from sortie.scheduler.candidates import Candidate, GateVerdict, Place
+from sortie.scheduler.claim_table import share_of
 from sortie.scheduler.claims import Held, Rechecking, Starting, Waiting
 from sortie.scheduler.decisions import Refresh, StartWorker
 from sortie.scheduler.events import IssuesRefreshed
@@ -26,7 +27,6 @@ from sortie.scheduler.gates import (
     spent_text,
 )
 from sortie.scheduler.holds import hold_for_budget
-from sortie.scheduler.load import share_of
 from sortie.scheduler.rules import UNANSWERED_PAUSE, order_key
 from sortie.scheduler.state import SchedulerState
 
@@ -34,9 +34,8 @@ from sortie.scheduler.state import SchedulerState
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
     """Take the issues of a poll as the queue, in order."""
     left_out = {c.issue.id for c in state.claims.of_kind(Held) if _broke_us(state, c)}
-    if not state.candidates.are(issues, left_out):
-        state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
-        state.in_hand = None
+    state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
+    state.in_hand = None
     state.dispatch_needed = True
 
 

@@ -1,10 +1,7 @@
-"""What follows when a worker is gone, or a handoff was answered."""
+"""What follows when a worker has exited."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from sortie import facts
 from sortie.model import (
     LOCAL,
     ErrorKind,
@@ -12,28 +9,25 @@ from sortie.model import (
     Finish,
     Finished,
     HoldReason,
-    Issue,
     RunEnd,
     RunReport,
     RunStatus,
     Stopped,
     StopReason,
-    TrackerErrorKind,
     Trigger,
     cut,
     same_state,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import HandingOff, Held, Stopping, Worked
+from sortie.scheduler.claims import HandingOff, Stopping, Worked
 from sortie.scheduler.decisions import PostComment
-from sortie.scheduler.events import TransitionAnswered, WorkerExited
-from sortie.scheduler.holds import hold, hold_for_budget, park, record_of
+from sortie.scheduler.events import WorkerExited
+from sortie.scheduler.handoffs import drop_promise, keep_promise
+from sortie.scheduler.holds import hold, hold_for_budget
 from sortie.scheduler.progress import pause_host
 from sortie.scheduler.rules import (
-    HANDOFF_TRIES,
     OCCUPIED_DELAY,
     SHORTAGE_DELAY,
-    STOPPED,
     adrift_delay,
     after_continuation,
     after_failure,
@@ -52,8 +46,6 @@ HOLD_WORDS_LIMIT = 1000
 _DEPARTED = frozenset({StopReason.TERMINAL, StopReason.INACTIVE, StopReason.MISSING})
 _GOES_ON = frozenset({StopReason.SHUTDOWN, StopReason.BUDGET})
 """Reasons to stop a run that say nothing of its issue's state."""
-
-_HANDOFF_HOPELESS = frozenset({TrackerErrorKind.NOT_FOUND, TrackerErrorKind.PERMISSION})
 
 
 def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
@@ -77,35 +69,16 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     issue, policy = claim.issue, state.policy
     if policy.is_terminal(issue):
         if reason is StopReason.OPERATOR:
-            _drop_promise(state, issue, f"it is {issue.state}")
+            drop_promise(state, issue, f"it is {issue.state}")
         state.finish(issue)
     elif reason is StopReason.OPERATOR:
-        _keep_promise(state, issue, now)
+        keep_promise(state, issue, now)
     elif _is_over(claim, event.report) or not policy.is_active(issue):
         state.candidates.discard(issue.id)
         if policy.handoff_state and same_state(issue.state, policy.handoff_state):
             state.out.append(rec.RecordHandoff(issue=issue, state=issue.state))
     else:
         _follow(state, claim, event.report, now)
-
-
-def _keep_promise(state: SchedulerState, issue: Issue, now: float) -> None:
-    """Hold an issue as an operator was promised, which is on record since then."""
-    held = Held(
-        issue=issue,
-        reason=HoldReason.OPERATOR,
-        detail=STOPPED,
-        since=now,
-        last_request=state.last_request,
-        baseline_final=False,
-    )
-    state.out.append(replace(record_of(held), again=True))
-    park(state, held)
-
-
-def _drop_promise(state: SchedulerState, issue: Issue, reason: str) -> None:
-    state.out.append(rec.ForgetHold(issue_id=issue.id))
-    state.out.append(facts.HoldEnded(issue=issue, reason=reason))
 
 
 def _record(state: SchedulerState, claim: Worked, event: WorkerExited) -> rec.RecordExit:
@@ -261,57 +234,3 @@ def _follow_cut(state: SchedulerState, claim: Worked, end: Failed, now: float) -
     delay = max(delay, adrift_delay(state.policy))
     pause_host(state, claim.host, end.message, now)
     state.wait(claim.issue, streak, Trigger.INTERRUPTED, now, delay=delay)
-
-
-def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: float) -> None:
-    """Release a handed-off issue, or plan the next try, or park it."""
-    claim = state.claims.find(event.issue_id)
-    if not isinstance(claim, HandingOff) or claim.token != event.token:
-        return  # the answer to a question that nobody waits for any more
-    issue, tries = claim.issue, claim.tries + 1
-    state.in_hand = issue
-    if event.error_kind is None:
-        _reopened(state, now)
-        if event.state is not None:
-            state.out.append(rec.RecordHandoff(issue=issue, state=event.state))
-    if claim.stopped:
-        state.release(issue.id)
-        if event.error_kind is not None:
-            _keep_promise(state, issue, now)
-            return
-        state.candidates.discard(issue.id)
-        _drop_promise(state, issue, f"it was moved to {state.policy.handoff_state}")
-    elif event.error_kind is None or event.error_kind is TrackerErrorKind.CONFLICT:
-        state.release(issue.id)
-        state.candidates.discard(issue.id)
-        state.out.append(rec.ForgetRetry(issue_id=issue.id))
-        if event.error_kind is not None:
-            state.out.append(facts.WaitEnded(issue=issue, reason=event.error))
-    elif event.error_kind.is_outage:
-        refusals = claim.refusals + 1
-        rest = state.tracker_paused_until - now
-        delay = rest if rest > 0 else backoff(refusals, state.policy)
-        state.hand_off(issue, claim.streak, now, tries=claim.tries, delay=delay)
-        waiting = state.claims[issue.id]
-        assert isinstance(waiting, HandingOff)
-        state.claims[issue.id] = replace(waiting, refusals=refusals, refusal=event.error)
-    elif event.error_kind in _HANDOFF_HOPELESS or tries >= HANDOFF_TRIES:
-        state.out.append(rec.ForgetRetry(issue_id=issue.id))
-        _hold_unmoved(state, issue, event.error, now)
-    else:
-        delay = backoff(tries, state.policy)
-        state.hand_off(issue, claim.streak, now, tries=tries, delay=delay)
-
-
-def _hold_unmoved(state: SchedulerState, issue: Issue, error: str, now: float) -> None:
-    wanted = state.policy.handoff_state
-    detail = f"it could not be moved to {wanted}: {error}"
-    hold(state, issue, HoldReason.HANDOFF_FAILED, detail, now, handoff_state=wanted)
-
-
-def _reopened(state: SchedulerState, now: float) -> None:
-    """Try at once what waits only for the tracker to take changes again."""
-    for issue_id in list(state.claims.handoffs):
-        claim = state.claims[issue_id]
-        if isinstance(claim, HandingOff) and claim.refusals:
-            state.hand_off(claim.issue, claim.streak, now, tries=claim.tries, delay=0.0)

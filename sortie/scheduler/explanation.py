@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import assert_never
 
 from sortie.model import HoldReason, Issue, RunId, Trigger
-from sortie.scheduler.backlog import SOON
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
     WORKED,
@@ -25,6 +24,7 @@ from sortie.scheduler.dispatch import queue
 from sortie.scheduler.gates import FITNESS, HOST_SLOT, USAGE_LIMIT, eligible_hosts, explain
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import CONFIGURATION_HOLDS
+from sortie.scheduler.snapshot import SOON
 from sortie.scheduler.state import SchedulerState
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sortie.model import HoldReason, IssueId
+from sortie.scheduler.claim_table import Load, share_of_claim
 from sortie.scheduler.claims import Held, Rechecking
-from sortie.scheduler.load import Load, share_of_claim
 from sortie.scheduler.state import SchedulerState
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sortie import facts
 from sortie.model import HoldReason, Issue, Spending
-from sortie.scheduler.allowance import OF_ISSUE
+from sortie.scheduler.budgets import OF_ISSUE
 from sortie.scheduler.claims import Held
 from sortie.scheduler.decisions import Refresh
 from sortie.scheduler.policy import Policy

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from sortie.model import LOCAL, Issue, state_key
-from sortie.scheduler.allowance import NO_LIMITS, Allowance
+from sortie.scheduler.budgets import NO_LIMITS, Allowance
 
 if TYPE_CHECKING:
     from sortie.config import AgentSettings, Settings

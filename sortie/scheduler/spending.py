@@ -6,7 +6,7 @@ from sortie import facts
 from sortie.model import Issue, IssueId, RunId, Spending, StopReason
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import OF_DAY, OF_ISSUE, Used
+from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Used
 from sortie.scheduler.claims import Running, Starting
 from sortie.scheduler.state import SchedulerState
 

@@ -24,7 +24,7 @@ from sortie.model import (
     state_key,
 )
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import OF_DAY, OF_ISSUE, Used
+from sortie.scheduler.budgets import OF_DAY, OF_ISSUE, Ledger, Used
 from sortie.scheduler.candidates import Candidate, CandidateQueue
 from sortie.scheduler.claim_table import ClaimTable
 from sortie.scheduler.claims import (
@@ -44,7 +44,6 @@ from sortie.scheduler.decisions import (
     StopWorker,
 )
 from sortie.scheduler.hosts import Hosts
-from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import NO_SLOT, order_key
 from sortie.scheduler.usage_limits import UsageLimits, agent_of

@@ -36,7 +36,7 @@ from sortie.model import (
 )
 
 if TYPE_CHECKING:
-    from sortie.scheduler.records import Record
+    from sortie.scheduler.records import Record, RecordComment
 
 
 class UnknownRun(StoreError):
@@ -116,16 +116,6 @@ class StoredLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueComment:
-    """A comment that was to be made on an issue; nobody knows whether it was."""
-
-    run_id: RunId
-    issue: Issue
-    lifecycle: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """All that a scheduler needs to go on where an earlier one stopped.
 
@@ -149,7 +139,7 @@ class Recovered:
     workspaces: tuple[KnownWorkspace, ...] = ()
     unsaved: Mapping[tuple[str, str], float] = field(default_factory=dict)
     crashes: tuple[StoredCrash, ...] = ()
-    comments: tuple[DueComment, ...] = ()
+    comments: tuple[RecordComment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,105 @@
-"""One connection, its statements by name and its transactions; used by one thread only."""
+"""One SQLite connection: its statements by name, its transactions, its errors and its identity.
+
+One thread uses it.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from sortie.model import StoreError
-from sortie.store.statements import queries
+from sortie.model import ProcessIdentity, StoreError
+
+_PRIMARY = 0xFF  # an extended code holds its primary code in the low byte
+
+_SQLITE_ADVICE: Mapping[int, str] = {
+    sqlite3.SQLITE_FULL: "the disk is full; free some space; a daemon that runs goes on then",
+    sqlite3.SQLITE_READONLY: (
+        "it is read-only; make the file and its directory writable for the user of the daemon"
+    ),
+    sqlite3.SQLITE_PERM: "access is denied; make it readable and writable for this user",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked; find it with `fuser` and end it",
+    sqlite3.SQLITE_LOCKED: "another process keeps it locked; find it with `fuser` and end it",
+    sqlite3.SQLITE_CORRUPT: (
+        "it is damaged; stop the daemon, keep a copy, and restore a backup or use "
+        "`sqlite3 FILE .recover`"
+    ),
+    sqlite3.SQLITE_NOTADB: "it is not a database; name another file with db_path",
+    sqlite3.SQLITE_CANTOPEN: (
+        "it or its -wal and -shm files cannot be opened; check that the directory exists and "
+        "that all of them belong to this user"
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "reading or writing failed; check the disk, its quota and the limit of file sizes"
+    ),
+    sqlite3.SQLITE_PROTOCOL: "its locks do not work; move it to a local disk with db_path",
+    sqlite3.SQLITE_CONSTRAINT: "what was to be written contradicts what is recorded; report this",
+}
+_UNEXPECTED = "SQLite gave an error without a known remedy"
+
+
+def explanation(error: sqlite3.Error, attempt: str, path: str) -> StoreError:
+    """Return the error to raise in place of SQLite's; ``attempt`` is a verb such as "read"."""
+    code = getattr(error, "sqlite_errorcode", None)
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    advice = _UNEXPECTED if code is None else _SQLITE_ADVICE.get(code & _PRIMARY, _UNEXPECTED)
+    return StoreError(f"cannot {attempt} the database {path}: {advice} ({name}: {error})")
+
+
+@contextmanager
+def explained(attempt: str, path: str) -> Iterator[None]:
+    """Turn SQLite's errors, and numbers beyond its range, into StoreError."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise explanation(error, attempt, path) from error
+    except OverflowError as error:
+        raise StoreError(f"cannot {attempt} the database {path}: {error}") from error
+
+
+_NAME_LINE = re.compile(r"-- name: (\w+)")
+
+
+@cache
+def queries() -> Mapping[str, str]:
+    """Return the statements of ``queries.sql`` by name."""
+    text = files("sortie.store").joinpath("queries.sql").read_text(encoding="utf-8")
+    return named_statements(text)
+
+
+def named_statements(text: str) -> Mapping[str, str]:
+    """Return the statements that stand under ``-- name:`` lines, by name.
+
+    Raises ValueError for a name that stands twice and for a name without exactly one statement.
+    """
+    found: dict[str, str] = {}
+    _preamble, *parts = _NAME_LINE.split(text)
+    for name, body in zip(parts[::2], parts[1::2], strict=True):
+        split = tuple(statements(body))
+        if name in found or len(split) != 1:
+            raise ValueError(f"{name}: a name stands once, over one statement")
+        found[name] = split[0]
+    return found
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script, triggers whole. Raises ValueError for an open end."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending.strip()
+            pending = ""
+    if any(line and not line.startswith("--") for line in map(str.strip, pending.splitlines())):
+        raise ValueError(f"a statement without an end: {pending.strip()}")
+
 
 Row = dict[str, Any]
 Value = str | bytes | int | float | None
@@ -114,3 +204,63 @@ def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> Row:
 
 def _restored(value: Any) -> Any:
     return value.decode(errors="surrogatepass") if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseIdentity:
+    """A database, as its last daemon has left it.
+
+    ``file`` is the file that it had, by device and inode, and ``here`` the one that is open now:
+    they differ where the file was copied, or moved to another file system. ``path_named``: an
+    earlier version, which named what it started by the path, may have left something.
+    """
+
+    id: str
+    here: tuple[int, int]
+    file: tuple[int, int] | None
+    daemon: ProcessIdentity | None
+    path_named: bool
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the last daemon had another file."""
+        return self.file is not None and self.file != self.here
+
+
+def read_identity(database: Database) -> DatabaseIdentity:
+    """Return what a database is."""
+    row = database.row("identity")
+    begun = row["inode"] is not None
+    return DatabaseIdentity(
+        id=row["id"],
+        here=_signed_pair(database.identity),
+        file=(row["device"], row["inode"]) if begun else None,
+        daemon=ProcessIdentity(pid=row["pid"], started_at=row["started_at"]) if begun else None,
+        path_named=bool(row["path_named"]),
+    )
+
+
+def begin_life(database: Database, *, process: ProcessIdentity, database_id: str) -> None:
+    """Note which process is the daemon of a database from now on, and under which id."""
+    device, inode = _signed_pair(database.identity)
+    with database.transaction():
+        database.change(
+            "begin_life",
+            id=database_id,
+            device=device,
+            inode=inode,
+            pid=process.pid,
+            started_at=process.started_at,
+        )
+
+
+def forget_path_name(database: Database) -> None:
+    """Note that nothing is left that is named by the path."""
+    with database.transaction():
+        database.change("forget_path_name")
+
+
+def _signed_pair(identity: tuple[int, int]) -> tuple[int, int]:
+    """Return two numbers of 64 bits as SQLite can hold them."""
+    device, inode = (number - (1 << 64) if number >= 1 << 63 else number for number in identity)
+    return device, inode

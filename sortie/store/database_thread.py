@@ -17,8 +17,7 @@ from typing import TypeVar
 import trio
 
 from sortie.model import StoreError
-from sortie.store.database import Database
-from sortie.store.faults import explained
+from sortie.store.database import Database, explained
 
 T = TypeVar("T")
 

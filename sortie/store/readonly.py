@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, HistoryRow, Recovered
-from sortie.store.database import Database
+from sortie.store.database import Database, explained
 from sortie.store.database_file import place_of
-from sortie.store.faults import explained
 from sortie.store.record_reader import (
     read_days,
     read_newest_run,

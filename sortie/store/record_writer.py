@@ -8,34 +8,7 @@ from typing import assert_never
 
 from sortie.model import RunId, cut
 from sortie.model.spending import AMOUNTS
-from sortie.scheduler.records import (
-    ForgetComment,
-    ForgetCrashes,
-    ForgetHold,
-    ForgetLimit,
-    ForgetRetry,
-    ForgetWorkspace,
-    Record,
-    RecordActivity,
-    RecordComment,
-    RecordCrash,
-    RecordDay,
-    RecordExit,
-    RecordHandoff,
-    RecordHold,
-    RecordLimit,
-    RecordPause,
-    RecordProcess,
-    RecordRetry,
-    RecordRun,
-    RecordSession,
-    RecordSessions,
-    RecordSpending,
-    RecordTurn,
-    RecordUnsaved,
-    RecordWorkspace,
-    ResetBudget,
-)
+from sortie.scheduler import records as rec
 from sortie.store import RecordRefused
 from sortie.store.database import Database, Value
 from sortie.store.rows import activity_values, issue_to_json, streak_values, summary_values
@@ -50,7 +23,7 @@ _UNWRITABLE = (
 """What says that the record is at fault, and not the disk."""
 
 
-def write(database: Database, records: Sequence[Record], at: float, inherited: int) -> None:
+def write(database: Database, records: Sequence[rec.Record], at: float, inherited: int) -> None:
     """Write all records in one transaction, or none.
 
     Runs up to the seq ``inherited`` are an earlier life's: they ran until they were last heard of,
@@ -66,11 +39,11 @@ def write(database: Database, records: Sequence[Record], at: float, inherited: i
                 raise RecordRefused(what, record) from error
 
 
-def _write_one(database: Database, record: Record, at: float, inherited: int) -> None:
+def _write_one(database: Database, record: rec.Record, at: float, inherited: int) -> None:
     match record:
-        case RecordRun():
+        case rec.RecordRun():
             _insert_run(database, record, at)
-        case RecordWorkspace(run_id=run_id, workspace=known):
+        case rec.RecordWorkspace(run_id=run_id, workspace=known):
             _update_run(database, record, "set_run_workspace", run_id, workspace=known.path, at=at)
             database.change(
                 "upsert_workspace",
@@ -79,32 +52,32 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 identifier=known.identifier,
                 path=known.path,
             )
-        case RecordUnsaved(host=host, path=path):
+        case rec.RecordUnsaved(host=host, path=path):
             database.change("set_workspace_unsaved", host=host, path=path, at=at)
-        case ForgetWorkspace(host=host, path=path):
+        case rec.ForgetWorkspace(host=host, path=path):
             database.change("forget_sessions", host=host, path=path)
             database.change("delete_workspace", host=host, path=path)
-        case RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
+        case rec.RecordTurn(run_id=run_id, issue_id=issue_id, turn=turn, sessions=sessions):
             _update_run(database, record, "set_run_turns", run_id, turns=turn, at=at)
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
-        case ResetBudget(issue_id=issue_id):
+        case rec.ResetBudget(issue_id=issue_id):
             database.change("delete_sessions", issue_id=issue_id)
             database.change("delete_spent", issue_id=issue_id)
-        case RecordSpending(run_id=run_id, spent=spent):
+        case rec.RecordSpending(run_id=run_id, spent=spent):
             amounts = {name: getattr(spent, name) for name in (*AMOUNTS, "tokens")}
             _update_run(database, record, "set_run_spent", run_id, **amounts, at=at)
-        case RecordActivity(run_id=run_id, activity=activity):
+        case rec.RecordActivity(run_id=run_id, activity=activity):
             values = activity_values(activity)
             _update_run(database, record, "set_run_activity", run_id, **values, at=at)
-        case RecordSessions(issue_id=issue_id, sessions=sessions):
+        case rec.RecordSessions(issue_id=issue_id, sessions=sessions):
             database.change("upsert_sessions", issue_id=issue_id, sessions=sessions)
-        case RecordLimit():
+        case rec.RecordLimit():
             _replace_limit(database, record, at)
-        case ForgetLimit(account=account):
+        case rec.ForgetLimit(account=account):
             database.change("delete_limit", account=account)
-        case RecordDay(day=day):
+        case rec.RecordDay(day=day):
             database.change("set_day", day=day)
-        case RecordProcess(run_id=run_id, process=process):
+        case rec.RecordProcess(run_id=run_id, process=process):
             started_at = process.started_at
             _update_run(
                 database,
@@ -115,11 +88,11 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 process_started_at=started_at,
                 at=at,
             )
-        case RecordSession(run_id=run_id, session_id=session_id):
+        case rec.RecordSession(run_id=run_id, session_id=session_id):
             _update_run(database, record, "set_run_session", run_id, session_id=session_id, at=at)
-        case RecordExit():
+        case rec.RecordExit():
             _finish_run(database, record, at, inherited)
-        case RecordHandoff(issue=issue, state=state):
+        case rec.RecordHandoff(issue=issue, state=state):
             database.change(
                 "set_handed_off",
                 issue_id=issue.id,
@@ -127,18 +100,18 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 state=state,
                 at=at,
             )
-        case RecordRetry():
+        case rec.RecordRetry():
             _replace_retry(database, record, at)
-        case ForgetRetry(issue_id=issue_id):
+        case rec.ForgetRetry(issue_id=issue_id):
             database.change("delete_retry", issue_id=issue_id)
-        case RecordHold(issue=issue, again=True):
+        case rec.RecordHold(issue=issue, again=True):
             database.change(
                 "rebase_hold",
                 issue_id=issue.id,
                 issue=issue_to_json(issue),
                 settled=int(record.baseline_final),
             )
-        case RecordHold(issue=issue, reason=reason, detail=detail):
+        case rec.RecordHold(issue=issue, reason=reason, detail=detail):
             database.change(
                 "replace_hold",
                 issue_id=issue.id,
@@ -149,9 +122,9 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 settled=int(record.baseline_final),
                 handoff_state=record.handoff_state,
             )
-        case ForgetHold(issue_id=issue_id):
+        case rec.ForgetHold(issue_id=issue_id):
             database.change("delete_hold", issue_id=issue_id)
-        case RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
+        case rec.RecordComment(run_id=run_id, issue=issue, lifecycle=lifecycle, body=body):
             database.change(
                 "replace_comment",
                 run_id=run_id,
@@ -159,19 +132,19 @@ def _write_one(database: Database, record: Record, at: float, inherited: int) ->
                 issue=issue_to_json(issue),
                 body=body,
             )
-        case ForgetComment(run_id=run_id, lifecycle=lifecycle):
+        case rec.ForgetComment(run_id=run_id, lifecycle=lifecycle):
             database.change("delete_comment", run_id=run_id, lifecycle=lifecycle)
-        case RecordCrash(issue=issue):
+        case rec.RecordCrash(issue=issue):
             database.change("count_crash", issue_id=issue.id, issue=issue_to_json(issue))
-        case ForgetCrashes(issue_id=issue_id):
+        case rec.ForgetCrashes(issue_id=issue_id):
             database.change("delete_crashes", issue_id=issue_id)
-        case RecordPause(paused=paused):
+        case rec.RecordPause(paused=paused):
             database.change("set_paused", paused=int(paused))
         case _:
             assert_never(record)
 
 
-def _replace_limit(database: Database, record: RecordLimit, at: float) -> None:
+def _replace_limit(database: Database, record: rec.RecordLimit, at: float) -> None:
     resets_at = record.resets_at
     database.change(
         "replace_limit",
@@ -184,7 +157,7 @@ def _replace_limit(database: Database, record: RecordLimit, at: float) -> None:
     )
 
 
-def _insert_run(database: Database, record: RecordRun, at: float) -> None:
+def _insert_run(database: Database, record: rec.RecordRun, at: float) -> None:
     try:
         database.change(
             "insert_run",
@@ -207,7 +180,7 @@ def _insert_run(database: Database, record: RecordRun, at: float) -> None:
         ) from error
 
 
-def _finish_run(database: Database, record: RecordExit, at: float, inherited: int) -> None:
+def _finish_run(database: Database, record: rec.RecordExit, at: float, inherited: int) -> None:
     _update_run(
         database,
         record,
@@ -225,7 +198,7 @@ def _finish_run(database: Database, record: RecordExit, at: float, inherited: in
     )
 
 
-def _replace_retry(database: Database, record: RecordRetry, at: float) -> None:
+def _replace_retry(database: Database, record: rec.RecordRetry, at: float) -> None:
     database.change(
         "replace_retry",
         issue_id=record.issue.id,
@@ -240,7 +213,7 @@ def _replace_retry(database: Database, record: RecordRetry, at: float) -> None:
 
 
 def _update_run(
-    database: Database, record: Record, query: str, run_id: RunId, **values: Value
+    database: Database, record: rec.Record, query: str, run_id: RunId, **values: Value
 ) -> None:
     if not database.change(query, run_id=run_id, **values):
         raise RecordRefused(

@@ -31,9 +31,9 @@ from sortie.model import (
     cut,
 )
 from sortie.model.spending import AMOUNTS
+from sortie.scheduler.records import RecordComment
 from sortie.store import (
     DayRow,
-    DueComment,
     HistoryRow,
     StoredCrash,
     StoredHold,
@@ -161,9 +161,9 @@ def stored_limit(row: Row) -> StoredLimit:
     )
 
 
-def due_comment(row: Row) -> DueComment:
+def due_comment(row: Row) -> RecordComment:
     """Read a row of all_comments."""
-    return DueComment(
+    return RecordComment(
         run_id=RunId(row["run_id"]),
         issue=issue_from_json(row["issue"]),
         lifecycle=row["lifecycle"],

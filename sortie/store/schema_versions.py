@@ -8,8 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from sortie.model import StoreError
-from sortie.store.database import Database
-from sortie.store.statements import statements
+from sortie.store.database import Database, statements
 
 APPLICATION_ID = int.from_bytes(b"Sort")
 """Stands in the file's header, so that no other program's database is taken for ours."""

@@ -10,16 +10,16 @@ from typing import TypeVar
 from sortie.model import ProcessIdentity, RunId, Sighting, Spending, StoreError
 from sortie.scheduler.records import Record
 from sortie.store import DayRow, HistoryRow, RecordRefused, Recovered, Totals
-from sortie.store.database import Database, file_identity
-from sortie.store.database_file import open_database, prove_writable, try_to_write
-from sortie.store.database_identity import (
+from sortie.store.database import (
+    Database,
     DatabaseIdentity,
     begin_life,
+    file_identity,
     forget_path_name,
     read_identity,
 )
+from sortie.store.database_file import is_doubtful, open_database, prove_writable, try_to_write
 from sortie.store.database_thread import DatabaseThread, open_thread
-from sortie.store.filesystems import is_doubtful
 from sortie.store.record_reader import (
     read_day,
     read_days,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sortie.telemetry.metrics.exposition import Exposition
+from sortie.telemetry.metrics import Exposition
 from sortie.web.event_stream import EventStream, LiveEvents
 from sortie.web.health import liveness, readiness
 from sortie.web.operations import JSON, DescribedAnswer, Operation, Parameter

@@ -16,7 +16,7 @@ import trio
 from sortie.daemon.database_life import begin_life, refuse_lost_rows
 from sortie.daemon.locks import database_lock
 from sortie.model import StoreError
-from sortie.store.database_identity import DatabaseIdentity
+from sortie.store.database import DatabaseIdentity
 from sortie.store.sqlite import open_store
 from sortie.transports.identity import identity_of
 from tests.store.first_schema import first_schema

@@ -7,8 +7,7 @@ from prometheus_client import CollectorRegistry
 from sortie.daemon.disk_space import places_of
 from sortie.facts import DaemonStarted, HttpAnswered
 from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
-from sortie.telemetry.metrics.machine import register_machine
+from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges, register_machine
 from tests.docs.pages import page, table, tables, word, words
 from tests.worker.rig import settings_of
 

@@ -9,7 +9,7 @@ from sortie.daemon.http_server import gauges_of
 from sortie.model import HoldReason, RunStatus, StoreError
 from sortie.orchestrator import Orchestrator
 from sortie.orchestrator.context import Readiness
-from sortie.orchestrator.pending_commands import COMMAND_TIMEOUT
+from sortie.orchestrator.performer import COMMAND_TIMEOUT
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from tests.agents.fake import Chats, Silent

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from sortie.model import Issue, IssueId, WaitKind, state_key
+from sortie.scheduler.claim_table import Load
 from sortie.scheduler.claims import (
     WORKED,
     Claim,
@@ -21,7 +22,6 @@ from sortie.scheduler.claims import (
 )
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, first_closed
-from sortie.scheduler.load import Load
 from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import OrderKey, order_key
 from sortie.scheduler.state import SchedulerState

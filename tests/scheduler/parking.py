@@ -22,7 +22,7 @@ from sortie.scheduler import Decision, Event
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from tests.scheduler.driver import POLICY, issue
 from tests.scheduler.lives import A, Lives
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sortie.model import Blocker
 from sortie.scheduler import Backlog
-from sortie.scheduler.backlog import BacklogIssue
 from sortie.scheduler.rules import NO_SLOT
+from sortie.scheduler.snapshot import BacklogIssue
 from tests.scheduler.driver import POLICY, Driver, issue
 
 

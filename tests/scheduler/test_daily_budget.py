@@ -9,7 +9,7 @@ from sortie.model import RunId, Spending
 from sortie.scheduler import Decision
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import Lives
 

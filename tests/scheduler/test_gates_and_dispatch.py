@@ -19,12 +19,12 @@ from sortie.model import (
     WaitKind,
 )
 from sortie.scheduler import Policy
+from sortie.scheduler.claim_table import share_of
 from sortie.scheduler.claims import Claim, Held, Rechecking, Running, Starting, Waiting
 from sortie.scheduler.dispatch import dispatch, queue
 from sortie.scheduler.explanation import Explanation, explain_issue
 from sortie.scheduler.gate_view import view_of
 from sortie.scheduler.gates import FITNESS, ROOM, closed, free_host
-from sortie.scheduler.load import share_of
 from sortie.scheduler.state import SchedulerState
 from tests.scheduler.derivation import assert_derived
 

@@ -9,7 +9,7 @@ import pytest
 from sortie.config import Settings
 from sortie.model import LOCAL
 from sortie.scheduler import Effect, Event, Policy, Record, policy_of
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from sortie.scheduler.claims import Claim
 from tests.typed import wrong_defaults
 from tests.worker.rig import settings_of

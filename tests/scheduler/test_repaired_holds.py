@@ -8,7 +8,7 @@ import pytest
 
 from sortie.model import HoldReason, Spending
 from sortie.scheduler import Policy
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from sortie.scheduler.claims import Held
 from sortie.scheduler.holds import repaired
 from tests.scheduler.driver import POLICY, issue

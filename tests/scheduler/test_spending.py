@@ -21,7 +21,7 @@ from sortie.model import (
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from tests.scheduler.driver import POLICY, issue, only, starts
 from tests.scheduler.lives import A, Lives
 

@@ -28,7 +28,7 @@ from sortie.model import (
 from sortie.scheduler import Policy
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.allowance import Allowance
+from sortie.scheduler.budgets import Allowance
 from tests.sim.world import EPOCH, World
 
 IDS = [IssueId(c) for c in "abcdefgh"]

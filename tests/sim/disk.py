@@ -9,7 +9,6 @@ from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, RunId, 
 from sortie.scheduler import Record
 from sortie.scheduler import records as rec
 from sortie.store import (
-    DueComment,
     HistoryRow,
     Recovered,
     StoredCrash,
@@ -92,7 +91,7 @@ class Disk:
         return self._table("all_crashes", read.stored_crash, lambda crash: crash.issue.id)
 
     @property
-    def comments(self) -> Mapping[tuple[RunId, str], DueComment]:
+    def comments(self) -> Mapping[tuple[RunId, str], rec.RecordComment]:
         """Comments that are to be made."""
         return self._table("all_comments", read.due_comment, lambda c: (c.run_id, c.lifecycle))
 

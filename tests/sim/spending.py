@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from sortie.model import NOTHING, IssueId, RunId, Spending
 from sortie.scheduler import Policy
 from sortie.scheduler import records as rec
+from sortie.scheduler.budgets import RECORD_INTERVAL, Ledger
 from sortie.scheduler.claims import Claim, Running, Starting
-from sortie.scheduler.ledger import RECORD_INTERVAL, Ledger
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 import pytest
 
 from sortie.scheduler import commands, core, dispatch, exits, gates, reconcile
+from sortie.scheduler.budgets import Ledger
 from sortie.scheduler.gates import ROOM
-from sortie.scheduler.ledger import Ledger
 from sortie.scheduler.state import SchedulerState
 from sortie.scheduler.workspace_index import WorkspaceIndex
-from sortie.store import statements
+from sortie.store import database
 from sortie.store.database import Database
 from tests.sim.days import live_through
 from tests.sim.system.run import Plan
@@ -36,7 +36,7 @@ def _instead(owner: object, name: str, other: Callable[..., object]) -> Plant:
 
 def _statement(name: str, text: str) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
-        patch.setitem(statements.queries(), name, text)
+        patch.setitem(database.queries(), name, text)
 
     return plant
 

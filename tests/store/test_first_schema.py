@@ -13,10 +13,10 @@ import trio
 from sortie.model import IssueId, KnownWorkspace, RunId, RunStatus, Sighting
 from sortie.scheduler.records import ForgetWorkspace, RecordCrash, RecordWorkspace
 from sortie.store import StoredCrash
+from sortie.store.database import statements
 from sortie.store.readonly import read_history
 from sortie.store.schema_versions import Migration, migrate, migrations
 from sortie.store.sqlite import open_store
-from sortie.store.statements import statements
 from tests.store.first_schema import (
     AGAIN,
     HISTORY,

@@ -8,8 +8,8 @@ from importlib.resources import files
 
 import pytest
 
+from sortie.store.database import queries
 from sortie.store.schema_versions import migrations
-from sortie.store.statements import queries
 
 SCHEMA = "".join(step.script for step in migrations())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sortie.facts import Fact
-from sortie.facts.lines import RecurringFailures
+from sortie.facts.fact import RecurringFailures
 from sortie.telemetry import facts
 from sortie.telemetry.metrics import daemon, runs
 from tests.docs.pages import page, table, word

@@ -22,7 +22,7 @@ from sortie.facts import (
     TurnBegan,
     WorkspaceRemoved,
 )
-from sortie.facts.lines import EVERY
+from sortie.facts.fact import EVERY
 from sortie.telemetry.log import LogSink, configure
 from tests.telemetry.samples import (
     FACTS,

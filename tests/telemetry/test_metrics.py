@@ -22,8 +22,7 @@ from sortie.facts import (
     WorkflowReloaded,
 )
 from sortie.model import ErrorKind, RunStatus
-from sortie.telemetry.metrics import MetricsSink
-from sortie.telemetry.metrics.exposition import expose
+from sortie.telemetry.metrics import MetricsSink, expose
 from sortie.telemetry.metrics.gauges import GaugeCollector, Gauges
 from tests.telemetry.samples import FACTS, ISSUE, RUN, RUN_FINISHED, RUN_STARTED, TURN_FAILED
 

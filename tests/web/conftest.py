@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message
 from sortie.facts import Fact
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, UnknownRun
-from sortie.telemetry.metrics.exposition import Exposition
+from sortie.telemetry.metrics import Exposition
 from sortie.web.app import Served
 from sortie.web.broadcaster import Broadcaster, Pace
 from sortie.web.dashboard.activity import ActivityView

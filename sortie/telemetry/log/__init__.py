@@ -1,23 +1,53 @@
-"""The log: one event a line, on stderr, as text or JSON; one sink makes facts into lines.
+"""The log: one event a line, on stderr, as text or JSON; one sink makes lines of facts.
 
-Rule 1: whatever a value holds, an event is one line.
+Rule 1: an event is one line, whatever its values hold.
 Rule 2: a secret given to ``configure`` appears in no value.
-Rule 3: a stream that cannot be written to stops neither the daemon nor the count of lost lines.
+Rule 3: a stream that cannot be written to does not stop the daemon, and lost lines are counted.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Collection
 from functools import partial
 from typing import Literal, TextIO
 
-from sortie.telemetry.log.libraries import route_libraries
 from sortie.telemetry.log.output import LogOutput
 from sortie.telemetry.log.renderers import JsonRenderer, TerminalRenderer, TextRenderer
 from sortie.telemetry.log.sanitize import Sanitizer
 from sortie.telemetry.log.sink import LogSink
 from sortie.telemetry.log.structlog_alone import structlog
+
+
+class _Router(logging.Handler):
+    """Turns a library's record into one ``library.logged`` event."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except (TypeError, ValueError):  # the library's arguments do not fit its format
+            message = str(record.msg)
+        log = structlog.get_logger()
+        level = logging.ERROR if record.levelno >= logging.ERROR else logging.WARNING
+        log.log(
+            level,
+            "library.logged",
+            library=record.name,
+            message=message,
+            exc_info=record.exc_info,
+        )
+
+
+def route_libraries() -> None:
+    """Make our log the place where libraries' warnings go; calling it again changes nothing."""
+    root = logging.getLogger()
+    for handler in [h for h in root.handlers if isinstance(h, _Router)]:
+        root.removeHandler(handler)
+    root.addHandler(_Router(level=logging.WARNING))
+    root.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+
 
 __all__ = ["LogFormat", "LogOutput", "LogSink", "configure"]
 

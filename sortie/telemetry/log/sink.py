@@ -8,7 +8,7 @@ debug, and its end is a line.
 from __future__ import annotations
 
 from sortie.facts import Fact, RunFinished, RunStarted
-from sortie.facts.lines import LogLine, RecurringFailures
+from sortie.facts.fact import LogLine, RecurringFailures
 from sortie.telemetry.log.structlog_alone import structlog
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}

@@ -1,4 +1,4 @@
-"""The sink that counts facts for Prometheus.
+"""The sink that counts facts for Prometheus, and the page that Prometheus reads.
 
 A metric is defined, and fed, in one of the modules here; a kind of fact that counts has a function
 there that is registered for it.
@@ -7,10 +7,12 @@ there that is registered for it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
 
 from sortie.facts import Fact
 from sortie.telemetry.metrics import daemon, runs
@@ -43,3 +45,20 @@ class MetricsSink:
             for count, to in ((runs.count, self._runs), (daemon.count, self._daemon))
             if count.dispatch(kind) is not count.dispatch(Fact)
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposition:
+    """All metrics as one page, and the media type of its format."""
+
+    body: bytes
+    content_type: str
+
+
+def expose(registry: CollectorRegistry, accept: str) -> Exposition:
+    """Render a registry in the format that an Accept header asks for; plain text otherwise."""
+    try:
+        encode, content_type = choose_encoder(accept)
+    except (TypeError, ValueError):  # a version in the header that is no version
+        encode, content_type = choose_encoder("")
+    return Exposition(body=encode(registry), content_type=content_type)

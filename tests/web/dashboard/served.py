@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 import trio
 
 from sortie.model import RunId, StoreError
-from sortie.telemetry.metrics.exposition import Exposition
+from sortie.telemetry.metrics import Exposition
 from sortie.telemetry.transcripts import TranscriptLine, TranscriptPage
 from sortie.web.access import Access
 from sortie.web.app import Served as Parts
