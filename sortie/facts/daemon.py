@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from sortie.facts.fact import Fact, Level, LogLine, RecurringFailures, fact, line
 
-_TOLD_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
+_LOGGED_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 
 
 @fact("daemon.started", "info")
@@ -95,8 +95,8 @@ class PollCompleted(Fact):
         name = "poll.skipped" if self.result == "skipped" else "poll.failed"
         if self.result == "skipped" and self.error is None:
             return [line("debug", name)]
-        told = line("warning", name, error=self.error)
-        return [failures.count("poll", told, f"{self.result}: {self.error}")]
+        logged = line("warning", name, error=self.error)
+        return [failures.count("poll", logged, f"{self.result}: {self.error}")]
 
 
 @fact("tracker.answered", "debug")
@@ -109,11 +109,11 @@ class TrackerAsked(Fact):
     error: str | None = None
 
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
-        asked, quiet = self.operation, self.operation in _TOLD_BY_ANOTHER_FACT
+        asked, quiet = self.operation, self.operation in _LOGGED_BY_ANOTHER_FACT
         if self.result != "success":
             level: Level = "debug" if quiet else "warning"
-            told = line(level, "tracker.failed", operation=asked, error=self.error)
-            return [failures.count(asked, told, self.error)]
+            logged = line(level, "tracker.failed", operation=asked, error=self.error)
+            return [failures.count(asked, logged, self.error)]
         answered = line("debug", self.event, operation=asked, seconds=round(self.seconds, 3))
         recovered = failures.end(asked, line("info", "tracker.recovered", operation=asked))
         return [answered] if quiet else [answered, *recovered]
@@ -154,8 +154,8 @@ class TranscriptsFailed(Fact):
     error: str
 
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
-        told = line(self.level, self.event, path=self.path, error=self.error)
-        return [failures.count("transcripts", told, self.error)]
+        logged = line(self.level, self.event, path=self.path, error=self.error)
+        return [failures.count("transcripts", logged, self.error)]
 
 
 @fact("transcripts.recovered", "info")
@@ -188,11 +188,11 @@ class WorkflowReloaded(Fact):
         if self.errors:
             errors = [line("error", "workflow.invalid", error=text) for text in self.errors]
             return [*errors, *warnings, line("warning", "workflow.kept", errors=len(errors))]
-        told = [line(self.level, self.event), *warnings]
+        logged = [line(self.level, self.event), *warnings]
         if self.needs_restart:
             settings = ", ".join(self.needs_restart)
-            told.append(line("warning", "workflow.restart_needed", settings=settings))
-        return told
+            logged.append(line("warning", "workflow.restart_needed", settings=settings))
+        return logged
 
 
 @fact("dispatch.paused", "info", hidden=("paused",))
@@ -256,7 +256,7 @@ class AgentsLimited(Fact):
 
 @fact("service_manager.unreachable", "warning")
 class ServiceManagerUnreachable(Fact):
-    """The service manager that started the daemon cannot be told how it stands."""
+    """The service manager that started the daemon cannot be reached."""
 
     socket: str
     error: str

@@ -26,7 +26,7 @@ from sortie.model.numbers import rounded
 Level = Literal["debug", "info", "warning", "error"]
 
 EVERY = 20
-"""Every so many equal failures in a row are told again."""
+"""After so many equal failures in a row another one is logged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class _Failures:
 
 
 class RecurringFailures:
-    """Counts what fails, so that a failure that lasts for days is told now and then.
+    """Counts failures, so that a failure that lasts for days is logged now and then.
 
     ``failures`` in a line is how many equal ones came in a row, or, when it is over, how many
     there were.
@@ -61,23 +61,23 @@ class RecurringFailures:
     def __init__(self) -> None:
         self._by_subject: dict[str, _Failures] = {}
 
-    def count(self, subject: str, told: LogLine, error: str | None) -> LogLine:
-        """Return the line for one more failure: at debug, unless it is to be told again."""
+    def count(self, subject: str, logged: LogLine, error: str | None) -> LogLine:
+        """Return the line for one more failure: at debug, unless it is to be logged again."""
         failures = self._by_subject.setdefault(subject, _Failures(error=str(error)))
         if failures.error != str(error):
             failures.error, failures.equal = str(error), 0
         failures.equal += 1
         failures.total += 1
         again = failures.equal == 1 or failures.equal % EVERY == 0
-        level = told.level if again else "debug"
-        return replace(told, level=level, values={**told.values, "failures": failures.equal})
+        level = logged.level if again else "debug"
+        return replace(logged, level=level, values={**logged.values, "failures": failures.equal})
 
-    def end(self, subject: str, told: LogLine) -> list[LogLine]:
+    def end(self, subject: str, logged: LogLine) -> list[LogLine]:
         """Return the line for the end of failures; no line where there were none."""
         failures = self._by_subject.pop(subject, None)
         if failures is None:
             return []
-        return [replace(told, values={**told.values, "failures": failures.total})]
+        return [replace(logged, values={**logged.values, "failures": failures.total})]
 
 
 Kind = TypeVar("Kind", bound="Fact")
@@ -180,11 +180,11 @@ class RunFact(Fact):
 
 def shown_spending(spent: Spending) -> dict[str, object]:
     """Return what a log line shows of what was used; ``cost`` is in dollars."""
-    told = spent.rounded()
+    amounts = spent.rounded()
     return {
-        "credits": told.credits,
-        "tokens": told.tokens,
-        "cost_usd": told.cost_usd,
+        "credits": amounts.credits,
+        "tokens": amounts.tokens,
+        "cost_usd": amounts.cost_usd,
         "estimated": True if spent.estimated_usd else None,
     }
 

@@ -24,7 +24,7 @@ class HostNoticed(Fact):
 
 @fact("host.isolation", "info")
 class HostIsolation(Fact):
-    """What ends the processes of runs on a host: told with its first use, and when it changes.
+    """What ends the processes of runs on a host: published with its first use, and when it changes.
 
     ``refused``: PID namespaces are wanted and cannot be had.
     """

@@ -111,7 +111,7 @@ class BudgetSpent(Fact):
 @fact("agent.limited", "warning")
 class AgentLimited(Fact):
     """The usage limit of an agent's account is reached, and none of its runs is started for so
-    long; ``resets_at`` is None where nobody said when it ends."""
+    long; ``resets_at`` is None where the end is unknown."""
 
     agent: str
     error: str
@@ -159,9 +159,9 @@ class TransitionCompleted(Fact):
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
         if self.closed:
             closed = line("warning", "tracker.closed", error=self.error)
-            # The same for every issue and state, so that an outage is told once for all of them.
-            told = (self.error or "").replace(self.issue.identifier, "").replace(self.state, "")
-            return [failures.count("tracker", closed, told)]
+            # The same for every issue and state, so that an outage is logged once for all of them.
+            common = (self.error or "").replace(self.issue.identifier, "").replace(self.state, "")
+            return [failures.count("tracker", closed, common)]
         if self.result != "success":
             return [line("warning", "issue.move_failed", **self.shown())]
         moved = line(self.level, self.event, **self.shown())
@@ -170,7 +170,7 @@ class TransitionCompleted(Fact):
 
 @fact("issue.handed_off", "debug")
 class IssueHandedOff(Fact):
-    """After a run an issue stands in the handoff state, whoever moved it there."""
+    """After a run an issue is in the handoff state; Sortie or the agent has moved it there."""
 
     issue: Issue
     state: str

@@ -76,7 +76,7 @@ class WorkspaceReady(RunFact):
 
 @fact("run.stopping", "info")
 class RunStopping(RunFact):
-    """A run was told to stop."""
+    """A run is being stopped."""
 
     issue: Issue
     reason: StopReason

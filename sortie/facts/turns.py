@@ -72,7 +72,7 @@ class AgentWroteErrors(RunFact):
 
 @fact("session.named", "debug")
 class SessionNamed(RunFact):
-    """The agent told the id of its session, which was not known when the session began."""
+    """The id of the agent's session is known, which it was not when the session began."""
 
     session_id: str
 
@@ -88,7 +88,7 @@ class ToolCallStarted(RunFact):
 
 @fact("tool.ended", "debug", hidden=("output",))
 class ToolCallEnded(RunFact):
-    """The agent is done with a tool; ``tool`` is "" where its start was not told.
+    """The agent is done with a tool; ``tool`` is "" where its start was not seen.
 
     ``about`` is what it was given besides files, such as a command, and ``output`` what it said.
     """
@@ -114,7 +114,7 @@ class ModelAnswerTimed(RunFact):
 
 @fact("agent.used", "debug", hidden=("spent",))
 class AgentUsed(RunFact):
-    """The agent has used this since it last told, and the run has used ``spent`` so far;
+    """The agent has used this since its last report, and the run has used ``spent`` so far;
     ``context_share`` is how full the model's context is, from 0 to 1."""
 
     input_tokens: int | None
@@ -130,7 +130,7 @@ class AgentUsed(RunFact):
 
 @fact("turn.traced", "debug")
 class ToolsTraced(RunFact):
-    """All tools of a turn are told; ``answer`` is what the model has said in the end."""
+    """All tools of a turn are known; ``answer`` is the last answer of the model."""
 
     model: str | None = None
     answer: str | None = None

@@ -1,8 +1,8 @@
 """Comments on issues: what they say, and that each is made once.
 
 Rule 1: a comment on the end of a run is on disk, as one to be made, before the tracker is asked.
-Rule 2: a tracker that is down is asked again, also by the next life; who asks again says so, and
-the tracker looks for the comment before it makes it.
+Rule 2: a tracker that is down is asked again, also by the next daemon. A repeated request says
+so, and the adapter looks for the comment before it makes it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def remark_of(record: rec.RecordComment, *, again: bool) -> Remark:
 async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) -> None:
     """Write a comment, later where the tracker is down or wants to be left alone.
 
-    A failure is told and has no other consequence.
+    A failure is published as a fact and has no other consequence.
     """
     error = await _made(context, issue, remark)
     if remark.recorded:

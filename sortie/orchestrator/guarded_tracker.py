@@ -1,7 +1,7 @@
-"""A tracker as the pause of the program asks it: bounded, timed, left alone when it wants to be.
+"""The tracker as the rest of the program asks it: with time limits, and with the pauses it wants.
 
 Rule 1: every request ends, with an answer that is what it is declared to be or with a TrackerError.
-Rule 2: no request is made before the time has passed for which the tracker asked to be left alone.
+Rule 2: no request is made during a pause that the tracker asked for.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REQUEST_TIME_LIMIT = 600.0
 """Seconds after which a request is given up, whatever progress it makes."""
 
 LONGEST_PAUSE = 3600.0
-"""Seconds for which a tracker is left alone at most, even if it asks for more."""
+"""Seconds of the longest pause, even if the tracker asks for more."""
 
 CHANGES_PAUSE = 60.0
 """Seconds after which a tracker that could not tell of changes is asked again to do so."""
@@ -49,21 +49,21 @@ _progress_scope: ContextVar[trio.CancelScope | None] = ContextVar("_progress_sco
 
 
 def progress() -> None:
-    """Tell that the request to which this task belongs gets on: its patience begins anew."""
+    """Report progress of this task's request: PROGRESS_TIMEOUT begins anew."""
     if (scope := _progress_scope.get()) is not None:
         scope.deadline = trio.current_time() + PROGRESS_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerPause:
-    """A time in which the tracker wants to be left alone; ``until`` is in trio's time."""
+    """A pause that the tracker asked for; ``until`` is in trio's time."""
 
     until: float
     error: str
 
 
 class GuardedTracker:
-    """A tracker whose bugs, silence and rate limits reach the pause of the program as TrackerError.
+    """A tracker whose bugs, timeouts and rate limits are raised as TrackerError.
 
     What an adapter raises as ``retry_after`` leaves here as a number of seconds, LONGEST_PAUSE at
     most, or None.
@@ -84,7 +84,7 @@ class GuardedTracker:
 
     @property
     def pause(self) -> TrackerPause | None:
-        """Until when the tracker is left alone, None where it may be asked."""
+        """The pause in force, None where the tracker may be asked."""
         return _now(self._pause)
 
     @property
@@ -254,7 +254,7 @@ class GuardedTracker:
         return TrackerError(TrackerErrorKind.INVALID, message)
 
     def _heed(self, error: TrackerError) -> None:
-        """Leave the tracker alone for as long as it says, if it says so and within reason."""
+        """Begin the pause that an error asks for, if it asks for one."""
         asked = error.retry_after
         if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
             error.retry_after = None
@@ -274,7 +274,7 @@ class GuardedTracker:
         self._publish(facts.TrackerRested(seconds=seconds, asked=float(asked), error=str(error)))
 
     def _complaining(self, operation: str) -> Complain:
-        """Return how to tell of what is wrong in an answer: each thing once."""
+        """Return a function that publishes what is wrong in an answer, each thing once."""
 
         def complain(flaw: str) -> None:
             if flaw in self._complaints:

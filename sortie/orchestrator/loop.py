@@ -51,7 +51,7 @@ class Orchestrator:
 
     ``crashing`` is called as soon as ``run`` cannot end in good order any more, before it waits
     for the ends of runs. ``idle`` is set once there is nothing to do and nothing to wait for.
-    ``due_comments`` are those of an earlier life of which nobody knows whether they were made.
+    ``due_comments`` are those of an earlier daemon that may have been made or not.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class Performer:
         return isinstance(decision, do.Poll | do.Refresh)
 
     def perform(self, item: Decision | trio.Event, nurseries: Nurseries) -> None:
-        """Perform a decision, or tell whoever waits that all before it is performed."""
+        """Perform a decision; an event is set, as all decisions before it are performed."""
         match item:
             case trio.Event():
                 item.set()
@@ -150,7 +150,7 @@ def _fact_of(record: Record) -> facts.Fact | None:
 
 
 COMMAND_TIMEOUT = 7.0
-"""Seconds that an operator waits for a command to be on record; who asks by HTTP waits for 10."""
+"""Seconds in which a command must be on record; an HTTP client waits for 10."""
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class PendingCommands:
         return pending.answer
 
     def answer(self, answer: AnswerCommand) -> None:
-        """Give an answer to who waits for it, if anybody still does."""
+        """Answer a command, if its operator still waits."""
         if (pending := self._pending.get(answer.ask)) is not None:
             pending.answer = answer
             pending.answered.set()

@@ -43,7 +43,7 @@ from sortie.worker.cleanup import removal_cookie
 class Recovery:
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
     seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
-    is found, as far as that can be told."""
+    is found, as far as that is known."""
 
     store: Store
     transport_of: Callable[[str], Transport]
@@ -203,7 +203,7 @@ def records_of(ended: Ended) -> Iterator[Record]:
 def facts_of(
     memory: Memory, ended: Ended, policy: Policy, records: Sequence[Record]
 ) -> Iterator[Fact]:
-    """Yield what is told of holds: those that are over, those restored, and those that are new."""
+    """Yield the facts about holds: those that ended, were restored, or are new."""
     for claim, why in ended:
         yield facts.HoldEnded(issue=claim.issue, reason=why)
     new = [record for record in records if isinstance(record, rec.RecordHold)]

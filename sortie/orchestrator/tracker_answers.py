@@ -1,8 +1,8 @@
-"""What a tracker's answer has to be before anything else sees it.
+"""Check the answers of a tracker's adapter, and take secrets out, before anything else sees them.
 
 Rule 1: an adapter's bug costs the issues that it concerns, and neither the others nor the
 scheduler.
-Rule 2: a secret that somebody wrote into an issue goes no further: to no agent, log or disk.
+Rule 2: a secret in the text of an issue reaches no agent, log or disk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sortie.model.texts import start_of
 from sortie.trackers import IssuesRead
 
 Complain = Callable[[str], object]
-"""Is told, in a sentence, of each thing that an adapter got wrong."""
+"""Takes a sentence about each thing that an adapter got wrong."""
 
 
 Redact = Callable[[str], str]
@@ -93,7 +93,7 @@ class SoundAnswers:
         complain: Complain,
         came: dict[IssueId, object] | None = None,
     ) -> dict[IssueId, Issue]:
-        """Return the sound issues by id; ``came`` is told what each was when it came."""
+        """Return the sound issues by id; ``came`` takes the object that came for each."""
         known = self._known
         issues: dict[IssueId, Issue] = {}
         for item in answer:

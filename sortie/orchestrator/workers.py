@@ -1,4 +1,4 @@
-"""The workers under way: started, stopped, cut, and told of.
+"""The workers under way: they are started, stopped and cut here, and their facts published.
 
 Rule: each StartWorker is answered by exactly one WorkerExited.
 """
@@ -49,7 +49,7 @@ class WorkerPool:
         reports: RunReporter,
         nursery: trio.Nursery,
     ) -> None:
-        """Start a worker; its exit is told to ``reports``."""
+        """Start a worker; ``reports`` takes its exit."""
         self._issues[start.run_id] = (start.issue, trio.current_time())
         self._context.publish(
             facts.RunStarted(

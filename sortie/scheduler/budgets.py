@@ -100,7 +100,7 @@ class _RunSpending:
 
 
 class Ledger:
-    """Adds up what runs tell. ``issues`` are those of which anything is known."""
+    """Adds up what runs report; ``issues`` holds the sums by issue."""
 
     def __init__(self, issues: Mapping[IssueId, Spending], today: Spending) -> None:
         self.issues = dict(issues)
@@ -122,7 +122,7 @@ class Ledger:
         self.today += more
 
     def record(self, run_id: RunId, now: float) -> Iterator[RecordSpending]:
-        """Yield what is to be recorded of a run that has told more, if it is time for that."""
+        """Yield the record of a run's spending, if there is news and RECORD_INTERVAL has passed."""
         run = self._runs.get(run_id)
         if run is None or run.spent == run.recorded:
             return

@@ -1,4 +1,4 @@
-"""Removing the workspaces of finished issues, and keeping what would be lost with them."""
+"""Removing the workspaces of finished issues, unless they hold work that is nowhere else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sortie.scheduler.state import SchedulerState
 
 
 def drop_reopened(state: SchedulerState) -> None:
-    """Clean up no more what is not terminal any longer, by the settings of now."""
+    """Stop cleaning up after issues that the settings no longer call terminal."""
     for claim in state.claims.of_kind(Cleaning):
         state.in_hand = claim.issue
         if not claim.busy and not state.policy.is_terminal(claim.issue):

@@ -1,7 +1,7 @@
 """Everything the scheduler can ask for.
 
-The shell commits the records of all decisions it has in hand, then performs the other decisions
-in their order: what is on disk comes before what acts on it. Notes are facts for log and metrics.
+The orchestrator commits the records of all decisions that wait, then performs the others in order:
+what is on disk comes before what acts on it. Notes are facts for log and metrics.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class CleanWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class PostComment:
-    """Tell the issue's readers how a run ended, and where its work is; nobody waits for it."""
+    """Comment on an issue how a run ended, and where its work is; it has no answer."""
 
     run_id: RunId
     issue: Issue

@@ -32,7 +32,7 @@ from sortie.scheduler.state import SchedulerState
 
 
 def note_candidates(state: SchedulerState, issues: tuple[Issue, ...]) -> None:
-    """Take the issues of a poll as the queue, in order."""
+    """Replace the queue by the issues of a poll."""
     left_out = {c.issue.id for c in state.claims.of_kind(Held) if _broke_us(state, c)}
     state.candidates.take(issues, left_out, state.claims, partial(_candidate, state))
     state.in_hand = None
@@ -45,8 +45,7 @@ def _candidate(state: SchedulerState, issue: Issue) -> Candidate:
 
 
 def _broke_us(state: SchedulerState, claim: Held) -> bool:
-    """Tell whether a held issue made the daemon crash, whatever it is held for since; it is not
-    touched then."""
+    """Tell whether a held issue made the daemon crash; it is not queued then."""
     return claim.reason is HoldReason.INTERNAL_ERROR or claim.issue.id in state.crashed
 
 
@@ -122,9 +121,9 @@ def _served(
 
 
 def _has_reason(claim: Waiting, shut: Mapping[str, str]) -> bool:
-    """Tell whether a due wait has the reason that it would be given.
+    """Tell whether a due wait has the reason already that it would get.
 
-    It was found fit when it was given that, and loses it when its issue or the settings change.
+    It lost the reason if its issue or the settings changed since.
     """
     if not claim.reason or claim.issue.formerly:
         return False
@@ -132,7 +131,7 @@ def _has_reason(claim: Waiting, shut: Mapping[str, str]) -> bool:
 
 
 def _is_full(state: SchedulerState, view: View) -> bool:
-    """Tell whether no fresh candidate needs a look; a due wait needs its reason all the same."""
+    """Tell whether no candidate can be chosen; a due wait gets its reason all the same."""
     return (
         state.paused
         or state.store_error is not None

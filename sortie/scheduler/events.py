@@ -1,7 +1,7 @@
 """Everything the outside world can tell the scheduler.
 
-What an operator asks has a number, ``ask``, under which AnswerCommand answers it; 0: nobody
-waits for an answer.
+``ask`` numbers an operator's command, and AnswerCommand carries the same number; 0: no answer is
+wanted.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class ProcessLaunched:
 
 @dataclass(frozen=True, slots=True)
 class AgentSessionKnown:
-    """A run's agent, of this kind, has told the id of its session."""
+    """The id of the session of a run's agent, of this kind, is known."""
 
     run_id: RunId
     agent: str
@@ -138,7 +138,7 @@ class AgentActed:
 @dataclass(frozen=True, slots=True)
 class UsageLimitMet:
     """A run has met the usage limit of its account, which ends at ``resets_at``, in ``seconds``;
-    both are None where nobody said. Its WorkerExited follows."""
+    both are None where the end is unknown. Its WorkerExited follows."""
 
     run_id: RunId
     account: str

@@ -52,7 +52,7 @@ def exited(state: SchedulerState, event: WorkerExited, now: float) -> None:
     """Record how the run ended and decide what its issue does next."""
     claim = state.claims.worked_by(event.run_id)
     if claim is None:
-        return  # news of a run whose claim is over
+        return  # the run's claim is over
     reason = claim.reason if isinstance(claim, Stopping) else None
     state.in_hand = claim.issue
     if not (isinstance(event.report.end, Failed) and event.report.end.unreached):
@@ -212,8 +212,10 @@ def _is_the_hosts(end: Failed) -> bool:
 
 
 def _follow_host(state: SchedulerState, claim: Worked, end: Failed, now: float) -> None:
-    """Rest the host and let the issue go elsewhere, with its attempt; hold it where no host has
-    the agent's program."""
+    """Pause the host and let the issue run elsewhere, with the same attempt.
+
+    Hold the issue where no host has the agent's program.
+    """
     lacks_agent = end.kind is ErrorKind.AGENT_NOT_FOUND
     state.uncount_session(claim.issue.id, claim.turns)
     pause_host(state, claim.host, end.message, now, lacks_agent=lacks_agent)

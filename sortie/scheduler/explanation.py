@@ -1,4 +1,4 @@
-"""How one issue stands, why, and when it may run: told from what decides, never decided again."""
+"""Explain how one issue stands, why, and when it may run; the gates that decide explain."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _blockers(issue: Issue, view: View) -> str | None:
 
 
 def _renamed(issue: Issue, view: View) -> str | None:
-    """Keep an issue apart from itself: under a former id somebody may still work on it."""
+    """Keep a renamed issue from running while its former id is still claimed."""
     claimed = [former for former in issue.formerly if former in view.state.claims]
     if not claimed:
         return None
@@ -91,7 +91,7 @@ def _agent(_issue: Issue, view: View) -> str | None:
 def _may_probe(view: View) -> bool:
     """Tell whether one issue may be tried although no agent can be launched.
 
-    It puts the fault on record, with a hold that names it; the other issues wait meanwhile.
+    Its failed run puts the error on record as a hold; the other issues wait meanwhile.
     """
     return not view.load.total and not view.lacks_agent
 
@@ -178,8 +178,8 @@ def _host_closed(host: str, view: View) -> str | None:
 def _troubles(issue: Issue, state: SchedulerState) -> str:
     """Say what keeps an issue's hosts from being used, "" where it is no trouble."""
     troubled = {host: state.hosts.of(host) for host in eligible_hosts(issue, state)}
-    told = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
-    return "; ".join(told)
+    troubles = (f"{host}: {trouble.message}" for host, trouble in troubled.items() if trouble)
+    return "; ".join(troubles)
 
 
 HOST_SLOT = "host slot"
@@ -240,8 +240,8 @@ def judge_candidates(state: SchedulerState, now: float) -> None:
 def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[GateVerdict, ...]:
     """Return every gate's verdict on an issue, in the order in which they decide.
 
-    A run of its own takes no slot away from it. What troubles its hosts is told only here: it would
-    stand with every issue that waits for them.
+    The issue's own run does not count against its slots. The errors of troubled hosts are added
+    only here, so that the reason of each waiting issue stays short.
     """
     view = view_of(state, now, besides=issue.id)
     verdicts = [GateVerdict(name, gate(issue, view)) for name, gate in FITNESS]
@@ -249,8 +249,8 @@ def explain(issue: Issue, state: SchedulerState, now: float) -> tuple[GateVerdic
     verdicts.append(GateVerdict("budget", spent_text(state, issue.id)))
     verdicts += [GateVerdict(name, gate(issue, view)) for name, gate in ROOM]
     last = verdicts[-1]
-    if last.gate == HOST_SLOT and last.reason is not None and (told := _troubles(issue, state)):
-        verdicts[-1] = GateVerdict(HOST_SLOT, f"{last.reason}; {told}")
+    if last.gate == HOST_SLOT and last.reason is not None and (troubles := _troubles(issue, state)):
+        verdicts[-1] = GateVerdict(HOST_SLOT, f"{last.reason}; {troubles}")
     return tuple(verdicts)
 
 

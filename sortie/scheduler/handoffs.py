@@ -47,7 +47,7 @@ def handoff_answered(state: SchedulerState, event: TransitionAnswered, now: floa
     """Release a handed-off issue, or plan the next try, or park it."""
     claim = state.claims.find(event.issue_id)
     if not isinstance(claim, HandingOff) or claim.token != event.token:
-        return  # the answer to a question that nobody waits for any more
+        return  # the answer to an earlier request
     issue, tries = claim.issue, claim.tries + 1
     state.in_hand = issue
     if event.error_kind is None:

@@ -1,7 +1,7 @@
-"""Hosts in trouble: rested with growing pauses, then tried with one run.
+"""Hosts in trouble: paused for growing times, then tried with one run.
 
-Rule 1: a host that is not in here is well; this machine never is in here.
-Rule 2: a host that comes back from its rest gets one run at a time until one has reached it.
+Rule 1: a host that is not in here works; this machine never is in here.
+Rule 2: after its pause a host gets one run at a time until a run has reached it.
 Rule 3: a host without the agent's program counts as such until an agent was launched on it, or
 the settings change.
 """
@@ -17,15 +17,15 @@ from sortie.scheduler.policy import Policy
 from sortie.scheduler.rules import backoff
 
 HOST_WAIT_LIMIT = 600.0
-"""Seconds that a host may rest before its issues go elsewhere, without their workspaces."""
+"""Seconds of trouble after which a host's issues go elsewhere, without their workspaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubled:
-    """A host in trouble ``since`` when, ``times`` in a row, that rests until ``until``.
+    """A host in trouble since ``since``, ``times`` in a row, that is paused until ``until``.
 
-    ``backing_off`` and ``missed`` are what ``pass_time`` last said: that it rests now, and that it
-    did not come back within HOST_WAIT_LIMIT. Times are monotonic seconds.
+    ``pass_time`` sets ``backing_off`` while the host is paused, and ``missed`` once it has been in
+    trouble for HOST_WAIT_LIMIT. Times are monotonic seconds.
     """
 
     since: float
@@ -54,9 +54,9 @@ class Hosts:
     def trouble(
         self, host: str, message: str, policy: Policy, now: float, *, lacks_agent: bool = False
     ) -> Troubled | None:
-        """Rest a host; return how, None where it rests already or cannot be rested.
+        """Pause a host; return its trouble, None where it is paused already or is this machine.
 
-        Several runs that meet one trouble at the same time make no rest longer.
+        Several runs that meet one trouble at the same time do not prolong the pause.
         """
         before = self._troubled.get(host)
         if host == LOCAL:
@@ -76,7 +76,7 @@ class Hosts:
         return rested
 
     def _without_agent(self, host: str, before: Troubled, message: str) -> Troubled | None:
-        """Note of a host that rests already that it lacks the agent's program."""
+        """Note that a paused host lacks the agent's program."""
         if before.lacks_agent:
             return None
         known = self._troubled[host] = replace(before, message=message, lacks_agent=True)
@@ -101,7 +101,7 @@ class Hosts:
         }
 
     def pass_time(self, now: float) -> tuple[bool, list[str]]:
-        """Let rests end and patience run out; return whether any did, and with whom it did."""
+        """End pauses; return whether anything changed, and the hosts given up just now."""
         changed, given_up = False, []
         for host, trouble in self._troubled.items():
             backing_off, missed = now < trouble.until, now >= trouble.since + HOST_WAIT_LIMIT

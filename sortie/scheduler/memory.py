@@ -1,4 +1,4 @@
-"""What an earlier life has left to the scheduler."""
+"""What the scheduler takes over from an earlier daemon."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sortie.scheduler.usage_limits import UsageLimit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What an earlier life left: claims to go on with, and the rest that was recorded.
+    """What an earlier daemon recorded, as the scheduler takes it over.
 
     ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.
     ``unsaved`` is since when workspaces count as unsaved, by host and path.
-    Runs under way are among the claims only where somebody looks at what another daemon does.
+    Runs under way are among the claims only where a command reads the state of another daemon.
     ``crashed`` are the issues that were being handled when the daemon crashed. ``comments`` may
     have been made or not; they are nothing to the scheduler.
     """

@@ -1,4 +1,4 @@
-"""What workers report while they run."""
+"""What follows from the reports of workers under way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def progressed(
     | ev.AgentActed,
     now: float,
 ) -> None:
-    """Note what a worker did; news of a run whose claim is over changes nothing."""
+    """Take in a worker's report; one of a run whose claim is over changes nothing."""
     claim = state.claims.worked_by(event.run_id)
     if claim is None:
         return
@@ -114,7 +114,7 @@ def _turned(state: SchedulerState, claim: Worked, turn: int, now: float) -> None
 def pause_host(
     state: SchedulerState, host: str, message: str, now: float, *, lacks_agent: bool = False
 ) -> None:
-    """Give a host nothing to do for a while."""
+    """Start no run on a host for a while."""
     if host not in state.policy.hosts:
         return
     rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
@@ -124,7 +124,7 @@ def pause_host(
 
 
 def host_reached(state: SchedulerState, host: str, *, launched: bool) -> None:
-    """Trust a host again that was in trouble."""
+    """End a host's trouble."""
     trouble = state.hosts.of(host)
     if state.hosts.reached(host, launched=launched):
         if trouble is not None and trouble.lacks_agent:

@@ -97,7 +97,7 @@ class RecordProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSession:
-    """The agent has told the id of a run's session; a later one replaces it."""
+    """The id of a run's agent session is known; a later one replaces it."""
 
     run_id: RunId
     session_id: str
@@ -138,7 +138,7 @@ class RecordSessions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLimit:
     """The usage limit of an account is reached, ``times`` in a row; replaces what was recorded of
-    the account. ``resets_at`` is None where nobody said when it ends."""
+    the account. ``resets_at`` is None where the end is unknown."""
 
     account: str
     message: str

@@ -35,16 +35,16 @@ ADRIFT_SLACK = 5.0
 """Seconds beyond lease and grace time that a lost host gets to end what ran there."""
 
 OCCUPIED_DELAY = 60.0
-"""Seconds before another look whether the workspace that somebody lived in is free."""
+"""Seconds before a workspace with foreign processes in it is looked at again."""
 
 LIMIT_BASE = 300.0
-"""Seconds that a usage limit of which nobody knows the end is waited out at first."""
+"""Seconds of the first pause for a usage limit whose end is unknown."""
 
 LIMIT_MOST = 3600.0
-"""Seconds that it is waited out at most before it is tried again."""
+"""Seconds of the longest pause for a usage limit whose end is unknown."""
 
 LONGEST_LIMIT = 35 * 86_400.0
-"""Seconds that a usage limit can last: plans are by the month, and whoever says more errs."""
+"""Seconds that a usage limit lasts at most: plans are monthly, so a later end is an error."""
 
 PROBE_TRUST = 120.0
 """Seconds of its turn after which a run that has met no limit shows that there is none."""

@@ -1,4 +1,4 @@
-"""What follows from what agents use: records, warnings, and the end of runs that used too much."""
+"""What follows when agents report what they have used: records, warnings, and stopped runs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _tell(state: SchedulerState, run_id: RunId, issue_id: IssueId, spent: Spendi
     if reached is not None and policy.per_day.reached(day_before, OF_DAY) is None:
         used_text, limit = reached.used_text, reached.limit_text
         state.out.append(facts.BudgetSpent(key=reached.key, used=used_text, limit=limit))
-        state.dispatch_needed = True  # what waits is told why
+        state.dispatch_needed = True  # waiting issues get the reason
         return
     for used in policy.per_day.warnings(day_before, ledger.today, OF_DAY):
         state.out.append(_low(used))
@@ -94,7 +94,7 @@ def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> Non
             agent=limit.agent, error=limit.message, seconds=delay, resets_at=limit.resets_at
         )
     )
-    state.dispatch_needed = True  # what waits is told why
+    state.dispatch_needed = True  # waiting issues get the reason
 
 
 def limit_passed(state: SchedulerState, account: str, now: float) -> None:
@@ -112,14 +112,14 @@ def pass_limits(state: SchedulerState, now: float) -> None:
 
 
 def probe_worked(state: SchedulerState, run_id: RunId) -> None:
-    """Take a limit for over which a run was to try, as it works."""
+    """End the usage limit that a run was to try, as the run works."""
     account = state.limits.probed_by(run_id)
     if account is not None:
         state.lift_limit(account, "a run works that has not met it")
 
 
 def probe_ended(state: SchedulerState, run_id: RunId, *, took_turns: bool) -> None:
-    """Judge by the end of a run that has met no limit whether there is still one."""
+    """Decide by the end of a run that met no usage limit whether the limit is over."""
     account = state.limits.probed_by(run_id)
     if account is None:
         return

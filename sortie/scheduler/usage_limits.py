@@ -1,4 +1,4 @@
-"""Usage limits: an account whose provider lets its agents do nothing for a while.
+"""Usage limits: times in which the provider of an account refuses all work.
 
 Rule 1: while a limit is in force no run of its account is started; those under way go on.
 Rule 2: when it may be over, one run tries that first, until it has used something, or PROBE_TRUST
@@ -22,7 +22,7 @@ from sortie.scheduler.rules import LONGEST_LIMIT, PROBE_TRUST, limit_backoff
 class UsageLimit:
     """A limit that was met ``times`` in a row, in force until ``until`` (monotonic seconds).
 
-    ``resets_at`` is the time of day when it ends, None where nobody said. When it is not
+    ``resets_at`` is the time of day when it ends, None where that is unknown. When it is not
     ``backing_off`` any more, ``probe`` is the run that tries whether it is over; that is trusted at
     ``trusted_at``.
     """
@@ -83,8 +83,8 @@ class UsageLimits:
     ) -> UsageLimit | None:
         """Note a limit; return it where it is news.
 
-        ``seconds`` is how long it is until ``resets_at``, None where nobody said. Several runs that
-        meet one limit at the same time make its pause no longer, unless they know more of its end.
+        ``seconds`` is the time until ``resets_at``, None where that is unknown. Several runs that
+        meet one limit at the same time do not prolong its pause, unless they know more of its end.
         """
         if seconds is None or seconds <= 0:
             resets_at = seconds = None
@@ -106,7 +106,7 @@ class UsageLimits:
         return limit
 
     def lift(self, account: str) -> bool:
-        """Know of a limit no more; tell whether there was one."""
+        """Forget a limit; tell whether there was one."""
         return self._known.pop(account, None) is not None
 
     def try_with(self, account: str, run_id: RunId) -> None:
@@ -116,7 +116,7 @@ class UsageLimits:
             self._known[account] = replace(limit, probe=run_id)
 
     def turn_began(self, run_id: RunId, now: float) -> None:
-        """Note that a run takes its first turn: from now on its silence means something."""
+        """Note that a run takes its first turn: PROBE_TRUST counts from now."""
         for account, limit in self._known.items():
             if limit.probe == run_id and limit.trusted_at == math.inf:
                 self._known[account] = replace(limit, trusted_at=now + PROBE_TRUST)

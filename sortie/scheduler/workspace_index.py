@@ -69,7 +69,7 @@ class WorkspaceIndex:
         self._blank -= {place for place in self._of.get(issue_id, {}) if place[0] == host}
 
     def forget(self, known: KnownWorkspace) -> None:
-        """Know of a directory no more, whoever had it."""
+        """Forget a directory, whichever issue had it."""
         place = (known.host, known.path)
         self._blank.discard(place)
         self._unsaved.pop(place, None)

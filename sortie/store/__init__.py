@@ -187,7 +187,7 @@ class DayRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """Sums over all recorded runs; amounts are None until an agent told some. ``cost_usd`` and
+    """Sums over all recorded runs; amounts are None until an agent reported some. ``cost_usd`` and
     ``estimated_usd`` are as in Spending.
 
     ``seconds_running`` counts runs that are over, and those of an earlier life that were cut short

@@ -1,7 +1,7 @@
-"""The one thread that owns the database, and how tasks have it do something.
+"""The thread that owns the database, and how tasks give it work.
 
 Rule 1: only this thread touches the connection; jobs are done one by one, in the order of asking.
-Rule 2: a change that was handed over is made and answered, whatever happens to who asked.
+Rule 2: a change that was handed over is made, even if the task that asked was cancelled.
 Rule 3: it lives as long as the database is open. A thread out of a pool would have to be started
 for most commits, and where the machine has no more threads to give, the loop that waits for its
 records would stand still.

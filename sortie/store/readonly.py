@@ -86,8 +86,8 @@ def _beside(path: str, job: Callable[[Database], T], since: int) -> T:
     found = _fingerprint(place)
     if found.journal:
         return read("mode=ro")
-    # Without a -wal file nobody has it open, and SQLite would leave one behind, maybe another
-    # user's, if it were not told that the file does not change. That is verified afterwards.
+    # Without a -wal file no process has the database open. SQLite would then leave a -wal file of
+    # this user behind, unless it is opened as immutable. That it was is verified afterwards.
     try:
         answer = read("immutable=1")
     except StoreError:

@@ -26,8 +26,8 @@ _UNWRITABLE = (
 def write(database: Database, records: Sequence[rec.Record], at: float, inherited: int) -> None:
     """Write all records in one transaction, or none.
 
-    Runs up to the seq ``inherited`` are an earlier life's: they ran until they were last heard of,
-    not until somebody found that out. Raises RecordRefused for a record that contradicts the rows
+    Runs up to the seq ``inherited`` are an earlier daemon's: they ended when they were last heard
+    of, not when their end was noticed. Raises RecordRefused for a record that contradicts the rows
     or that no row can hold.
     """
     with database.transaction():

@@ -52,7 +52,7 @@ def migrate(database: Database, steps: Sequence[Migration]) -> None:
 def require_schema(database: Database, steps: Sequence[Migration], oldest: int) -> None:
     """Raise StoreError unless a database has the schema ``oldest``, this version's, or one between.
 
-    For a reader, who changes nothing; ``oldest`` is the first that has what it reads.
+    For readers, which change nothing; ``oldest`` is the first schema with what they read.
     """
     version = schema_version(database, steps)
     if version < oldest:

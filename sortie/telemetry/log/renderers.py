@@ -39,10 +39,10 @@ class TextRenderer:
 
 
 class TerminalRenderer:
-    """Renders ``TIME ISSUE EVENT key=value ... run=SHORT`` for somebody who watches a terminal.
+    """Renders ``TIME ISSUE EVENT key=value ... run=SHORT`` for a person at a terminal.
 
     The time is that of the day, in UTC. A level stands before the event unless it is info. Outcomes
-    have a colour each where ``colours``; no word is told by its colour alone.
+    have a colour each where ``colours``; no information is in a colour alone.
     """
 
     def __init__(self, *, colours: bool) -> None:

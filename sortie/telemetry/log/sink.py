@@ -1,7 +1,7 @@
 """The sink that makes log lines of facts.
 
 Rule 1: a line about a run names its issue too, as long as the run lives.
-Rule 2: a failure that repeats itself is told the first time and every ``EVERY`` times, else at
+Rule 2: a failure that repeats itself is logged the first time and every ``EVERY`` times, else at
 debug, and its end is a line.
 """
 

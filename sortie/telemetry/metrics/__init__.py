@@ -39,7 +39,7 @@ class MetricsSink:
             count(fact)
 
     def _counts_of(self, kind: type[Fact]) -> list[Callable[[Fact], None]]:
-        """Return what counts facts of a kind; found once, since output is told by the chunk."""
+        """Return what counts facts of a kind; looked up once, as output comes in many chunks."""
         return [
             partial(count.dispatch(kind), to=to)
             for count, to in ((runs.count, self._runs), (daemon.count, self._daemon))

@@ -14,7 +14,7 @@ from sortie.telemetry.metrics.factory import REQUEST_BUCKETS, RUN_BUCKETS, Metri
 _HOOKS = ("after_create", "before_run", "after_run", "before_remove")
 _EXITS = tuple(status for status in RunStatus if status is not RunStatus.RUNNING)
 _RETRIES = tuple(trigger for trigger in Trigger if trigger is not Trigger.OPERATOR)
-"""What makes Sortie itself try again; a person who asks for it is not counted as a retry."""
+"""Reasons for which Sortie itself tries again; an operator's retry is not counted."""
 
 _TURN_ENDS = (
     (TurnOutcome.COMPLETED, ""),
