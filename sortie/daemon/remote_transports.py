@@ -111,7 +111,6 @@ class RemoteTransports:
     def _locks_of(self, host: str, ssh: SshSettings, handshake: float) -> RootLocks:
         if (host, ssh) not in self._locks:
             self._locks[host, ssh] = RootLocks(
-                host,
                 self._connections[host, ssh],
                 self._holder,
                 new_nonce,

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from sortie.model import TransportError
 from sortie.transports import Files
 from sortie.transports.paths import parts_of, plain, single
-from sortie.transports.ssh.conversation import ANSWER_LIMIT
 from sortie.transports.ssh.protocol import numbers_in
+from sortie.transports.ssh.remote_script import REPLY_LIMIT
 from sortie.transports.ssh.scripts import (
     assignment,
     printing,
@@ -26,7 +26,7 @@ from sortie.transports.ssh.scripts import (
     standing_question,
     text,
 )
-from sortie.transports.ssh.shell import ANSWER_BOUND, Answer, Question, Shell
+from sortie.transports.ssh.shell import ANSWER_BOUND, Question, Shell, ShellAnswer
 
 T = TypeVar("T")
 
@@ -141,8 +141,8 @@ class RemoteFiles:
         attempt: str,
         body: list[bytes],
         bound: float = ANSWER_BOUND,
-        limit: int = ANSWER_LIMIT,
-    ) -> Answer:
+        limit: int = REPLY_LIMIT,
+    ) -> ShellAnswer:
         question = Question(attempt=attempt, body=body, bound=bound, limit=limit)
         return await self._shell.ask(question)
 

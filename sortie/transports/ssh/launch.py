@@ -17,15 +17,15 @@ from sortie.model.secrets import spellings
 from sortie.model.texts import end_of, start_of
 from sortie.transports import Command
 from sortie.transports.identity import started_at
-from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.protocol import Dialogue
-from sortie.transports.ssh.scripts import Launch, quoted
+from sortie.transports.ssh.scripts import RemoteLaunch, quoted
 
 _SECRET = 6  # characters of a value that is worth to be hidden
 _STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 
 _SHOWN = 500  # bytes of what a login says before our script
-_REASON = 2000  # characters of what the host says that are shown
+REASON_LIMIT = 2000
+"""Characters of a reason of the host that are shown."""
+
 _NO_DIRECTORY = "the directory has to exist and to be accessible"
 _TROUBLES = {
     "stdin": "its stdin could not be stored; look at the space in TMPDIR",
@@ -43,15 +43,6 @@ class Bounds:
     start: float = 30.0
     beat: float = 10.0
     lease: float = LEASE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchSession:
-    """A launch, and the session in which it is spoken of and runs."""
-
-    launch: Launch
-    dialogue: Dialogue
-    channel: Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +103,9 @@ def lapsed(host: str, lease: float) -> HostError:
     )
 
 
-def no_start(host: str, launch: Launch, noise: bytes, status: int | None) -> HostError:
+def no_start(host: str, launch: RemoteLaunch, noise: bytes, status: int | None) -> HostError:
     """Return the error for a login that ended with this status and ``noise`` instead."""
-    # A login that repeats what it is given would have us show the script, secrets and all.
-    own, _, _ = noise.partition(launch.nonce.encode())
-    text = struck(own, launch.command).decode("utf-8", "replace").strip()
+    text = struck(noise, launch.command).decode("utf-8", "replace").strip()
     said = end_of(text, _SHOWN) or "nothing"
     return HostError(
         HostTrouble.UNREACHABLE,
@@ -148,7 +137,7 @@ def nonsense(host: str) -> HostError:
 
 def refusal(host: str, command: Command, word: str, reason: str) -> TransportError:
     """Return the error for a program that a host did not start, before anything of it ran."""
-    word, reason = word[:_REASON], start_of(reason, _REASON)
+    word, reason = word[:REASON_LIMIT], start_of(reason, REASON_LIMIT)
     if word == "missing":
         return ProgramNotFound(f"{reason} (on host {host})")
     attempt = f"could not start {command.argv[0][:80]} in {command.cwd} on host {host}"

@@ -1,8 +1,8 @@
 """A program under way on a remote host: how it was started, its output, its exit, its end.
 
-Rule 1: nothing starts on the host unless we are there, and it ends there when we are not: its
-watchdog sees our stdin end. Rule 2: it is gone when the watchdog has said so, or when we have
-looked ourselves; where the link is lost first, that cannot be known, and is a HostError.
+Rule 1: nothing starts on the host unless the daemon is there, and it ends there when the daemon is
+not: its watchdog sees its lease end. Rule 2: it is gone when the watchdog has said so, or when we
+have looked ourselves; where the link is lost first, that cannot be known, and is a HostError.
 """
 
 from __future__ import annotations
@@ -16,36 +16,33 @@ import trio
 
 from sortie.model import HostError, HostTrouble, ProcessesLeft, ProcessIdentity, TransportError
 from sortie.transports import Exit, Stdin
+from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.ssh.launch import (
     Bounds,
-    LaunchSession,
     RootProcess,
     lapsed,
     no_start,
     nonsense,
     refusal,
     root_process_of,
-    silent_shell,
     slow_shell,
     struck,
 )
-from sortie.transports.ssh.login_limit import LoginSlot
 from sortie.transports.ssh.namespaces import NamespaceInit
 from sortie.transports.ssh.protocol import GO, HERE, numbers_in
 from sortie.transports.ssh.questions import finish_body, namespaces_body
+from sortie.transports.ssh.remote_script import RemoteScript
+from sortie.transports.ssh.scripts import RemoteLaunch
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.stdin import RemoteStdin, open_stdin
 from sortie.transports.ssh.unconfirmed_runs import Remains
 
-KILL_BOUND = 5.0
-"""Seconds after SIGKILL in which a program and its tree have to be gone; as in ``end_tree.sh``."""
-
 FINISH_BOUND = 15.0
 """Seconds for ending a tree over another channel, where its watchdog does not do it."""
 
-_PIECE = 256 * 1024  # bytes of a stdin that have to be taken in the time for one word
-_SLACK = 3.0  # for the way to the host and back
-_CLOSE_BOUND = 1.0
+_STDIN_PIECE = 256 * 1024  # bytes that have to be taken in the time for one message
+_ROUND_TRIP = 3.0  # seconds for the way to the host and back
+_LAST_MESSAGES = 1.0  # seconds for what the watchdog says after a program's exit
 _SIGNALLED = 128  # an exit status above tells of a signal, where a shell was in between
 
 
@@ -53,19 +50,27 @@ class SshProcess:
     """A program and its tree on a host; made and left by ``SshTransport.process``."""
 
     def __init__(
-        self, shell: Shell, session: LaunchSession, hurry: trio.Event, stack: AsyncExitStack
+        self,
+        shell: Shell,
+        launch: RemoteLaunch,
+        script: RemoteScript,
+        hurry: trio.Event,
+        stack: AsyncExitStack,
     ) -> None:
-        self._host = shell.host
         self._shell = shell
-        self._launch = session.launch
-        self._dialogue = session.dialogue
-        self._channel = session.channel
+        self._host = shell.host
+        self._launch = launch
+        self._script = script
+        self._channel = script.channel
+        self._messages = script.channel.parser
         self._stack = stack  # it is left when the process has been
         self._stdin: RemoteStdin | None = None
         self._hurry = hurry
         self._root: RootProcess | None = None
         self._init: NamespaceInit | None = None
         self._marked = True
+        self._may_have_started = False
+        self._has_started = False
         self._refused = False
         self._reading = False
         self._lock = trio.Lock()
@@ -96,7 +101,13 @@ class SshProcess:
         if self._reading:
             raise RuntimeError("the output of a process can be iterated once")
         self._reading = True
-        return self._channel.output()
+        return self._chunks()
+
+    async def _chunks(self) -> AsyncIterator[tuple[int, bytes]]:
+        while (item := await self._channel.receive()) is not None:
+            stream, chunk, _ = item
+            if stream and chunk:
+                yield stream, chunk
 
     async def wait(self) -> Exit:
         """Wait until the program has exited. Raises HostError where the link was lost before, or
@@ -107,7 +118,7 @@ class SshProcess:
         return exit_
 
     async def _known_exit(self) -> Exit:
-        await self._channel.exited()
+        await self._channel.exited.wait()
         exit_ = self._exit()
         if exit_ is not None and self._channel.lost is None:
             return exit_
@@ -118,13 +129,13 @@ class SshProcess:
     async def _has_lapsed(self, exit_: Exit) -> bool:
         """Tell whether the watchdog has ended the program because it did not hear from us.
 
-        Its word may come a moment after the exit that it is the reason of.
+        Its message may come a moment after the exit that it is the reason of.
         """
         was_killed = exit_.signal is not None or (exit_.status or 0) > _SIGNALLED
-        if was_killed and not (exit_.by_us or self._dialogue.lapsed):
-            with trio.move_on_after(_CLOSE_BOUND):
-                await self._channel.over()
-        return self._dialogue.lapsed
+        if was_killed and not (exit_.by_us or self._messages.lapsed):
+            with trio.move_on_after(_LAST_MESSAGES):
+                await self._channel.over.wait()
+        return self._messages.lapsed
 
     async def end(self) -> Exit:
         """End the whole tree for certain; raise TransportError naming the pids that stay."""
@@ -139,20 +150,24 @@ class SshProcess:
         if self._failure is not None:
             raise self._failure
 
-    async def start(self, bounds: Bounds, start: LoginSlot) -> bool:
-        """Wait until the host has started the program; False where it is to be tried again.
+    async def start(self, bounds: Bounds) -> None:
+        """Have the script start the program, and wait until it has.
 
         Raises ProgramNotFound, TransportError, HostError.
         """
-        if not await self._expect_shell(bounds.handshake, start):
-            return False
-        start.succeeded(bounds.handshake)
+        if not self._script.begun:
+            raise self._no_start()
+        self._note(f"{HERE} {self._script.here}")
+        if self._root is None:
+            raise nonsense(self._host)
+        self._may_have_started = True
         if self._launch.stdin:
+            self._channel.write(GO)
             await self._expect("send", bounds.start)
             await self._send(self._launch.stdin, bounds.start)
             await self._expect("stored", bounds.start)
-            self._channel.write(GO)
-            self._channel.beat(bounds.beat)
+        # What comes after the last GO is the watchdog's.
+        self._channel.beat(bounds.beat, GO)
         if self._launch.namespaces is not None:
             await self._expect("namespace", bounds.start)
         if self._launch.command.stdin is Stdin.PIPE:
@@ -161,77 +176,61 @@ class SshProcess:
             opening = open_stdin(self._shell, self._launch, fifo, self._channel, init)
             self._stdin = await self._stack.enter_async_context(opening)
         await self._expect("started", bounds.start)
-        return True
+        self._has_started = True
 
     async def leave(self) -> None:
         """End what may have been started; takes the grace time and some seconds at most."""
-        if self._dialogue.withdraw():
+        if not self._may_have_started:
             return
-        while (word := self._channel.said()) is not None:
-            self._note(word)
+        while not self._has_started and (item := self._channel.take()) is not None:
+            if item[2] is not None:
+                self._note(item[2])
         if self._is_gone:
-            if not self._channel.ended:
-                await self._shell.lingering.closed(self._channel)
+            await self._shell.await_close(self._channel)
         elif not self._refused:
             await self._leave()
 
     async def _leave(self) -> None:
-        bound = self._launch.command.grace + KILL_BOUND + FINISH_BOUND + 2 * _SLACK
+        bound = self._launch.command.grace + KILL_BOUND + FINISH_BOUND + 2 * _ROUND_TRIP
         with trio.move_on_after(bound, shield=True) as limit:
             await self._end_for_certain()
             await self._known_exit()
         if limit.cancelled_caught:
-            raise self._untold(f"host {self._host} could not be asked in {bound:.0f} s")
-
-    async def _expect_shell(self, bound: float, start: LoginSlot) -> bool:
-        """Wait until the host's shell is there, which is told to go on before we hear of it.
-
-        Return False where it is to be tried again.
-        """
-        with trio.move_on_after(bound):
-            await self._hear(HERE)
-            return True
-        if not self._dialogue.withdraw():
-            await self._hear(HERE)
-            return True
-        self._channel.kill()  # or its login would keep its session for as long as it hangs
-        error = silent_shell(self._host, bound)
-        if start.was_silent(error):
-            return False
-        raise error
+            raise self._unsure(f"host {self._host} could not be asked in {bound:.0f} s")
 
     async def _expect(self, expected: str, bound: float) -> str:
-        """Return what follows a word. Raises HostError where it does not come in time."""
+        """Return what follows a message. Raises HostError where it does not come in time."""
         with trio.move_on_after(bound):
             return await self._hear(expected)
         raise slow_shell(self._host, bound)
 
     async def _send(self, content: bytes, bound: float) -> None:
         """Write to the host's shell. Raises HostError where it does not take a piece in time."""
-        for at in range(0, len(content), _PIECE):
+        for at in range(0, len(content), _STDIN_PIECE):
             with trio.move_on_after(bound) as limit:
-                await self._channel.send(content[at : at + _PIECE])
+                await self._channel.send(content[at : at + _STDIN_PIECE])
             if limit.cancelled_caught:
                 raise slow_shell(self._host, bound)
 
     async def _hear(self, expected: str) -> str:
-        """Wait for the host's next word, which has to be this one; return what follows it."""
-        word = await self._channel.word()
-        if word is None:
-            raise self._channel.lost or no_start(
-                self._host, self._launch, self._dialogue.noise, self._channel.exit_status
-            )
-        self._note(word)
-        name, _, rest = word.partition(" ")
+        """Wait for the script's next message, which has to be this one; return what follows it."""
+        found = await self._script.next()
+        if found is None:
+            raise self._no_start()
+        self._note(found[1])
+        name, _, rest = found[1].partition(" ")
         if name != expected:
             said = struck(os.fsencode(rest), self._launch.command).decode("utf-8", "replace")
             raise refusal(self._host, self._launch.command, name, said)
-        if self._root is None:
-            raise nonsense(self._host)
         return rest
 
-    def _note(self, word: str) -> None:
-        name, _, rest = word.partition(" ")
+    def _no_start(self) -> HostError:
+        return self._channel.lost or no_start(
+            self._host, self._launch, self._script.noise, self._channel.exit_status
+        )
+
+    def _note(self, message: str) -> None:
+        name, _, rest = message.partition(" ")
         match name:
             case "here":
                 with suppress(ValueError, OverflowError):
@@ -251,13 +250,13 @@ class SshProcess:
         if self._exit() is None:
             self._by_us = True
         self._channel.finish()
-        with trio.move_on_after(self._launch.command.grace + KILL_BOUND + _SLACK):
+        with trio.move_on_after(self._launch.command.grace + KILL_BOUND + _ROUND_TRIP):
             await self._over_or_hurry()
-        if self._dialogue.gone is None and self._channel.lost is not None:
+        if self._messages.gone is None and self._channel.lost is not None:
             self._failure = self._channel.lost
             return
-        left = self._dialogue.gone
-        if left is None or (self._hurry.is_set() and not self._channel.is_over):
+        left = self._messages.gone
+        if left is None or (self._hurry.is_set() and not self._channel.over.is_set()):
             left = await self._end_from_here()
         if left:
             self._failure = ProcessesLeft(
@@ -266,13 +265,13 @@ class SshProcess:
                 " look at them with ps there",
                 pids=frozenset(left),
             )
-        if not self._channel.is_over:  # somebody out of our reach may hold the channel open
-            with trio.move_on_after(_CLOSE_BOUND):
-                await self._channel.over()
-        self._channel.hush()
+        if not self._channel.over.is_set():  # a process out of reach may hold the channel open
+            with trio.move_on_after(_LAST_MESSAGES):
+                await self._channel.over.wait()
+        self._channel.conclude()
 
     async def _over_or_hurry(self) -> None:
-        if self._channel.is_over:
+        if self._channel.over.is_set():
             return
         async with trio.open_nursery() as nursery:
 
@@ -281,7 +280,7 @@ class SshProcess:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(wait_for_hurry)
-            await self._channel.over()
+            await self._channel.over.wait()
             nursery.cancel_scope.cancel()
 
     async def _end_from_here(self) -> list[int] | None:
@@ -293,9 +292,9 @@ class SshProcess:
                 return await self._finish(self._root)
         except trio.TooSlowError:
             reason = f"host {self._host} could not be asked in {FINISH_BOUND:g} s"
-            self._failure = self._untold(reason)
+            self._failure = self._unsure(reason)
         except TransportError as error:
-            self._failure = self._untold(str(error))
+            self._failure = self._unsure(str(error))
         return None
 
     async def _finish(self, root: RootProcess) -> list[int]:
@@ -315,7 +314,7 @@ class SshProcess:
         )
         return numbers_in(answer.said.rpartition("|")[2])
 
-    def _untold(self, reason: str) -> HostError:
+    def _unsure(self, reason: str) -> HostError:
         """Return the error for what may live on, for whatever reason: as after a lost link."""
         return HostError(
             HostTrouble.DROPPED,
@@ -326,7 +325,9 @@ class SshProcess:
     @property
     def _is_gone(self) -> bool:
         """Whether the host has said that nothing is left, and all else that it had to say."""
-        return self._channel.is_over and self._dialogue.gone == [] and self._exit() is not None
+        return (
+            self._channel.over.is_set() and self._messages.gone == [] and self._exit() is not None
+        )
 
     def _exit(self) -> Exit | None:
         status, name = self._channel.exit_status, self._channel.exit_signal

@@ -12,16 +12,18 @@ from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import COOKIE
 from sortie.transports.identity import started_at
 from sortie.transports.rank import FIRST
-from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.launch import nonsense
 from sortie.transports.ssh.protocol import numbers_in
+from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.scripts import processes_script
 from sortie.transports.ssh.shell import Shell
 
 _SPEAKABLE = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _BOOT_ID = re.compile(r"[0-9a-f][0-9a-f-]{0,63}", re.ASCII)
 _AT_ONCE = 500  # processes or cookies in one line
-_MOST = 64 * 1024 * 1024  # bytes of one answer: what /proc says of a hundred thousand processes
+_ANSWER_LIMIT = (
+    64 * 1024 * 1024
+)  # bytes of one answer: what /proc says of a hundred thousand processes
 _COOKIE = f"{COOKIE}=".encode()
 # Among the fields of /proc/<pid>/stat behind the program's name, see proc(5).
 _STATE, _PPID, _PGID, _SID, _THREADS, _STARTED = 0, 1, 2, 3, 17, 19
@@ -105,11 +107,11 @@ def _process(boot_id: str, pid: int, stat: bytes, cookie: str | None) -> RemoteP
 class RemoteProcessTable:
     """Sees and signals the processes of one host; ``me`` is the shell that does it there."""
 
-    def __init__(self, host: str, conversation: Conversation) -> None:
+    def __init__(self, host: str, script: RemoteScript) -> None:
         self.me = 0
         self._host = host
-        self._conversation = conversation
-        self._channel = conversation.channel
+        self._script = script
+        self._channel = script.channel
         self._boot_id = ""
 
     async def begin(self) -> None:
@@ -170,9 +172,9 @@ class RemoteProcessTable:
 
     async def _next(self) -> tuple[bytes, str]:
         """Return what the host says up to its next word, and that word."""
-        word = await self._conversation.next(_MOST)
+        word = await self._script.next(_ANSWER_LIMIT)
         if word is None:
-            raise self._conversation.silence()
+            raise self._script.silence()
         return word
 
 
@@ -183,7 +185,7 @@ async def open_process_table(shell: Shell) -> AsyncIterator[RemoteProcessTable]:
     Raises TransportError where it cannot show any, and HostError.
     """
     attempt = "look for processes of earlier runs"
-    async with shell.converse(attempt, processes_script, at_rank=FIRST) as conversation:
-        table = RemoteProcessTable(shell.host, conversation)
+    async with shell.running(attempt, processes_script, at_rank=FIRST) as script:
+        table = RemoteProcessTable(shell.host, script)
         await table.begin()
         yield table

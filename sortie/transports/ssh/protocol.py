@@ -1,64 +1,54 @@
-"""What our scripts on a host and we say to each other, apart from what else a channel carries.
+"""What our scripts on a host say to the daemon, apart from what else a channel carries.
 
-A word is one line behind a byte 1 and the nonce of its script, which nothing else can know.
-Rule 1: the host is told to go on at most once, and never after that was withdrawn; who withdraws
-learns which of the two it is. Rule 2: a word can be read in trio before it is answered.
+A message is one line behind a byte 1 and the nonce of its script, which nothing else can know.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
 
 GO = b"go\n"
-"""What the script waits for before it goes on."""
+"""The line that a launch script waits for before it does anything, and before it uses a stdin."""
 
 HERE = "here"
-"""Its first word, which is answered on the asyncio thread, as soon as it comes."""
+"""The first message of every script."""
 
-_NOISE = 64 * 1024  # bytes of what a login says before our script
-_MOST_WORDS = 16  # that trio is told; our script has five
-_GONE = "gone"
-_LAPSED = "lapsed"
+MESSAGE_LIMIT = 64 * 1024
+"""Bytes of a message that are kept: a host that never ends its line must not fill our memory."""
 
-WORD_LIMIT = 64 * 1024
-"""Bytes of a word that are kept: a host that never ends its line must not fill our memory."""
-
+_STARTED, _GONE, _LAPSED = "started", "gone", "lapsed"
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 def numbers_in(text: str) -> list[int]:
-    """Return the numbers between the blanks of a word; a host may say anything else, too."""
+    """Return the numbers between the blanks of a text; a host may say anything else, too."""
     return [int(part) for part in text.split() if _NUMBER.fullmatch(part)]
 
 
-class Words:
-    """Takes the words out of one stream, which may come in pieces of any size."""
+class MessageParser:
+    """Takes the messages out of one stream, which may come in pieces of any size."""
 
     def __init__(self, nonce: str) -> None:
         self._mark = b"\1" + nonce.encode() + b" "
         self._held = b""
-        self._cut = False  # what comes up to the next line end belongs to a word that was cut
 
     def feed(self, chunk: bytes) -> list[tuple[bytes, str | None]]:
-        """Return what came, in order: bytes that are no word, and the word behind them, if any.
+        """Return what came, in order: bytes that are no message, and the message behind them, if
+        any.
 
-        What may turn out to begin a word is held back. A word is cut at WORD_LIMIT.
+        What may turn out to begin a message is held back. A message is cut at MESSAGE_LIMIT, and
+        what follows in its line is none.
         """
-        if self._cut:
-            _, end, chunk = chunk.partition(b"\n")
-            self._cut = not end
         rest = self._held + chunk
         found: list[tuple[bytes, str | None]] = []
         while True:
             before, mark, after = rest.partition(self._mark)
-            line, end, behind = after.partition(b"\n")
-            if not mark or not (end or len(line) >= WORD_LIMIT):
+            line, end, behind = after[:MESSAGE_LIMIT].partition(b"\n")
+            if not mark or not (end or len(line) == MESSAGE_LIMIT):
                 break
-            self._cut = not end
-            found.append((before, line[:WORD_LIMIT].decode("utf-8", "replace").strip()))
-            rest = behind
+            found.append((before, line.decode("utf-8", "replace").strip()))
+            rest = behind + after[MESSAGE_LIMIT:]
         held = len(before) if mark else self._doubtful(rest)
         self._held = rest[held:]
         if held:
@@ -66,101 +56,84 @@ class Words:
         return found
 
     def close(self) -> bytes:
-        """Return what was held back and is no word, as nothing follows."""
+        """Return what was held back and is no message, as nothing follows."""
         held, self._held = self._held, b""
         return held
 
     def _doubtful(self, rest: bytes) -> int:
-        """Return from where on the end of some bytes may be the beginning of a word."""
+        """Return from where on the end of some bytes may be the beginning of a message."""
         at = rest.rfind(b"\1", max(0, len(rest) - len(self._mark) + 1))
         return at if at >= 0 and self._mark.startswith(rest[at:]) else len(rest)
 
 
-class Dialogue:
-    """One launch's; all but ``withdraw`` is called on the asyncio thread.
+Item = tuple[int, bytes, str | None]
+"""Bytes of stdout (1) or stderr (2), or of neither (0, what a login prints), and the message behind
+them, if any."""
 
-    ``script`` is what the command's stdin begins with; with ``beat``, a line follows on GO every
-    so many seconds. ``noise`` is what the login said instead of our script; ``gone`` is None
-    until the watchdog has said its last word, and then the pids that stay. It says that on both
-    pipes, behind all that the program wrote there: then ``is_complete``, whoever holds them open.
-    ``lapsed`` tells that it ended the program because it had not heard from us for the lease.
+
+class ScriptOutput:
+    """Reads the output of a script that only answers: its messages stand on stdout."""
+
+    gone: list[int] | None = None
+    lapsed = False
+    is_complete = False
+
+    def __init__(self, nonce: str) -> None:
+        self._stdout = MessageParser(nonce)
+
+    def feed(self, number: int, chunk: bytes) -> Iterator[Item]:
+        """Yield what came on stdout (1) or stderr (2), in order."""
+        if number == 1:
+            for before, message in self._stdout.feed(chunk):
+                yield 1, before, message
+        else:
+            yield 0, chunk, None
+
+    def close(self) -> Iterator[Item]:
+        """Yield what was held back, as nothing more comes."""
+        yield 1, self._stdout.close(), None
+
+
+class LaunchOutput(ScriptOutput):
+    """Reads the output of a launch script and of the program that it becomes.
+
+    What comes before ``started``, which the script says on both streams, is the login's. ``gone``
+    is None until the watchdog has said its last message, and then the pids that stay. The watchdog
+    says it on both streams, behind all that the program wrote there: then ``is_complete`` is true,
+    whatever holds the streams open. ``lapsed`` tells that the watchdog ended the program because it
+    heard nothing from the daemon.
     """
 
-    def __init__(self, script: bytes, nonce: str, *, beat: float | None = None) -> None:
-        self.script = script
-        self.beat = beat
-        self.noise = b""
-        self.gone: list[int] | None = None
-        self.lapsed = False
-        self._words = {1: Words(nonce), 2: Words(nonce)}
-        self._begun = {1: False, 2: False}  # the program's own output
-        self._last_word = Words(f"{nonce} {_GONE}")  # all that is ours on stdout from there on
-        self._complete = {1: False, 2: False}
-        self._told = 0
-        self._lock = threading.Lock()
-        self._answered = False
-        self._withdrawn = False
+    def __init__(self, nonce: str) -> None:
+        self._parsers = {1: MessageParser(nonce), 2: MessageParser(nonce)}
+        self._started: set[int] = set()
+        self._complete: set[int] = set()
 
-    def hear(self, number: int, chunk: bytes) -> Iterator[tuple[bytes, str | None]]:
-        """Yield, in order, what is the program's, and the word behind it that is for trio."""
-        if number == 1 and self._begun[1]:
-            yield from self._pass_on(chunk)
-            return
-        for before, word in self._words[number].feed(chunk):
-            output = self._of_program(number, before)  # before a word makes it so
-            yield output, None if word is None else self._understand(number, word)
-        if number == 1 and self._begun[1]:
-            yield from self._pass_on(self._words[1].close())
+    def feed(self, number: int, chunk: bytes) -> Iterator[Item]:
+        """Yield what came on stdout (1) or stderr (2), in order, without the last messages."""
+        for before, message in self._parsers[number].feed(chunk):
+            stream = self._stream(number)
+            yield stream, before, message and self._understand(number, message)
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether nothing that our script or the program has to say can follow."""
-        return all(self._complete.values())
+    def close(self) -> Iterator[Item]:
+        """Yield what was held back, as nothing more comes."""
+        for number, parser in self._parsers.items():
+            yield self._stream(number), parser.close(), None
 
-    def close(self) -> Iterator[tuple[int, bytes]]:
-        """Yield what could have begun a word and was the program's, as nothing more comes."""
-        for number, words in self._words.items():
-            yield number, self._of_program(number, words.close())
-        yield 1, self._last_word.close()
+    def _stream(self, number: int) -> int:
+        return number if number in self._started else 0
 
-    def consent(self, word: str) -> bool:
-        """Tell whether GO is to be said to this word now; it counts as said from here on."""
-        if word.partition(" ")[0] != HERE:
-            return False
-        with self._lock:
-            if self._answered or self._withdrawn:
-                return False
-            self._answered = True
-            return True
-
-    def withdraw(self) -> bool:
-        """Have GO not said any more; return whether it was not said. Called in trio."""
-        with self._lock:
-            self._withdrawn = True
-            return not self._answered
-
-    def _of_program(self, number: int, chunk: bytes) -> bytes:
-        if self._begun[number]:
-            return chunk
-        self.noise += chunk[: _NOISE - len(self.noise)]
-        return b""
-
-    def _understand(self, number: int, word: str) -> str | None:
-        name, _, rest = word.partition(" ")
+    def _understand(self, number: int, message: str) -> str | None:
+        """Note what a message says; return it where the start of the program waits for it."""
+        name, _, rest = message.partition(" ")
         if name == _GONE:
-            self._complete[number] = True
+            self._complete.add(number)
+            self.is_complete = len(self._complete) == len(self._parsers)
             self.gone = numbers_in(rest)
             return None
         if name == _LAPSED:
             self.lapsed = True
             return None
-        if name == "started":
-            self._begun[number] = True
-        self._told += number == 1
-        return word if number == 1 and self._told <= _MOST_WORDS else None
-
-    def _pass_on(self, chunk: bytes) -> Iterator[tuple[bytes, None]]:
-        """Yield what the program wrote to stdout, up to the last word there."""
-        for before, word in self._last_word.feed(chunk):
-            self._complete[1] |= word is not None
-            yield before, None
+        if name == _STARTED:
+            self._started.add(number)
+        return message if number == 1 else None

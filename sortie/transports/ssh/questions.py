@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sortie.transports import Script
 from sortie.transports.ssh.namespaces import WAYS, NamespaceInit
 from sortie.transports.ssh.scripts import (
-    Launch,
+    RemoteLaunch,
     assignment,
     assignments,
     making_namespace,
@@ -20,7 +20,7 @@ from sortie.transports.ssh.unconfirmed_runs import Remains
 _ENDING = [text(name) for name in ("stat_of", "clock", "newest", "end_tree")]
 
 
-def finish_body(launch: Launch, pid: int, born: int, *, marked: bool) -> list[bytes]:
+def finish_body(launch: RemoteLaunch, pid: int, born: int, *, marked: bool) -> list[bytes]:
     """Return the question that ends what is left of a launch at once; yes says which pids stay.
 
     ``pid`` and ``born`` (its start in clock ticks) are the program's, 0 where it is not known.

@@ -9,7 +9,6 @@ what this daemon holds on the host is never refused to it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import trio
 
@@ -18,14 +17,10 @@ from sortie.model.texts import start_of
 from sortie.transports.rank import FIRST
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.filesystem import holding_script
-from sortie.transports.ssh.launch import Bounds, nonsense
-from sortie.transports.ssh.login_limit import login_slot
-from sortie.transports.ssh.scripts import SHELL
+from sortie.transports.ssh.launch import REASON_LIMIT, Bounds, nonsense
+from sortie.transports.ssh.remote_script import RemoteScript
 from sortie.transports.ssh.shell import ANSWER_BOUND, Shell
-
-_SHOWN = 2000  # characters of a refusal
 
 
 class RootLocks:
@@ -35,17 +30,12 @@ class RootLocks:
     """
 
     def __init__(
-        self,
-        host: str,
-        pool: ConnectionPool,
-        holder: str,
-        new_nonce: Callable[[], str],
-        bounds: Bounds,
+        self, pool: ConnectionPool, holder: str, new_nonce: Callable[[], str], bounds: Bounds
     ) -> None:
-        self._host = host
-        self._pool = pool
+        self._host = pool.host
         self._holder = holder
-        self._shell = Shell(host, pool, new_nonce, bounds.handshake)
+        self._new_nonce = new_nonce
+        self._shell = Shell(pool, new_nonce, bounds.handshake)
         self._bounds = bounds
         self._held: dict[str, Channel] = {}  # by the real path
         self._real: dict[str, str] = {}
@@ -58,7 +48,7 @@ class RootLocks:
         """
         async with self._taking:
             channel = self._held.get(self._real.get(root, ""))
-            if channel is None or channel.ended:
+            if channel is None or channel.closed.is_set():
                 await self._take(root)
 
     def release(self) -> None:
@@ -68,28 +58,18 @@ class RootLocks:
         self._held.clear()
 
     async def _take(self, root: str) -> None:
-        while not await self._tried(root):
-            pass
-
-    async def _tried(self, root: str) -> bool:
-        """Have the root held on a channel of its own; False where it is to be tried again."""
-        write = partial(holding_script, root=root, holder=self._holder, lease=self._bounds.lease)
-        async with login_slot(self._pool.login_limit, at_rank=FIRST) as start:
-            channel = await self._pool.open(SHELL)
-            kept = False
-            try:
-                conversation = await self._shell.begin(
-                    "hold a workspace root", write, channel, start
-                )
-                if conversation is None:
-                    return False
-                kept = self._is_new(root, *await self._answer(conversation), channel)
-            finally:
-                if not kept:
-                    channel.abort()
-            if kept:
-                channel.beat(self._bounds.beat)
-        return True
+        """Have the root held on a channel of its own."""
+        nonce = self._new_nonce()
+        text = holding_script(nonce, root, self._holder, self._bounds.lease)
+        script = await self._shell.begin("hold a workspace root", nonce, text, at_rank=FIRST)
+        kept = False
+        try:
+            kept = self._is_new(root, *await self._answer(script), script.channel)
+        finally:
+            if not kept:
+                script.channel.abort()
+        if kept:
+            script.channel.beat(self._bounds.beat)
 
     def _is_new(self, root: str, verdict: str, rest: str, channel: Channel) -> bool:
         """Note what the host said of a root; return whether this channel holds it now.
@@ -98,10 +78,14 @@ class RootLocks:
         """
         whose, _, real = rest.partition(" ")
         if verdict == "no":
-            raise self._occupied(root, start_of(rest, _SHOWN))
+            raise self._occupied(root, start_of(rest, REASON_LIMIT))
         if verdict != "yes" or whose not in ("held", "ours"):
             raise channel.lost or nonsense(self._host)
-        if whose == "ours" and (former := self._held.get(real)) is not None and former.ended:
+        if (
+            whose == "ours"
+            and (former := self._held.get(real)) is not None
+            and former.closed.is_set()
+        ):
             raise self._occupied(
                 root, "what held it for this daemon was lost and has not ended yet"
             )
@@ -114,9 +98,9 @@ class RootLocks:
         message = f"could not use {root} on host {self._host}: {reason}"
         return HostError(HostTrouble.OCCUPIED, message)
 
-    async def _answer(self, conversation: Conversation) -> tuple[str, str]:
+    async def _answer(self, script: RemoteScript) -> tuple[str, str]:
         with trio.move_on_after(ANSWER_BOUND):
-            verdict, rest, _ = await conversation.verdict()
+            verdict, rest, _ = await script.verdict()
             return verdict, rest
         raise HostError(
             HostTrouble.UNREACHABLE,

@@ -35,7 +35,7 @@ _FIRST_MARK, _MARKS = 41 * 10**17, 10**17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class RemoteLaunch:
     """A command on its way to a host. ``nonce`` is what the wrapper's words begin with.
 
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its
@@ -135,7 +135,7 @@ def check_speakable(command: Command, *, inline: bool) -> None:
         raise TransportError("could not start a program: its name is empty")
 
 
-def launch_script(launch: Launch) -> bytes:
+def launch_script(launch: RemoteLaunch) -> bytes:
     """Return the script that becomes the program."""
     command = launch.command
     search = {"search": command.env["PATH"]} if "PATH" in command.env else {}
@@ -164,7 +164,7 @@ def launch_script(launch: Launch) -> bytes:
     )
 
 
-def _watching(launch: Launch) -> list[bytes]:
+def _watching(launch: RemoteLaunch) -> list[bytes]:
     """Return what begins a launch, up to where its watchdog is there."""
     watch = b"watch() {\napart /bin/sh -s -- \"$@\" <<'SORTIE_WATCHDOG' &\n%s\nSORTIE_WATCHDOG\n}"
     # What its last word begins with is not for its arguments: the program could read them there.
@@ -198,7 +198,7 @@ def _entering(namespaces: Namespaces, init: bytes) -> bytes:
     return b"%s --target %s %s --" % (word(namespaces.nsenter), init, enter)
 
 
-def stdin_script(nonce: str, launch: Launch, fifo: str, init: int = 0) -> bytes:
+def stdin_script(nonce: str, launch: RemoteLaunch, fifo: str, init: int = 0) -> bytes:
     """Return the script that passes what comes behind its GO on to a launch's FIFO; ``init`` is the
     pid of its namespace's, where it has one."""
     given = {
@@ -214,7 +214,7 @@ def stdin_script(nonce: str, launch: Launch, fifo: str, init: int = 0) -> bytes:
     return _block(*assignments(given), passing, text("stdin"))
 
 
-def inline_command(launch: Launch, script: bytes) -> str:
+def inline_command(launch: RemoteLaunch, script: bytes) -> str:
     """Return the remote command that runs a launch's script. Raises TransportError."""
     line = b"exec /bin/sh -c " + _quoted_anywhere(script)
     try:
@@ -237,7 +237,7 @@ def shell_script(nonce: str) -> bytes:
     return _block(assignment("nonce", nonce), text("paths"), text("question"))
 
 
-def question(body: Iterable[bytes]) -> bytes:
+def question_script(body: Iterable[bytes]) -> bytes:
     """Return what such a shell is asked: some lines that say yes or no."""
     told = b'trap \'printf "\\001%s end %s\\n" "$nonce" $?\' EXIT'
     # The one before has ended, and is a zombie until it is waited for.
@@ -269,7 +269,7 @@ def _texts(*names: str) -> list[bytes]:
     return [text(name) for name in names]
 
 
-def _become(launch: Launch) -> bytes:
+def _become(launch: RemoteLaunch) -> bytes:
     command = launch.command
     exports = [_export(name, value) for name, value in command.env.items()]
     arguments = [quoted(argument) for argument in command.argv[1:]]
@@ -282,7 +282,7 @@ def _become(launch: Launch) -> bytes:
     )
 
 
-def _become_inline(launch: Launch) -> bytes:
+def _become_inline(launch: RemoteLaunch) -> bytes:
     command = launch.command
     variables = [
         b"%s=%s" % (name.encode(), quoted(value))
@@ -297,7 +297,7 @@ def _become_inline(launch: Launch) -> bytes:
     return b"exec 2>&6 6>&- 7>&- <&5 3<&- 5<&-\nsay_started\n%s\nexit" % line
 
 
-def _inside(launch: Launch) -> bytes:
+def _inside(launch: RemoteLaunch) -> bytes:
     """Return the words that run what follows in the launch's namespace, leading a session; none
     where it has no namespace."""
     if launch.namespaces is None:

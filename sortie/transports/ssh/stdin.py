@@ -14,7 +14,7 @@ from functools import partial
 import trio
 
 from sortie.transports.ssh.channel import Channel
-from sortie.transports.ssh.scripts import Launch, stdin_script
+from sortie.transports.ssh.scripts import RemoteLaunch, stdin_script
 from sortie.transports.ssh.shell import Shell
 
 
@@ -64,20 +64,20 @@ class RemoteStdin(trio.abc.SendStream):
     def _check(self, *, lost: bool = False) -> None:
         if self._closed:
             raise trio.ClosedResourceError("this stdin was closed")
-        if lost or self._program.has_exited:
+        if lost or self._program.exited.is_set():
             raise trio.BrokenResourceError("the program has closed its stdin, or is gone")
 
 
 @asynccontextmanager
 async def open_stdin(
-    shell: Shell, launch: Launch, fifo: str, program: Channel, init: int
+    shell: Shell, launch: RemoteLaunch, fifo: str, program: Channel, init: int
 ) -> AsyncIterator[RemoteStdin]:
     """Pass on what is written to a launch's FIFO while the block lasts; ``init`` is as for the
     script. Raises HostError."""
-    async with shell.converse(
+    async with shell.running(
         "pass on a program's stdin", partial(stdin_script, launch=launch, fifo=fifo, init=init)
-    ) as conversation:
-        if await conversation.next() is None:
-            raise conversation.silence()
-        conversation.is_over = True  # with the program, to whose tree it belongs
-        yield RemoteStdin(conversation.channel, program)
+    ) as script:
+        if not script.begun:
+            raise script.silence()
+        script.is_over = True  # with the program, to whose tree it belongs
+        yield RemoteStdin(script.channel, program)

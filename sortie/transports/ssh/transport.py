@@ -26,25 +26,25 @@ from sortie.model import (
     TransportError,
 )
 from sortie.transports import Command, Process, Script
+from sortie.transports.reaper import KILL_BOUND
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.filesystem import RemoteFiles
-from sortie.transports.ssh.launch import Bounds, LaunchSession, NoRoomForNamespace
-from sortie.transports.ssh.login_limit import login_slot
+from sortie.transports.ssh.launch import Bounds, NoRoomForNamespace
 from sortie.transports.ssh.namespace_probe import NamespaceProbe
 from sortie.transports.ssh.namespaces import Namespaces
-from sortie.transports.ssh.process import FINISH_BOUND, KILL_BOUND, SshProcess
+from sortie.transports.ssh.process import FINISH_BOUND, SshProcess
 from sortie.transports.ssh.process_table import open_process_table
-from sortie.transports.ssh.protocol import Dialogue, numbers_in
+from sortie.transports.ssh.protocol import LaunchOutput, numbers_in
 from sortie.transports.ssh.questions import clearing_body, namespaces_body, script_body
 from sortie.transports.ssh.reaper import sweep
 from sortie.transports.ssh.scripts import (
     SHELL,
-    Launch,
+    RemoteLaunch,
     check_speakable,
     inline_command,
     launch_script,
 )
-from sortie.transports.ssh.shell import Lingering, Question, Shell
+from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.unconfirmed_runs import Remains, UnconfirmedRuns
 
 Delivery = Literal["stdin", "inline"]
@@ -96,10 +96,9 @@ class SshTransport:
         self._inline = delivery == "inline"
         self._bounds = bounds or Bounds()
         self._new_nonce = new_nonce
-        lingering = Lingering(host, notice)
-        self._shell = Shell(host, pool, new_nonce, self._bounds.handshake, lingering)
+        self._shell = Shell(pool, new_nonce, self._bounds.handshake, notice)
         self._isolation = isolation
-        self._probe = NamespaceProbe(self._shell, lambda: pool.first_links, isolated)
+        self._probe = NamespaceProbe(self._shell, lambda: pool.generation, isolated)
         self._unconfirmed = UnconfirmedRuns()
         self.files = RemoteFiles(self._shell)
         self._hurry = trio.Event()
@@ -120,20 +119,18 @@ class SshTransport:
     @asynccontextmanager
     async def _process(self, command: Command) -> AsyncIterator[SshProcess]:
         check_speakable(command, inline=self._inline)
-        tries = _MOST_TRIES
-        while True:
+        for left in reversed(range(_MOST_TRIES)):
             namespaces = await self.namespaces()
-            try:
-                async with self._attempt(command, namespaces) as process:
-                    if process is not None:
-                        tries = 0
-                        yield process
-                        return
-            except NoRoomForNamespace:
-                tries -= 1
-                if tries < 1:
-                    raise
-                self._probe.forget()
+            async with AsyncExitStack() as stack:
+                try:
+                    process = await stack.enter_async_context(self._started(command, namespaces))
+                except NoRoomForNamespace:
+                    if not left:
+                        raise
+                else:
+                    yield process
+                    return
+            self._probe.forget()
 
     async def isolation(self) -> tuple[bool, str]:
         """Return whether the host gives PID namespaces, with a sentence for its operator.
@@ -162,35 +159,29 @@ class SshTransport:
         )
 
     @asynccontextmanager
-    async def _attempt(
+    async def _started(
         self, command: Command, namespaces: Namespaces | None
-    ) -> AsyncIterator[SshProcess | None]:
-        """Start a program; None where the login took too long because others began with it, and
-        nothing was started."""
-        launch = Launch(
+    ) -> AsyncIterator[SshProcess]:
+        launch = RemoteLaunch(
             command=command,
             nonce=self._new_nonce(),
             lease=self._bounds.lease,
             inline=self._inline,
             namespaces=namespaces,
         )
-        line, script = SHELL, launch_script(launch)
+        line, text = SHELL, launch_script(launch)
         if self._inline:
-            line, script = inline_command(launch, script), b""
-        # What comes after the last GO is the watchdog's, and before a stdin another one follows.
-        beat = None if launch.stdin else self._bounds.beat
-        dialogue = Dialogue(script, launch.nonce, beat=beat)
-        async with (
-            _under_way(launch.marker),
-            login_slot(self._pool.login_limit) as start,
-            self._pool.channel(line, dialogue) as channel,
-            AsyncExitStack() as stack,
-        ):
-            start.opened()
-            session = LaunchSession(launch=launch, dialogue=dialogue, channel=channel)
-            process = SshProcess(self._shell, session, self._hurry, stack)
+            line, text = inline_command(launch, text), b""
+        parser = LaunchOutput(launch.nonce)
+        async with _under_way(launch.marker), AsyncExitStack() as stack:
+            script = await self._shell.begin(
+                f"start {command.argv[0][:80]}", launch.nonce, text, command=line, parser=parser
+            )
+            stack.callback(script.channel.abort)
+            process = SshProcess(self._shell, launch, script, self._hurry, stack)
             async with self._left(launch.cookie, process):
-                yield process if await process.start(self._bounds, start) else None
+                await process.start(self._bounds)
+                yield process
 
     @asynccontextmanager
     async def _left(self, run_id: str, process: SshProcess) -> AsyncIterator[None]:
@@ -282,7 +273,7 @@ class SshTransport:
 
     def _is_over(self, mark: int | None) -> TypeGuard[int]:
         """Tell whether a limit is the mark of a launch, and of none that is under way."""
-        return Launch.is_marker(mark) and mark not in _UNDER_WAY
+        return RemoteLaunch.is_marker(mark) and mark not in _UNDER_WAY
 
     async def _clear(self, marker: int, grace: float) -> set[int]:
         """End all that descends from a launch; return the pids that are gone."""

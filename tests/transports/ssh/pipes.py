@@ -11,22 +11,21 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+import asyncssh
 import psutil
 import trio
 
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.conversation import Conversation
 from sortie.transports.ssh.login_limit import LoginLimit
-from sortie.transports.ssh.protocol import GO, Dialogue
-from sortie.transports.ssh.receive_buffer import ReceiveBuffer
-from sortie.transports.ssh.session import Session
+from sortie.transports.ssh.protocol import ScriptOutput
+from sortie.transports.ssh.remote_script import RemoteScript
 
 _MARK = "SORTIE_TEST_LOGIN"
 
@@ -40,82 +39,63 @@ class Direct:
 
     to_trio = post
 
-    async def call(self, fn: Callable[..., Awaitable[object]], *args: object) -> object:
-        return await fn(*args)
+    def later(self, seconds: float, fn: Callable[[], object]) -> trio.CancelScope:
+        async def run() -> None:
+            await trio.sleep(seconds)
+            fn()
 
+        return self.start(run)
 
-class PipeSession:
-    """It is to a channel what Session is; what it moves are the pipes of a login."""
-
-    def __init__(self, process: trio.Process, nursery: trio.Nursery, buffer: ReceiveBuffer) -> None:
-        self._process = process
-        self._nursery = nursery
-        self._buffer = buffer
-        self._to_write, self._written = trio.open_memory_channel[bytes](10_000)
-        self._resumed = trio.Event()
-        self._closed = False
-        self._scopes: list[trio.CancelScope] = []
-
-    def write(self, data: bytes) -> None:
-        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
-            self._to_write.send_nowait(data)
-
-    async def send(self, data: bytes) -> bool:
-        for at in range(0, max(len(data), 1), 4096):
-            while self._written.statistics().current_buffer_used:
-                await trio.sleep(0.001)
-            if self._closed:
-                return False
-            self.write(bytes(data[at : at + 4096]))
-        return True
-
-    def write_eof(self) -> None:
-        self._closed = True
-        self._to_write.close()
-
-    def abort(self) -> None:
-        self.write_eof()
-
-    def kill(self) -> None:
-        """Do nothing, as hosts do that pass no signals on."""
-
-    def beat(self, every: float, data: bytes = b"\n") -> None:
-        self._start(self._beat, every, data)
-
-    def resume(self) -> None:
-        if self._buffer.stalled and self._buffer.has_room:
-            self._buffer.stalled = False
-            self._resumed.set()
-            self._resumed = trio.Event()
-
-    def begin(self) -> None:
-        """Run the tasks that move the bytes."""
-        self._start(self._feed)
-        self._start(self._live)
-        if self._buffer.dialogue is not None:
-            self.write(self._buffer.dialogue.script)
-
-    def close(self) -> None:
-        """Move no more bytes."""
-        self.write_eof()
-        for scope in self._scopes:
-            scope.cancel()
-
-    def _start(self, move: Callable[..., Awaitable[None]], *args: object) -> None:
+    def start(self, move: Callable[..., Awaitable[None]], *args: object) -> trio.CancelScope:
         """Run a task that goes on where what surrounds it is cancelled."""
         scope = trio.CancelScope(shield=True)
-        self._scopes.append(scope)
 
         async def run() -> None:
             with scope:
                 await move(*args)
 
-        self._nursery.start_soon(run)
+        trio.lowlevel.spawn_system_task(run)
+        return scope
 
-    async def _beat(self, every: float, data: bytes) -> None:
-        while True:
-            await trio.sleep(every)
-            self.write(data)
+
+class Pipes:
+    """It is to a channel what asyncssh's is; what it moves are the pipes of a login."""
+
+    def __init__(self, process: trio.Process, thread: Direct, channel: Channel) -> None:
+        self.to_write, self._written = trio.open_memory_channel[bytes](10_000)
+        self._process = process
+        self._channel = channel
+        self._resumed: trio.Event | None = None
+        self._moves = [thread.start(self._feed), thread.start(self._live)]
+
+    def set_write_buffer_limits(self, _: int) -> None:
+        """Have no limit of its own."""
+
+    def write(self, data: bytes) -> None:
+        with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+            self.to_write.send_nowait(data)
+
+    def write_eof(self) -> None:
+        self.to_write.close()
+
+    abort = write_eof
+
+    def kill(self) -> None:
+        """Do nothing, as hosts do that pass no signals on."""
+
+    def pause_reading(self) -> None:
+        self._resumed = trio.Event()
+
+    def resume_reading(self) -> None:
+        if self._resumed is not None:
+            self._resumed.set()
+            self._resumed = None
+
+    def close(self) -> None:
+        """Move no more bytes."""
+        self.write_eof()
+        for scope in self._moves:
+            scope.cancel()
 
     async def _feed(self) -> None:
         assert self._process.stdin is not None
@@ -123,46 +103,57 @@ class PipeSession:
             with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 async for data in self._written:
                     await self._process.stdin.send_all(data)
-        self._closed = True
+        self._channel.write_eof()
 
     async def _live(self) -> None:
         """Tell of the output, the exit, and, when all of it has come, the end."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._read, 1, self._process.stdout)
-            nursery.start_soon(self._read, 2, self._process.stderr)
+            nursery.start_soon(self._read, None, self._process.stdout)
+            nursery.start_soon(self._read, asyncssh.EXTENDED_DATA_STDERR, self._process.stderr)
             nursery.start_soon(self._watch)
-        self._buffer.end(None)
+        self._channel.connection_lost(None)
 
-    async def _read(self, number: int, stream: trio.abc.ReceiveStream) -> None:
+    async def _read(self, kind: int | None, stream: trio.abc.ReceiveStream) -> None:
         async with stream:
             async for chunk in stream:
-                if self._buffer.receive(number, bytes(chunk)):
-                    self.write(GO)
-                    assert self._buffer.dialogue is not None
-                    if self._buffer.dialogue.beat is not None:
-                        self.beat(self._buffer.dialogue.beat)
-                if self._buffer.overflows:
-                    self._buffer.stalled = True
+                self._channel.data_received(bytes(chunk), kind)
+                if self._resumed is not None:
                     await self._resumed.wait()
 
     async def _watch(self) -> None:
         code = await self._process.wait()
         if code >= 0:
-            self._buffer.exit_status = code
+            self._channel.exit_status_received(code)
         else:
-            self._buffer.exit_signal = signal.Signals(-code).name.removeprefix("SIG")
-        self._buffer.exit()
-        self.write_eof()
+            name = signal.Signals(-code).name.removeprefix("SIG")
+            self._channel.exit_signal_received(name, False, "", "")
 
 
 class PipeChannel(Channel):
     """A login's channel, as SshTransport has it."""
 
-    def __init__(self, process: trio.Process, buffer: ReceiveBuffer, session: PipeSession) -> None:
-        super().__init__(cast(AsyncioThread, Direct()), buffer, cast(Session, session))
+    def __init__(self, process: trio.Process, text: bytes, parser: ScriptOutput) -> None:
+        direct = Direct()
+        super().__init__(cast(AsyncioThread, direct), "h", text, parser, lambda: None)
         self.pid = process.pid
+        self.pipes = Pipes(process, direct, self)
+        self.connection_made(cast("asyncssh.SSHClientChannel[bytes]", self.pipes))
+        self.session_started()
+
+    async def send(self, data: bytes | bytearray | memoryview) -> bool:
+        for at in range(0, max(len(data), 1), 4096):
+            while self.pipes.to_write.statistics().current_buffer_used:
+                await trio.sleep(0.001)
+            if self._stdin_ended:
+                return False
+            self.write(bytes(data[at : at + 4096]))
+        return True
+
+    def abort(self) -> None:
+        super().abort()
+        self.pipes.close()
 
 
 class Logins:
@@ -176,8 +167,9 @@ class Logins:
         self.name = str(uuid.uuid4())
         self.commands: list[str] = []
         self.channels: list[PipeChannel] = []
+        self.host = "h"
         self.login_limit = LoginLimit("h")
-        self.first_links = 1
+        self.generation = 1
         self.env: Mapping[str, str] = {
             "HOME": str(home),
             "PATH": os.environ["PATH"],
@@ -190,10 +182,7 @@ class Logins:
         """This host for SshTransport."""
         return cast(ConnectionPool, self)
 
-    @asynccontextmanager
-    async def channel(
-        self, command: str, dialogue: Dialogue | None = None
-    ) -> AsyncIterator[PipeChannel]:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> PipeChannel:
         """Log in, and run a command through the login shell."""
         self.commands.append(command)
         process = await trio.lowlevel.open_process(
@@ -205,25 +194,14 @@ class Logins:
             env=self.env,
             cwd=self.env["HOME"],
         )
-        # By hand, so that what the block raises is not wrapped in a group.
-        manager = trio.open_nursery()
-        nursery = await manager.__aenter__()
-        buffer = ReceiveBuffer(cast(AsyncioThread, Direct()), lambda: None, dialogue)
-        session = PipeSession(process, nursery, buffer)
-        channel = PipeChannel(process, buffer, session)
+        channel = PipeChannel(process, text, parser)
         self.channels.append(channel)
-        session.begin()
-        try:
-            yield channel
-        finally:
-            session.close()
-            nursery.cancel_scope.shield = True
-            await manager.__aexit__(None, None, None)
+        return channel
 
     def take_shell(self) -> None:
         """Have no shell that was kept, so that every question has a login of its own."""
 
-    def keep_shell(self, _: Conversation) -> bool:
+    def keep_shell(self, _: RemoteScript) -> bool:
         """Keep none."""
         return False
 

@@ -7,7 +7,6 @@ import logging
 import signal
 import threading
 
-import outcome
 import pytest
 import trio
 import trio.testing
@@ -15,7 +14,6 @@ import trio.testing
 from sortie.transports.ssh.asyncio_thread import (
     AsyncioThread,
     AsyncioThreadGone,
-    Waker,
     open_asyncio_thread,
 )
 
@@ -54,7 +52,7 @@ async def test_a_call_gives_the_coroutines_result_or_raises_what_it_raises(
 
 
 async def test_a_cancelled_call_is_left_after_its_task_has_ended(thread: AsyncioThread) -> None:
-    """Without ``late``, nothing of a cancelled call goes on on the asyncio thread."""
+    """Nothing of a cancelled call goes on on the asyncio thread."""
     ended = []
     begun = trio.Event()
 
@@ -73,38 +71,6 @@ async def test_a_cancelled_call_is_left_after_its_task_has_ended(thread: Asyncio
             nursery.cancel_scope.cancel()
 
     assert ended == [True]
-
-
-async def test_a_late_call_is_left_at_once_and_its_outcome_is_handed_over(
-    thread: AsyncioThread,
-) -> None:
-    """With ``late``, the caller goes, the task is not cancelled, and its outcome comes to trio."""
-    go_on = threading.Event()
-    begun, told = trio.Event(), trio.Event()
-    came: list[outcome.Outcome[int]] = []
-
-    async def linger() -> int:
-        thread.to_trio(begun.set)
-        await asyncio.to_thread(go_on.wait)
-        return 7
-
-    def late(result: outcome.Outcome[int]) -> None:
-        assert trio.lowlevel.in_trio_run()
-        came.append(result)
-        told.set()
-
-    async def call() -> None:
-        await thread.call(linger, late=late)
-
-    with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(call)
-            await begun.wait()
-            nursery.cancel_scope.cancel()
-        go_on.set()
-        await told.wait()
-
-    assert came == [outcome.Value(7)]
 
 
 async def test_a_call_under_way_when_the_thread_ends_is_told_so() -> None:
@@ -175,7 +141,7 @@ async def test_leaving_is_bounded_where_something_hangs(
 ) -> None:
     """A thread that blocks is abandoned, with a word in the log."""
     release = threading.Event()
-    monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._STOP_BOUND", 0.05)
+    monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._THREAD_BOUND", 0.05)
 
     with trio.fail_after(PATIENCE), caplog.at_level(logging.ERROR):
         async with open_asyncio_thread() as thread:
@@ -214,22 +180,6 @@ def test_the_thread_ends_with_a_run_that_crashed() -> None:
     assert _all_ended()
 
 
-def test_the_thread_ends_by_itself_where_the_run_could_not_end_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A trio run that is gone without having left the block is noticed."""
-    monkeypatch.setattr("sortie.transports.ssh.asyncio_thread._LOOK", 0.01)
-
-    async def leave_it() -> None:
-        thread = AsyncioThread(trio.lowlevel.current_trio_token())
-        await thread.begun.wait()
-        assert len(_threads()) == 1
-
-    trio.run(leave_it)
-
-    assert _all_ended()
-
-
 def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
     """KeyboardInterrupt in a waiting call leaves trio.run as it is, and no thread."""
 
@@ -245,45 +195,6 @@ def test_an_interrupt_from_the_keyboard_ends_a_call_and_the_run() -> None:
         trio.run(main)
 
     assert _all_ended()
-
-
-async def test_many_pokes_are_one_wake_up_and_none_is_missed(thread: AsyncioThread) -> None:
-    """A waiter sees all that was added before the last poke."""
-    waker = Waker(thread)
-    added: list[int] = []
-
-    async def add() -> None:
-        for number in range(1000):
-            added.append(number)
-            waker.poke()
-            if number % 10 == 0:
-                await asyncio.sleep(0)
-
-    async def see() -> None:
-        while len(added) < 1000:
-            await waker.wait()
-
-    with trio.fail_after(PATIENCE):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(see)
-            await thread.call(add)
-
-    with trio.move_on_after(0.05) as limit:
-        await waker.wait()
-        await waker.wait()
-    assert limit.cancelled_caught
-
-
-async def test_a_second_waiter_is_refused(thread: AsyncioThread) -> None:
-    """One task waits at a time; the second is told at once."""
-    waker = Waker(thread)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(waker.wait)
-        await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(RuntimeError, match="another task"):
-            await waker.wait()
-        nursery.cancel_scope.cancel()
 
 
 async def test_the_librarys_log_is_held_back(thread: AsyncioThread) -> None:

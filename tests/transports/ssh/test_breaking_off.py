@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
-import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -15,18 +13,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from sortie.model import HostError, HostTrouble, RunId
+from sortie.model import RunId
 from sortie.transports import Command
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.protocol import Dialogue
-from sortie.transports.ssh.receive_buffer import ReceiveBuffer
-from sortie.transports.ssh.session import Session
+from sortie.transports.ssh.protocol import Item, LaunchOutput, ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import holders
 from tests.transports.ssh.pipes import Logins
+from tests.transports.ssh.raw import running
 from tests.transports.ssh.sshd import Sshd, requires_sshd
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the host's /proc is looked at")
@@ -54,8 +51,8 @@ def command(tmp_path: Path, run_id: RunId) -> Command:
 async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Counted]:
     """Give the connections to a host, one of which is there."""
     made = Counted(sshd.host, sshd.settings, thread)
-    async with made.channel("true") as channel:
-        await channel.over()
+    async with running(made, "true") as channel:
+        await channel.over.wait()
     made.commands = 0
     yield made
     await made.aclose()
@@ -66,40 +63,15 @@ class Counted(ConnectionPool):
 
     commands = 0
 
-    async def open(self, command: str, dialogue: Dialogue | None = None) -> Channel:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> Channel:
         self.commands += 1
-        return await super().open(command, dialogue)
-
-
-def block_until_there(path: Path) -> None:
-    """Keep trio from whatever it would do; the asyncio thread goes on."""
-    until = time.monotonic() + PATIENCE
-    while not path.exists():
-        assert time.monotonic() < until, "the program did not start"
-        time.sleep(0.01)
+        return await super().open(command, text, parser)
 
 
 async def enter(transport: SshTransport, command: Command) -> None:
     """LoginSlot a program, and be cancelled meanwhile."""
     async with transport.process(command):
         raise AssertionError("not cancelled")
-
-
-@requires_sshd
-async def test_a_program_that_may_start_already_is_ended_before_its_start_is_left(
-    sshd: Sshd, connections: Counted, command: Command, tmp_path: Path, run_id: RunId
-) -> None:
-    """The host was told to go on before trio even knew of the session, and is cancelled then."""
-    transport = SshTransport(sshd.host, connections)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(enter, transport, command)
-        while connections.sessions == 0:
-            await trio.sleep(0)
-        block_until_there(tmp_path / "ran")
-        nursery.cancel_scope.cancel()
-
-    assert holders(run_id) == []
-    assert connections.sessions == 0
 
 
 @requires_sshd
@@ -124,46 +96,21 @@ async def test_a_refusal_that_nobody_heard_leaves_nothing_to_do(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The host has said that it did not start the program: it is not asked to end it."""
-    logins, scope, receive = Logins(tmp_path), trio.CancelScope(), ReceiveBuffer.receive
+    logins, scope, feed = Logins(tmp_path), trio.CancelScope(), LaunchOutput.feed
 
-    def receive_and_cancel(self: ReceiveBuffer, number: int, chunk: bytes) -> bool:
-        go = receive(self, number, chunk)
-        if any(word.startswith("missing") for word in self.words):
-            scope.cancel()
-        return go
+    def feed_and_cancel(self: LaunchOutput, number: int, chunk: bytes) -> Iterator[Item]:
+        for item in feed(self, number, chunk):
+            if (item[2] or "").startswith("missing"):
+                scope.cancel()
+            yield item
 
-    monkeypatch.setattr(ReceiveBuffer, "receive", receive_and_cancel)
+    monkeypatch.setattr(LaunchOutput, "feed", feed_and_cancel)
     with scope:
         await enter(SshTransport("h", logins.connections), replace(command, argv=("no-such",)))
 
     assert scope.cancelled_caught
     assert len(logins.commands) == 1
     await logins.quiet()
-
-
-@requires_sshd
-async def test_a_thread_that_ends_while_a_program_may_start_is_no_refusal(
-    sshd: Sshd,
-    connections: Counted,
-    command: Command,
-    run_id: RunId,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As after a lost link: the program may run, and ends by its lease."""
-
-    async def end_instead(_: Session) -> None:
-        await asyncio.sleep(0.2)
-        raise asyncio.CancelledError
-
-    monkeypatch.setattr(Session, "first_news", end_instead)
-    with pytest.raises(HostError) as caught:
-        await enter(SshTransport(sshd.host, connections), command)
-    await connections.aclose()
-    with trio.fail_after(PATIENCE):
-        while holders(run_id):
-            await trio.sleep(0.01)
-
-    assert caught.value.trouble is HostTrouble.DROPPED
 
 
 @requires_sshd

@@ -14,9 +14,9 @@ import trio.testing
 
 from sortie.model import HostTrouble
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.channel import PAUSE_ABOVE, Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.receive_buffer import HIGH
+from tests.transports.ssh.raw import output, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 pytestmark = requires_sshd
@@ -34,24 +34,24 @@ async def connections(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Connec
 async def everything(channel: Channel) -> dict[int, bytes]:
     """Read a channel's output to its end."""
     read = {1: b"", 2: b""}
-    async for number, chunk in channel.output():
+    async for number, chunk in output(channel):
         read[number] += chunk
     return read
 
 
 async def test_both_streams_and_the_status_are_told(connections: ConnectionPool) -> None:
     """All bytes come with the number of their stream, and then the exit status."""
-    async with connections.channel("printf one; printf two >&2; exit 7") as channel:
+    async with running(connections, "printf one; printf two >&2; exit 7") as channel:
         read = await everything(channel)
 
     assert read == {1: b"one", 2: b"two"}
     assert (channel.exit_status, channel.exit_signal, channel.lost) == (7, None, None)
-    assert channel.ended
+    assert channel.closed.is_set()
 
 
 async def test_a_death_by_signal_is_told_as_one(connections: ConnectionPool) -> None:
     """A signal comes by its name and without a status."""
-    async with connections.channel("kill -s KILL $$") as channel:
+    async with running(connections, "kill -s KILL $$") as channel:
         await everything(channel)
 
     assert (channel.exit_status, channel.exit_signal, channel.lost) == (None, "KILL", None)
@@ -61,7 +61,7 @@ async def test_any_bytes_pass_both_ways(connections: ConnectionPool) -> None:
     """Bytes that are no text, and more of them than any window takes, come back as they went."""
     data = os.urandom(3 << 20)
 
-    async with connections.channel("exec cat") as channel, trio.open_nursery() as nursery:
+    async with running(connections, "exec cat") as channel, trio.open_nursery() as nursery:
 
         async def feed() -> None:
             for start in range(0, len(data), 100_000):
@@ -79,12 +79,12 @@ async def test_who_sends_waits_for_the_host(connections: ConnectionPool) -> None
     """What the host does not take is not sent; what it never will take is not waited for."""
     sent: list[bool] = []
 
-    async with connections.channel("echo $$; exec sleep 1000") as channel:
+    async with running(connections, "echo $$; exec sleep 1000") as channel:
 
         async def send() -> None:
             sent.append(await channel.send(b"x" * (8 << 20)))
 
-        pid = int((await anext(channel.output()))[1])
+        pid = int((await anext(output(channel)))[1])
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(0.1) as limit:
                 await send()
@@ -102,7 +102,7 @@ async def test_the_command_has_no_terminal_and_nothing_of_our_environment(
     """Neither a terminal nor variables of this process reach the host."""
     monkeypatch.setenv("LC_SORTIE", "leaked")
 
-    async with connections.channel('[ -t 0 ] || printf "none $LC_SORTIE"') as channel:
+    async with running(connections, '[ -t 0 ] || printf "none $LC_SORTIE"') as channel:
         read = await everything(channel)
 
     assert read[1] == b"none "
@@ -113,17 +113,16 @@ async def test_unread_output_holds_the_command_back_and_nobody_else(
 ) -> None:
     """A channel that is not read keeps a bounded amount here; others go on; nothing is lost."""
     amount = 20_000_000
-    async with connections.channel(f"head -c {amount} /dev/zero") as stalled:
-        buffer = stalled._buffer
-        await until(lambda: buffer.stalled)
-        async with connections.channel("echo free") as other:
+    async with running(connections, f"head -c {amount} /dev/zero") as stalled:
+        await until(lambda: stalled._paused)
+        async with running(connections, "echo free") as other:
             assert await everything(other) == {1: b"free\n", 2: b""}
-        assert buffer.waiting <= 2 * HIGH
+        assert stalled._received <= 2 * PAUSE_ABOVE
 
         read = 0
-        async for _, chunk in stalled.output():
+        async for _, chunk in output(stalled):
             read += len(chunk)
-            assert buffer.waiting <= 2 * HIGH + 32768
+            assert stalled._received - read <= 2 * PAUSE_ABOVE + 32768
 
     assert read == amount
     assert stalled.exit_status == 0
@@ -134,13 +133,13 @@ async def test_a_command_that_closes_its_output_keeps_its_stdin(
 ) -> None:
     """The end of its output ends neither its lease nor the channel."""
     command = "exec >&- 2>&-; read -r line; exit ${#line}"
-    async with connections.channel(command) as channel, trio.open_nursery() as nursery:
+    async with running(connections, command) as channel, trio.open_nursery() as nursery:
         nursery.start_soon(everything, channel)
         with trio.move_on_after(0.2) as limit:
-            await channel.over()
+            await channel.over.wait()
         assert limit.cancelled_caught
         channel.write(b"abc\n")
-        await channel.over()
+        await channel.over.wait()
 
     assert channel.exit_status == 3
 
@@ -150,7 +149,7 @@ async def test_beats_come_while_trio_is_busy(connections: ConnectionPool, sshd: 
     beaten = sshd.home / "beaten"
     counting = f"for i in 1 2 3 4 5; do IFS= read -r _ || exit 1; done; echo y > {beaten}"
 
-    async with connections.channel(counting) as channel:
+    async with running(connections, counting) as channel:
         channel.beat(0.01)
         deadline = time.monotonic() + PATIENCE
         while not beaten.exists() and time.monotonic() < deadline:
@@ -163,7 +162,7 @@ async def test_beats_come_while_trio_is_busy(connections: ConnectionPool, sshd: 
 
 async def test_beats_end_with_the_lease(connections: ConnectionPool) -> None:
     """After ``write_eof`` nothing is written any more; a channel that is gone is not beaten."""
-    async with connections.channel("exec wc -l") as channel:
+    async with running(connections, "exec wc -l") as channel:
         channel.beat(0.1)
         channel.write_eof()
         channel.beat(0.001)
@@ -176,61 +175,29 @@ async def test_beats_end_with_the_lease(connections: ConnectionPool) -> None:
     assert not await channel.send(b"later")
 
 
-async def test_an_iteration_goes_on_where_another_stopped(connections: ConnectionPool) -> None:
-    """Nothing is lost between the two."""
-    async with connections.channel("printf one; read x; printf two") as channel:
-        first = await anext(channel.output())
-        channel.write(b"\n")
-        following = await everything(channel)
-
-    assert (first, following[1]) == ((1, b"one"), b"two")
-
-
-async def test_a_hushed_channel_gives_what_has_come(connections: ConnectionPool) -> None:
-    """Its reader comes to an end though the command goes on."""
-    async with connections.channel("printf one; exec cat") as channel:
-        output = channel.output()
-        first = await anext(output)
-        channel.hush()
-        with trio.fail_after(PATIENCE):
-            rest = [item async for item in output]
-
-        assert not channel.ended
-    assert (first, rest) == ((1, b"one"), [])
-
-
 async def test_leaving_the_block_ends_the_commands_stdin(
     connections: ConnectionPool, sshd: Sshd
 ) -> None:
     """An aborted channel is over at once here; there, the command sees the end of its lease."""
     seen = sshd.home / "seen"
 
-    async with connections.channel(f"cat; echo y > {seen}") as channel:
+    async with running(connections, f"cat; echo y > {seen}") as channel:
         pass
 
-    assert channel.ended
-    await channel.over()
+    assert channel.closed.is_set()
+    await channel.over.wait()
     assert await everything(channel) == {1: b"", 2: b""}
     assert (channel.exit_status, channel.lost) == (None, None)
     await until(seen.exists)
 
 
-async def test_an_abort_wakes_the_reader(connections: ConnectionPool) -> None:
-    """Who iterates when the channel is aborted gets the end."""
-    async with connections.channel("exec cat") as channel, trio.open_nursery() as nursery:
-        nursery.start_soon(everything, channel)
-        await trio.testing.wait_all_tasks_blocked()
-        channel.abort()
-
-
 async def test_a_lost_link_is_told_as_a_drop(connections: ConnectionPool, sshd: Sshd) -> None:
     """Without status and signal there is a reason; what came before it is still read."""
-    async with connections.channel("printf before; exec cat") as channel:
-        output = channel.output()
-        assert await anext(output) == (1, b"before")
+    async with running(connections, "printf before; exec cat") as channel:
+        assert await anext(output(channel)) == (1, b"before")
         sshd.kill_links()
-        await channel.over()
-        assert [item async for item in output] == []
+        await channel.over.wait()
+        assert [item async for item in output(channel)] == []
 
     assert (channel.exit_status, channel.exit_signal) == (None, None)
     assert channel.lost is not None
@@ -243,6 +210,6 @@ async def test_the_whole_stream_comes_before_the_end(
 ) -> None:
     """Output that comes together with the exit is not cut."""
     for _ in range(20):
-        async with connections.channel("head -c 300000 /dev/zero; exit 5") as channel:
+        async with running(connections, "head -c 300000 /dev/zero; exit 5") as channel:
             read = await everything(channel)
         assert (len(read[1]), channel.exit_status) == (300000, 5)

@@ -15,7 +15,7 @@ import pytest
 
 from sortie.model import ProcessesLeft
 from sortie.transports import Command
-from sortie.transports.ssh.scripts import Launch
+from sortie.transports.ssh.scripts import RemoteLaunch
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins
@@ -23,7 +23,9 @@ from tests.transports.ssh.pipes import Logins
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the mark is a limit of Linux")
 
 _RLIMIT_LOCKS = 10
-MARKER = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="former", lease=30).marker
+MARKER = RemoteLaunch(
+    command=Command(argv=("x",), cwd="/", env={}), nonce="former", lease=30
+).marker
 
 
 @contextmanager

@@ -16,11 +16,10 @@ import trio.testing
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread, open_asyncio_thread
-from sortie.transports.ssh.channel import Channel, SessionsFull
+from sortie.transports.ssh.channel import Channel
+from sortie.transports.ssh.connection import HostConnection, SessionsFull
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.link import Link
-from sortie.transports.ssh.receive_buffer import ReceiveBuffer
-from sortie.transports.ssh.session import Session
+from tests.transports.ssh.raw import open_raw, output, running
 from tests.transports.ssh.sshd import Keys, Sshd, requires_sshd, sshd_running, until
 
 pytestmark = requires_sshd
@@ -45,12 +44,12 @@ def restart_with(sshd: Sshd, **options: str | int) -> None:
 
 async def said(channel: Channel) -> bytes:
     """Read a channel's stdout to its end."""
-    return b"".join([chunk async for number, chunk in channel.output() if number == 1])
+    return b"".join([chunk async for number, chunk in output(channel) if number == 1])
 
 
 async def run(connections: ConnectionPool, command: str) -> bytes:
     """Run a command to its end; return what it says."""
-    async with connections.channel(command) as channel:
+    async with running(connections, command) as channel:
         return await said(channel)
 
 
@@ -58,8 +57,8 @@ async def hold(
     connections: ConnectionPool, until_set: trio.Event, held: Callable[[], None]
 ) -> None:
     """Hold a session open."""
-    async with connections.channel(HELD) as channel:
-        assert await anext(channel.output()) == (1, b"up\n")
+    async with running(connections, HELD) as channel:
+        assert await anext(output(channel)) == (1, b"up\n")
         held()
         await until_set.wait()
 
@@ -111,7 +110,7 @@ async def test_who_finds_all_full_waits(
     connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no more connections may be made, a freed session goes to who waits."""
-    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_LINKS", 1)
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_CONNECTIONS", 1)
     restart_with(sshd, MaxSessions=1)
     answers = []
 
@@ -130,25 +129,24 @@ async def test_a_session_that_is_over_before_it_is_known_shows_that_there_are_so
     connections: ConnectionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is refused meanwhile waits, and is not told that the host refuses every session."""
-    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_LINKS", 1)
-    real = Link.session
+    monkeypatch.setattr("sortie.transports.ssh.connection_pool._MOST_CONNECTIONS", 1)
+    real = HostConnection.open_session
     began: list[str] = []
     refused = asyncio.Event()
 
-    async def session(link: Link, command: str, buffer: ReceiveBuffer) -> Session:
+    async def session(link: HostConnection, channel: Channel, command: str) -> None:
         began.append(command)
         if began[1:] == [command]:
             while connections.sessions > 1:
                 await asyncio.sleep(0.01)
             refused.set()
             raise SessionsFull("one at a time")
-        session = await real(link, command, buffer)
+        await real(link, channel, command)
         if began[0] == command:
             await refused.wait()
             await asyncio.sleep(0.1)
-        return session
 
-    monkeypatch.setattr(Link, "session", session)
+    monkeypatch.setattr(HostConnection, "open_session", session)
     answers: list[bytes] = []
 
     async def ask(number: int) -> None:
@@ -166,8 +164,8 @@ async def test_a_closed_session_whose_command_lives_still_counts(
 ) -> None:
     """sshd keeps the place of an aborted session until its command has ended; so do we."""
     pids: list[int] = []
-    async with connections.channel("trap '' HUP PIPE; echo $$; exec sleep 1000") as channel:
-        pids.append(int((await anext(channel.output()))[1]))
+    async with running(connections, "trap '' HUP PIPE; echo $$; exec sleep 1000") as channel:
+        pids.append(int((await anext(output(channel)))[1]))
 
     assert await run(connections, "echo x") == b"x\n"
     await until(lambda: connections.sessions == 1)
@@ -180,7 +178,7 @@ async def test_a_host_that_runs_nothing_is_told(connections: ConnectionPool, ssh
     restart_with(sshd, MaxSessions=0)
 
     with pytest.raises(HostError, match="MaxSessions") as caught:
-        await connections.open("true")
+        await open_raw(connections, "true")
 
     assert caught.value.trouble is HostTrouble.UNREACHABLE
     assert connections.sessions == 0
@@ -208,11 +206,11 @@ async def test_a_host_that_stops_to_answer_is_given_up(
     connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A link that is open and silent is found dead, with all commands on it."""
-    monkeypatch.setattr("sortie.transports.ssh.link._KEEPALIVE", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.connection._KEEPALIVE", 0.1)
 
-    async with connections.channel("exec cat") as channel:
+    async with running(connections, "exec cat") as channel:
         sshd.freeze()
-        await channel.over()
+        await channel.over.wait()
         sshd.thaw()
 
     assert channel.lost is not None
@@ -244,7 +242,7 @@ async def test_a_failed_dial_is_told_to_all_who_waited_for_it(
 
         async def want() -> None:
             try:
-                await connections.open("true")
+                await open_raw(connections, "true")
             except HostError as exc:
                 failures.append(exc)
 
@@ -284,7 +282,7 @@ async def test_a_failed_further_dial_does_no_harm_where_others_work(
         await up.wait()
         sshd.stop_listening()
         nursery.start_soon(ask)
-        await until(lambda: connections._failure is not None)
+        await until(lambda: connections._dial_failure is not None)
         let_go.set()
 
     assert answers == [b"x\n"]
@@ -298,7 +296,7 @@ async def test_cancelled_openings_leave_nothing(connections: ConnectionPool, ssh
     async def try_it(patience: float) -> None:
         nonlocal opened
         with trio.move_on_after(patience):
-            async with connections.channel("exec cat"):
+            async with running(connections, "exec cat"):
                 opened += 1
 
     await run(connections, "true")
@@ -319,7 +317,7 @@ async def test_cancelled_dials_leave_nothing(sshd: Sshd, thread: AsyncioThread) 
 
     for _ in range(20):
         with trio.move_on_after(chance.uniform(0.0, 0.05)):
-            await connections.open("true")
+            await open_raw(connections, "true")
             await connections.aclose()
             connections = ConnectionPool(sshd.host, sshd.settings, thread)
         ours = len(_links_of_this_process())
@@ -336,15 +334,15 @@ def _links_of_this_process() -> list[object]:
 
 async def test_closing_ends_all_and_refuses_more(connections: ConnectionPool, sshd: Sshd) -> None:
     """After ``aclose`` nothing is open, commands under way have lost their lease, none starts."""
-    channel = await connections.open("exec cat")
+    channel = await open_raw(connections, "exec cat")
 
     await connections.aclose()
 
     assert connections.links == 0
     assert _links_of_this_process() == []
-    await channel.over()
+    await channel.over.wait()
     with pytest.raises(TransportError):
-        await connections.open("true")
+        await open_raw(connections, "true")
     await until(lambda: sshd.running() == [])
 
 
@@ -352,7 +350,7 @@ async def test_closing_is_bounded_where_the_host_is_silent(
     connections: ConnectionPool, sshd: Sshd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A frozen host does not hold the end of the daemon up."""
-    monkeypatch.setattr("sortie.transports.ssh.link._CLOSE_BOUND", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.connection._GOODBYE_BOUND", 0.1)
     await run(connections, "true")
 
     sshd.freeze()
@@ -366,10 +364,10 @@ async def test_the_end_of_the_bridge_closes_what_is_open(sshd: Sshd) -> None:
     """Commands lose their lease when the asyncio thread ends, whoever forgot to close what."""
     async with open_asyncio_thread() as thread:
         connections = ConnectionPool(sshd.host, sshd.settings, thread)
-        channel = await connections.open("exec cat")
+        channel = await open_raw(connections, "exec cat")
         await until(lambda: sshd.running() != [])
 
-    await channel.over()
+    await channel.over.wait()
     assert _links_of_this_process() == []
     await until(lambda: sshd.running() == [])
 
@@ -394,7 +392,7 @@ async def test_a_host_that_is_wanted_no_more_is_hung_up_on(
 ) -> None:
     """Once nothing of ours runs there; it can be used all the same."""
     monkeypatch.setattr("sortie.transports.ssh.connection_pool._UNWANTED_FOR", 0.0)
-    async with connections.channel("exec cat"):
+    async with running(connections, "exec cat"):
         connections.set_wanted(False)
         while_used = connections.links
     await until(lambda: connections.sessions == 0)
@@ -434,7 +432,7 @@ class Stress:
             limiter.release_on_behalf_of(number)
 
     async def _plain(self, number: int) -> None:
-        async with self._connections.channel("exec cat") as channel:
+        async with running(self._connections, "exec cat") as channel:
             channel.write(b"%d\n" % number)
             channel.write_eof()
             assert await said(channel) == b"%d\n" % number
@@ -442,20 +440,20 @@ class Stress:
 
     async def _cancelled(self, number: int) -> None:
         with trio.move_on_after(self._chance.uniform(0.0, 0.5)):
-            async with self._connections.channel("exec cat"):
+            async with running(self._connections, "exec cat"):
                 await trio.sleep_forever()
 
     async def _flood(self, number: int) -> None:
-        async with self._connections.channel("head -c 2000000 /dev/zero") as channel:
+        async with running(self._connections, "head -c 2000000 /dev/zero") as channel:
             assert len(await said(channel)) == 2000000
         assert channel.exit_status == 0
 
     async def _cut(self, number: int) -> None:
-        async with self._connections.channel("yes") as channel:
-            await anext(channel.output())
+        async with running(self._connections, "yes") as channel:
+            await anext(output(channel))
 
     async def _status(self, number: int) -> None:
-        async with self._connections.channel(f"exit {number % 100}") as channel:
+        async with running(self._connections, f"exit {number % 100}") as channel:
             await said(channel)
         assert channel.exit_status == number % 100
 
@@ -485,7 +483,7 @@ async def test_two_hosts_share_a_bridge_and_nothing_else(
     """A host that is lost takes no other with it."""
     with sshd_running(tmp_path / "other", keys) as other:
         others = ConnectionPool(other.host, other.settings, thread)
-        async with connections.channel("exec cat") as channel:
+        async with running(connections, "exec cat") as channel:
             assert await run(others, 'echo "$HOME"') == f"{other.home}\n".encode()
             other.crash()
             with pytest.raises(HostError):

@@ -14,7 +14,7 @@ import trio
 
 from sortie.model import TEXT_LIMIT, RunId, TransportError
 from sortie.transports import Command
-from sortie.transports.ssh import conversation, process_table
+from sortie.transports.ssh import process_table, remote_script
 from sortie.transports.ssh.launch import Bounds
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.ssh.pipes import Logins
@@ -87,7 +87,7 @@ async def test_an_answer_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends in an error of a few lines, and fills no memory."""
-    monkeypatch.setattr(conversation, "_FLOOD", 2**20)
+    monkeypatch.setattr(remote_script, "_FLOOD", 2**20)
 
     text, peak = await flooded(tmp_path, saying, look)
 
@@ -124,7 +124,7 @@ async def test_a_start_without_end_is_none(tmp_path: Path, saying: str) -> None:
 
 
 PROCESSES = {
-    "processes": r"\1%s ready 1 boot\n",
+    "processes": r"\1%s here\n\1%s ready 1 boot\n",
     "the first word": r"\1%s ready ",
     "words": r"|\1%s ready 1 boot\n*",
     "no word": "welcome",
@@ -136,7 +136,7 @@ async def test_a_list_of_processes_without_end_is_none(
     tmp_path: Path, saying: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many as a host can have are read, and no more."""
-    monkeypatch.setattr(process_table, "_MOST", 2**20)
+    monkeypatch.setattr(process_table, "_ANSWER_LIMIT", 2**20)
 
     text, peak = await flooded(tmp_path, saying, sweep)
 

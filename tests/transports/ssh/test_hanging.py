@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,11 @@ from sortie.transports.ssh import process as process_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.launch import Bounds
-from sortie.transports.ssh.protocol import Dialogue
+from sortie.transports.ssh.protocol import ScriptOutput
 from sortie.transports.ssh.transport import SshTransport
 from tests.transports.leftovers import is_alive
 from tests.transports.ssh.pipes import Logins, PipeChannel
+from tests.transports.ssh.raw import open_raw, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 PATIENCE = 20.0
@@ -97,7 +98,7 @@ async def test_a_shell_that_takes_no_stdin_is_the_hosts_trouble(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A prompt that is larger than what its pipe holds is not sent for ever."""
-    for bound in ("KILL_BOUND", "FINISH_BOUND", "_SLACK"):
+    for bound in ("KILL_BOUND", "FINISH_BOUND", "_ROUND_TRIP"):
         monkeypatch.setattr(process_module, bound, 0.1)
     script = (
         "import os, re, time\n"
@@ -164,6 +165,7 @@ async def test_a_login_that_repeats_what_it_is_given_shows_no_secret(
         'echo "$OUT, once more $OUT; and $LONG" >&2',
         'timeout 0.5 cat | sed -n "s/^export KEY=\\(.*\\)/\\1 \\1/p" >&2',
         "N=$(timeout 0.5 cat | sed -n \"s/^nonce='\\(.*\\)'/\\1/p\");"
+        " printf '\\001%s here 1 -\\n' \"$N\";"
         ' printf \'\\001%s missing no %s, %s nor %s\\n\' "$N" "$OUT" "$OUT" "$LONG"',
     ],
 )
@@ -231,15 +233,11 @@ def watchdog_of(process: Process) -> int:
 class Refusing(Logins):
     """A host that lets us in once."""
 
-    @asynccontextmanager
-    async def channel(
-        self, command: str, dialogue: Dialogue | None = None
-    ) -> AsyncIterator[PipeChannel]:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> PipeChannel:
         """See Logins."""
         if self.commands:
             raise HostError(HostTrouble.UNREACHABLE, "no route to the host")
-        async with super().channel(command, dialogue) as channel:
-            yield channel
+        return await super().open(command, text, parser)
 
 
 async def test_a_program_that_was_started_is_not_taken_for_one_that_was_not(
@@ -263,16 +261,16 @@ async def test_a_host_without_room_for_a_session_is_not_waited_for_for_ever(
     sshd: Sshd, thread: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sessions that hang keep their place; who waits behind them is told what to look for."""
-    monkeypatch.setattr(pool_module, "_MOST_LINKS", 1)
+    monkeypatch.setattr(pool_module, "_MOST_CONNECTIONS", 1)
     monkeypatch.setattr(pool_module, "ROOM_BOUND", 0.5)
     sshd.stop()
     sshd.options["MaxSessions"] = 1
     sshd.start()
     connections = ConnectionPool(sshd.host, sshd.settings, thread)
 
-    async with connections.channel("exec cat"):
+    async with running(connections, "exec cat"):
         with pytest.raises(HostError, match=r"no room for another session.*MaxSessions"):
-            await connections.open("true")
+            await open_raw(connections, "true")
     await connections.aclose()
 
 
@@ -298,5 +296,5 @@ async def test_a_name_that_no_resolver_takes_is_the_hosts_trouble(
     connections = ConnectionPool(name, sshd.settings, thread)
 
     with pytest.raises(HostError, match=r"could not reach host.*worker\.ssh_hosts"):
-        await connections.open("true")
+        await open_raw(connections, "true")
     await connections.aclose()

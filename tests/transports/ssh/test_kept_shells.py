@@ -18,9 +18,10 @@ from sortie.transports.ssh import shell as shell_module
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.channel import Channel
 from sortie.transports.ssh.connection_pool import ConnectionPool
-from sortie.transports.ssh.protocol import Dialogue
+from sortie.transports.ssh.protocol import ScriptOutput
 from sortie.transports.ssh.shell import Question, Shell
 from sortie.transports.ssh.transport import SshTransport, new_nonce
+from tests.transports.ssh.raw import output, running
 from tests.transports.ssh.sshd import Sshd, requires_sshd, until
 
 pytestmark = [
@@ -37,9 +38,9 @@ class Counted(ConnectionPool):
 
     opened = 0
 
-    async def open(self, command: str, dialogue: Dialogue | None = None) -> Channel:
+    async def open(self, command: str, text: bytes, parser: ScriptOutput) -> Channel:
         self.opened += 1
-        return await super().open(command, dialogue)
+        return await super().open(command, text, parser)
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def pool(sshd: Sshd, thread: AsyncioThread) -> AsyncIterator[Counted]:
 
 @pytest.fixture
 def shell(pool: Counted) -> Shell:
-    return Shell("h", pool, new_nonce, handshake=5.0)
+    return Shell(pool, new_nonce, handshake=5.0)
 
 
 def pids(sshd: Sshd) -> list[int]:
@@ -120,8 +121,8 @@ async def test_a_shell_that_has_waited_long_is_tried_first(
     sshd: Sshd, pool: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that does not answer any more is no trouble of the host."""
-    monkeypatch.setattr(shell_module, "_FRESH", 0.0)
-    shell = Shell("h", pool, new_nonce, handshake=1.0)
+    monkeypatch.setattr(shell_module, "_TRUSTED_FOR", 0.0)
+    shell = Shell(pool, new_nonce, handshake=1.0)
     await shell.ask(HELLO)
     await shell.ask(HELLO)
     opened = pool.opened
@@ -151,7 +152,7 @@ async def test_shells_give_way_where_the_host_has_no_room(
     sshd: Sshd, pool: Counted, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session that is needed is worth more than a login that is saved."""
-    monkeypatch.setattr(pool_module, "_MOST_LINKS", 1)
+    monkeypatch.setattr(pool_module, "_MOST_CONNECTIONS", 1)
     monkeypatch.setattr(pool_module, "ROOM_BOUND", 5.0)
     sshd.stop()
     sshd.options["MaxSessions"] = 1
@@ -159,8 +160,8 @@ async def test_shells_give_way_where_the_host_has_no_room(
     await shell.ask(HELLO)
     assert pool.sessions == 1
 
-    async with pool.channel("echo there") as channel:
-        said = b"".join([chunk async for _, chunk in channel.output()])
+    async with running(pool, "echo there") as channel:
+        said = b"".join([chunk async for _, chunk in output(channel)])
 
     assert said == b"there\n"
 

@@ -43,7 +43,7 @@ async def other(sshd: Sshd) -> AsyncIterator[ConnectionPool]:
 
 
 def locks(sshd: Sshd, connections: ConnectionPool, holder: str, **bounds: float) -> RootLocks:
-    return RootLocks(sshd.host, connections, holder, new_nonce, Bounds(**bounds))
+    return RootLocks(connections, holder, new_nonce, Bounds(**bounds))
 
 
 @pytest.fixture(params=["flock", "no flock"])

@@ -20,11 +20,11 @@ from sortie.transports.ssh.questions import finish_body
 from sortie.transports.ssh.scripts import (
     LEAVE,
     STRING_LIMIT,
-    Launch,
+    RemoteLaunch,
     check_speakable,
     launch_script,
     printing,
-    question,
+    question_script,
     quoted,
     shell_script,
     text,
@@ -37,7 +37,7 @@ def test_the_inline_form_is_the_documented_one() -> None:
     """``cd -- '<workspace>' && KEY='...' <command> '<arg>' ...``, quoted as POSIX shells do."""
     given = Command(argv=("nice kiro-cli", "chat", "it's"), cwd="/w s", env={"KIRO_API_KEY": "a'b"})
 
-    script = launch_script(Launch(command=given, nonce="n", lease=30, inline=True))
+    script = launch_script(RemoteLaunch(command=given, nonce="n", lease=30, inline=True))
 
     line = b"cd -- '/w s' && KIRO_API_KEY='a'\\''b' nice kiro-cli 'chat' 'it'\\''s'\n"
     assert line in script
@@ -46,7 +46,7 @@ def test_the_inline_form_is_the_documented_one() -> None:
 def test_nothing_is_started_where_nobody_is_there(tmp_path: Path) -> None:
     """A script whose stdin ends starts neither a program nor a watchdog."""
     given = Command(argv=("touch", "ran"), cwd=str(tmp_path), env={})
-    script = launch_script(Launch(command=given, nonce="n", lease=30))
+    script = launch_script(RemoteLaunch(command=given, nonce="n", lease=30))
 
     ran = subprocess.run(["sh"], input=script, capture_output=True, timeout=20, check=True)
 
@@ -59,7 +59,7 @@ def test_nothing_is_started_where_nobody_is_there(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is looked at")
 def test_a_later_process_with_the_pid_is_not_ended() -> None:
     """A program is known by its pid and its start; neither alone is enough."""
-    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    launch = RemoteLaunch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
         born = int(Path(f"/proc/{stranger.pid}/stat").read_bytes().split()[21])
 
@@ -79,7 +79,7 @@ def test_a_later_process_with_the_pid_is_not_ended() -> None:
 def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> None:
     """The list of processes is read one by one; who was not there yet is found by another look,
     also where the host does not count its pids."""
-    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    launch = RemoteLaunch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     grep = tmp_path / "grep"
     grep.write_text(
         f"#!/bin/sh\necho look >>'{tmp_path}/looks'\n"
@@ -99,7 +99,7 @@ def test_one_that_a_look_has_missed_is_ended(tmp_path: Path, missed: int) -> Non
 @pytest.mark.parametrize("count", [1, 3])
 def test_one_that_comes_while_the_list_is_read_is_ended(tmp_path: Path, count: int) -> None:
     """Who is younger than the list is looked at apart, however often one comes."""
-    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    launch = RemoteLaunch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     pids, grep = tmp_path / "pids", tmp_path / "grep"
     pids.touch()
     grep.write_text(
@@ -118,14 +118,14 @@ def test_one_that_comes_while_the_list_is_read_is_ended(tmp_path: Path, count: i
     assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
 
 
-def _marked(launch: Launch) -> list[str]:
+def _marked(launch: RemoteLaunch) -> list[str]:
     """Return the arguments of a process with a launch's mark, in a session of its own."""
     mark = f"ulimit -S -w {launch.marker} || ulimit -S -x {launch.marker}"
     return ["setsid", "sh", "-c", f"exec 2>/dev/null; {mark}; exec sleep 1000"]
 
 
 @contextmanager
-def marked_sleep(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
+def marked_sleep(launch: RemoteLaunch) -> Iterator[subprocess.Popen[bytes]]:
     """Run a process that carries a launch's mark."""
     with subprocess.Popen(_marked(launch)) as one:
         while str(launch.marker) not in Path(f"/proc/{one.pid}/limits").read_text():
@@ -139,7 +139,7 @@ def marked_sleep(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.skipif(sys.platform != "linux", reason="it has pid namespaces")
 def test_a_group_of_another_namespace_is_not_taken_for_our_own(tmp_path: Path) -> None:
     """Whose group was made outside (as by ``docker exec``) has the group 0: to kill it is us."""
-    launch = Launch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
+    launch = RemoteLaunch(command=Command(argv=("x",), cwd="/", env={}), nonce="n", lease=30)
     script = tmp_path / "finish"
     script.write_bytes(finishing(launch))
     inside = (
@@ -175,9 +175,9 @@ def finished(script: bytes, path: str = os.defpath) -> bytes:
         return answer(shell)
 
 
-def finishing(launch: Launch, pid: int = 0, born: int = 0) -> bytes:
+def finishing(launch: RemoteLaunch, pid: int = 0, born: int = 0) -> bytes:
     """Return a script that ends what is left of a launch."""
-    return shell_script("n") + question(finish_body(launch, pid, born, marked=True))
+    return shell_script("n") + question_script(finish_body(launch, pid, born, marked=True))
 
 
 def answer(shell: subprocess.Popen[bytes]) -> bytes:
@@ -229,7 +229,7 @@ def test_quoting_and_printing_leave_nothing_to_a_shell() -> None:
 def test_marks_differ_and_fit_a_shell() -> None:
     """Each launch has a mark of its own, of nineteen digits in 63 bits."""
     given = Command(argv=("true",), cwd="/", env={})
-    marks = {Launch(command=given, nonce=str(n), lease=30).marker for n in range(1000)}
+    marks = {RemoteLaunch(command=given, nonce=str(n), lease=30).marker for n in range(1000)}
 
     assert len(marks) == 1000
     assert all(mark < 1 << 63 and len(str(mark)) == 19 for mark in marks)
@@ -245,7 +245,7 @@ def test_a_watchdog_needs_no_process_to_pass_its_text_on() -> None:
     """dash gives a pipe 4,096 bytes by itself; for more it starts another process."""
     given = Command(argv=("true",), cwd="/", env={})
 
-    script = launch_script(Launch(command=given, nonce=new_nonce(), lease=30))
+    script = launch_script(RemoteLaunch(command=given, nonce=new_nonce(), lease=30))
 
     text = script.split(b"<<'SORTIE_WATCHDOG' &\n")[1].split(b"\nSORTIE_WATCHDOG\n")[0]
     assert len(text) < 4096

@@ -197,7 +197,7 @@ async def test_a_deaf_host_does_not_hold_up_who_leaves(
     sshd: Sshd, connections: ConnectionPool, run_id: RunId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where nothing comes back the block is left with an error, in bounded time."""
-    for name in ("KILL_BOUND", "FINISH_BOUND", "_SLACK"):
+    for name in ("KILL_BOUND", "FINISH_BOUND", "_ROUND_TRIP"):
         monkeypatch.setattr(f"sortie.transports.ssh.process.{name}", 0.3)
     host = SshTransport(sshd.host, connections, bounds=Bounds(beat=0.1, lease=1.0))
 

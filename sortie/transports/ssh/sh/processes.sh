@@ -39,6 +39,7 @@ unset SORTIE_RUN_ID
 LC_ALL=C
 export LC_ALL
 boot= since=
+say here
 read -r boot </proc/sys/kernel/random/boot_id
 [ -n "$boot" ] && [ -r /proc/self/environ ] || { say blind; exit 0; }
 say ready $$ "$boot"

@@ -1,4 +1,6 @@
-"""Opens a way to a host through its hops, and sessions on it; all on the asyncio thread.
+"""One connection to a host through its hops, logged in at every one, and the sessions on it.
+
+All methods run on the asyncio thread, but for what says otherwise.
 
 Rule 1: every hop shows a key that we accept, and is watched: one that does not answer for 45 s
 is given up with everything behind it.
@@ -8,15 +10,17 @@ Rule 2: a dial ends within 30 s, and leaves nothing behind where it fails or is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import Any
 
 import asyncssh
+import trio
 
+from sortie.model import TransportError
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
-from sortie.transports.ssh.channel import SessionsFull
+from sortie.transports.ssh.channel import PAUSE_ABOVE, Channel
 from sortie.transports.ssh.errors import (
     CONNECT_LIMIT,
     dial_trouble,
@@ -27,19 +31,20 @@ from sortie.transports.ssh.errors import (
 from sortie.transports.ssh.identities import Identities, collect
 from sortie.transports.ssh.known_hosts import HostKeys
 from sortie.transports.ssh.proxies import Proxy
-from sortie.transports.ssh.receive_buffer import HIGH, ReceiveBuffer
 from sortie.transports.ssh.route import Hop
-from sortie.transports.ssh.session import Session
 from sortie.transports.ssh.settings import SshSettings
 
 # asyncssh gives up after one interval more than it counts: 15 s * (2 + 1) = 45 s.
 _KEEPALIVE = 15.0
 _KEEPALIVE_COUNT = 2
-_CLOSE_BOUND = 2.0  # for a polite good-bye
+_GOODBYE_BOUND = 2.0  # seconds for a polite end of a connection
 # These first: a packet costs asyncssh a fraction of what it does with its own first choice.
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
-_AUTHENTICATED = ("-gcm@openssh.com", "-poly1305@openssh.com")
-_IGNORE = 2  # SSH_MSG_IGNORE
+
+# Seconds for which a host's refusal of a session is believed. sshd frees a session a little after
+# we saw it close, so what was learned must not stay: the limit would drift towards no session.
+_FULL_FOR = 5.0
+_FULL_WHEN_EMPTY_FOR = 0.2
 
 # OPEN_ADMINISTRATIVELY_PROHIBITED, OPEN_CONNECT_FAILED and OPEN_RESOURCE_SHORTAGE: what servers
 # say where a connection carries too many sessions. OpenSSH says the second.
@@ -50,8 +55,12 @@ _FULL = (
 )
 
 
-class _Client(asyncssh.SSHClient):
-    """asyncssh's questions about one connection, and news of its end."""
+class SessionsFull(TransportError):
+    """A connection carries as many sessions as the host allows on one; text as of HostError."""
+
+
+class _HostKeyClient(asyncssh.SSHClient):
+    """Decides on the host key of one connection for asyncssh, and hears of the connection's end."""
 
     def __init__(self, keys: HostKeys, when_lost: Callable[[], object]) -> None:
         self._keys = keys
@@ -72,27 +81,62 @@ class _Client(asyncssh.SSHClient):
         self._when_lost()
 
 
-class Link:
-    """A way to a host that is logged in at every hop; closes itself where one of them is lost."""
+class HostConnection:
+    """A way to a host that is logged in at every hop; closes itself where one of them is lost.
 
-    def __init__(self, thread: AsyncioThread, host: str, when_lost: Callable[[], object]) -> None:
-        # These two may be read in any thread; a session may be over before who asked for it knows.
+    It is made in trio, where ``when_lost`` is called once it cannot be used any more, unless it was
+    closed before.
+    """
+
+    def __init__(
+        self, thread: AsyncioThread, host: str, when_lost: Callable[[HostConnection], object]
+    ) -> None:
+        # May be read in any thread:
         self.alive = True
         self.carried = False  # a session
-        self.reached: Hop | None = None  # the hop that is or was connected to last
+        # The trio thread's:
+        self.sessions = 0  # that are open, or about to be
+        self.idle_since = trio.current_time()
+        self.limit = math.inf  # of sessions, as the host has let us know
+        self.limit_until = math.inf
+        # The asyncio thread's:
         self._thread = thread
-        self._host = host
         self._when_lost = when_lost
+        self._reached: Hop | None = None  # the hop that is or was connected to last
+        self._host = host
         self._connections: list[asyncssh.SSHClientConnection] = []
         self._proxy: Proxy | None = None
         self._closing: asyncio.Task[None] | None = None
-        thread.closers.add(self.close)
 
-    async def open(self, hops: Sequence[Hop], settings: SshSettings) -> None:
+    def has_room(self, now: float) -> bool:
+        """Tell whether it may carry another session. Called in trio."""
+        if now >= self.limit_until:
+            self.limit = self.limit_until = math.inf
+        return self.alive and self.sessions < self.limit
+
+    def note_refusal(self, now: float) -> None:
+        """Believe for a while that it carries no more than it does now. Called in trio."""
+        self.limit = self.sessions
+        self.limit_until = now + (_FULL_FOR if self.sessions else _FULL_WHEN_EMPTY_FOR)
+
+    async def dial(self, hops: Sequence[Hop], settings: SshSettings) -> None:
         """Connect to the hops, one through the other. Raises HostError."""
+        self._thread.closers.add(self.close)
+        opened = False
+        try:
+            async with asyncio.timeout(CONNECT_LIMIT):
+                await self._dial(hops, settings)
+            opened = True
+        except TimeoutError as exc:
+            raise dial_trouble(exc, self._host, self._reached or hops[0]) from exc
+        finally:
+            if not opened:
+                await self.close()
+
+    async def _dial(self, hops: Sequence[Hop], settings: SshSettings) -> None:
         via: Hop | None = None
         for hop in hops:
-            self.reached = hop
+            self._reached = hop
             identities = Identities()
             try:
                 keys = HostKeys(hop, settings.strict, self._host)
@@ -110,39 +154,38 @@ class Link:
                 raise dial_trouble(exc, self._host, hop, via=via, said=said) from exc
             via = hop
 
-    async def session(self, command: str, buffer: ReceiveBuffer) -> Session:
-        """Run a command; with a dialogue, return with its first news, or a moment after the start.
+    def open_session(self, channel: Channel, command: str) -> Awaitable[None]:
+        """Run a command on a channel; to be awaited. Cancelled, it returns at once, and the session
+        is opened all the same: asyncssh would lose it. It is closed where the channel is aborted.
 
-        Must not be cancelled: asyncssh would leave the session open.
-
-        Raises SessionsFull, and HostError: DROPPED where the link is lost.
+        Raises SessionsFull, and HostError: DROPPED where the connection is lost.
         """
-        session = Session(self._host, buffer)
-        buffer.waker.muted = buffer.dialogue is not None
+        opening = asyncio.create_task(self._open_session(channel, command))
+        opening.add_done_callback(channel.opening_done)
+        return asyncio.shield(opening)
+
+    async def _open_session(self, channel: Channel, command: str) -> None:
         try:
             await self._connections[-1].create_session(
-                lambda: session,
+                lambda: channel,
                 command,
                 env=None,
                 send_env=None,
                 request_pty=False,
                 encoding=None,
-                window=HIGH,
+                window=PAUSE_ABOVE,
             )
             self.carried = True
         except asyncssh.ChannelOpenError as exc:
             # asyncssh gives its own refusals on a dead connection one of the host's codes.
-            if self._is_dead() or exc.reason == "SSH connection closed":
+            is_dead = self._closing is not None or self._connections[-1].is_closed()
+            if is_dead or exc.reason == "SSH connection closed":
                 raise loss(exc, self._host) from exc
             if exc.code in _FULL:
                 raise SessionsFull(str(refusal(exc, self._host))) from exc
             raise refusal(exc, self._host) from exc
         except (OSError, asyncssh.Error) as exc:
             raise loss(exc, self._host) from exc
-        if buffer.dialogue is not None:
-            await session.first_news()
-        buffer.waker.muted = False
-        return session
 
     async def close(self) -> None:
         """Say good-bye, and then leave in any case, within a few seconds; may be repeated."""
@@ -159,7 +202,7 @@ class Link:
         self._thread.closers.discard(self.close)
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_CLOSE_BOUND):
+                async with asyncio.timeout(_GOODBYE_BOUND):
                     for connection in reversed(self._connections):
                         connection.close()
                         await connection.wait_closed()
@@ -169,14 +212,11 @@ class Link:
             if self._proxy is not None:
                 await self._proxy.end()
 
-    def _is_dead(self) -> bool:
-        return self._closing is not None or self._connections[-1].is_closed()
-
     def _lost(self) -> None:
         if self._closing is None:
             self.alive = False
             self._closing = asyncio.create_task(self._close())
-            self._when_lost()
+            self._thread.to_trio(self._when_lost, self)
 
     async def _connect(
         self, hop: Hop, keys: HostKeys, identities: Identities, settings: SshSettings
@@ -197,53 +237,11 @@ class Link:
             preferred_auth="publickey",
             known_hosts=([], keys.authorities, keys.revoked),
             server_host_key_algs=keys.algorithms,
-            client_factory=partial(_Client, keys, self._lost),
+            client_factory=partial(_HostKeyClient, keys, self._lost),
             connect_timeout=None,
             login_timeout=CONNECT_LIMIT,
             encryption_algs=_CIPHERS,
             keepalive_interval=_KEEPALIVE,
             keepalive_count_max=_KEEPALIVE_COUNT,
         )
-        _omit_decoys(connection)
         self._connections.append(connection)
-
-
-def _omit_decoys(connection: asyncssh.SSHClientConnection) -> None:
-    """Have a connection send what it has to say alone.
-
-    asyncssh sends an empty message before each one: half of all packets, and of what they cost.
-    That is against an attack on CBC (RFC 4251, 9.3.1), which these ciphers are not.
-    """
-    if not str(connection.get_extra_info("send_cipher")).endswith(_AUTHENTICATED):
-        return
-    send = connection.send_packet
-
-    def send_packet(kind: int, *parts: bytes, **options: Any) -> None:
-        if kind != _IGNORE:
-            send(kind, *parts, **options)
-
-    connection.send_packet = send_packet  # type: ignore[assignment]
-
-
-async def dial(
-    thread: AsyncioThread,
-    host: str,
-    hops: Sequence[Hop],
-    settings: SshSettings,
-    when_lost: Callable[[Link], object],
-) -> Link:
-    """Return a link to the last hop. ``when_lost`` is called in trio when it cannot be used
-    any more, unless it was closed before. Raises HostError.
-    """
-    link = Link(thread, host, lambda: thread.to_trio(when_lost, link))
-    opened = False
-    try:
-        async with asyncio.timeout(CONNECT_LIMIT):
-            await link.open(hops, settings)
-        opened = True
-    except TimeoutError as exc:
-        raise dial_trouble(exc, host, link.reached or hops[0]) from exc
-    finally:
-        if not opened:
-            await link.close()
-    return link

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import asyncssh
 import psutil
@@ -19,10 +18,10 @@ import pytest
 import trio
 
 from sortie.model import HostError, HostTrouble
-from sortie.transports.ssh import link
 from sortie.transports.ssh.asyncio_thread import AsyncioThread
 from sortie.transports.ssh.connection_pool import ConnectionPool
 from sortie.transports.ssh.settings import SshSettings
+from tests.transports.ssh.raw import open_raw, output, running
 from tests.transports.ssh.sshd import (
     Keys,
     Sshd,
@@ -43,8 +42,8 @@ async def said(
     connections = ConnectionPool(host, settings, thread)
     with trio.fail_after(PATIENCE):
         try:
-            async with connections.channel(command) as channel:
-                return b"".join([chunk async for _, chunk in channel.output()])
+            async with running(connections, command) as channel:
+                return b"".join([chunk async for _, chunk in output(channel)])
         finally:
             await connections.aclose()
 
@@ -55,7 +54,7 @@ async def refusal(
     """Return why a host cannot be used; nothing of the attempt may be left."""
     connections = ConnectionPool(host, settings, thread)
     with trio.fail_after(PATIENCE), pytest.raises(HostError) as caught:
-        await connections.open("true")
+        await open_raw(connections, "true")
     assert caught.value.trouble is trouble
     assert connections.links == connections.sessions == 0
     assert [link for link in psutil.Process().net_connections("tcp") if link.raddr] == []
@@ -381,7 +380,7 @@ async def test_a_dial_is_bounded(
     keys: Keys, thread: AsyncioThread, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A host that accepts and never speaks is given up, with its whole dial."""
-    monkeypatch.setattr("sortie.transports.ssh.link.CONNECT_LIMIT", 0.1)
+    monkeypatch.setattr("sortie.transports.ssh.connection.CONNECT_LIMIT", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -399,9 +398,9 @@ async def test_a_jump_host_that_dies_takes_the_link_along(
     connections = ConnectionPool("box", sshd.settings, thread)
 
     with trio.fail_after(PATIENCE):
-        async with connections.channel("exec cat") as channel:
+        async with running(connections, "exec cat") as channel:
             second.kill_links()
-            await channel.over()
+            await channel.over.wait()
     await connections.aclose()
 
     assert channel.lost is not None
@@ -416,47 +415,3 @@ async def test_commands_and_their_data_stay_out_of_the_log(
         await said(sshd.host, sshd.settings, thread, "echo s3cret")
 
     assert "s3cret" not in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("cipher", "decoys"),
-    [
-        ("aes128-gcm@openssh.com", False),
-        ("chacha20-poly1305@openssh.com", False),
-        ("aes128-cbc", True),
-    ],
-)
-async def test_empty_packets_are_sent_where_they_protect(
-    keys: Keys,
-    thread: AsyncioThread,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    cipher: str,
-    decoys: bool,
-) -> None:
-    """CBC is open to the attack that they are against; ciphers that authenticate are not."""
-    kinds: list[int] = []
-    send = asyncssh.SSHClientConnection.send_packet
-
-    def noted(
-        connection: asyncssh.SSHClientConnection, kind: int, *parts: bytes, **options: Any
-    ) -> None:
-        kinds.append(kind)
-        send(connection, kind, *parts, **options)
-
-    monkeypatch.setattr(asyncssh.SSHClientConnection, "send_packet", noted)
-    monkeypatch.setattr(link, "_CIPHERS", "+aes128-cbc")
-    with sshd_running(tmp_path / "host", keys, {"Ciphers": cipher}) as host:
-        connections = ConnectionPool(host.host, host.know(), thread)
-        async with connections.channel("true"):
-            pass
-        kinds.clear()
-        with trio.fail_after(PATIENCE):
-            async with connections.channel("echo in") as channel:
-                said = b"".join([chunk async for _, chunk in channel.output()])
-        await connections.aclose()
-
-    assert said == b"in\n"
-    opened, ignored = 90, 2
-    assert opened in kinds
-    assert (ignored in kinds) is decoys
