@@ -5,8 +5,8 @@
                                                      TURN -cancel-> CANCELLING -> IDLE
 
 An error brings OPENING back to READY, and INITIALIZING to DEAD, as the end of the stream does
-everywhere. There are no clocks in here: whoever drives it has the deadlines, takes what is to be
-sent after each call, and ends the agent where it does not answer.
+everywhere. There are no clocks in here: the driver has the deadlines, sends the pending bytes after
+each call, and ends an agent that does not answer.
 
 Rule 1: each request of the agent's is answered exactly once. Rule 2: a permission is left open
 only in TURN, where the driver has to answer it; everywhere else it is answered ``cancelled`` at
@@ -35,7 +35,16 @@ from sortie.acp.events import (
     StrayAnswer,
     When,
 )
-from sortie.acp.wire import BadRequest, ErrorAnswer, Id, Incoming, MessageReader, Notice, Request
+from sortie.acp.wire import (
+    BadRequest,
+    Id,
+    Incoming,
+    MessageReader,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+)
+from sortie.lines import LINE_LIMIT
 
 PROTOCOL_VERSION = 1
 PERMISSION = "session/request_permission"
@@ -71,7 +80,7 @@ class ClientConnection:
 
     __slots__ = ("_asked", "_how", "_next_id", "_out", "_pending", "_reader", "session_id", "state")
 
-    def __init__(self, line_limit: int = wire.LINE_LIMIT) -> None:
+    def __init__(self, line_limit: int = LINE_LIMIT) -> None:
         self.state = ConnectionState.NEW
         self.session_id = ""
         self._reader = MessageReader(line_limit)
@@ -158,21 +167,21 @@ class ClientConnection:
         events: list[ClientEvent] = []
         for each in incoming:
             match each:
-                case Request():
+                case RpcRequest():
                     events.append(self._asked_for(each))
                 case BadRequest():
                     fault = wire.error(None, wire.INVALID_REQUEST, "the id is none")
                     self._out.append(fault)
                     events.append(RequestDeclined("", {}))
-                case Notice():
+                case RpcNotification():
                     events.append(self._told(each))
-                case wire.Result() | ErrorAnswer():
+                case wire.RpcResult() | RpcError():
                     events.append(self._answered(each))
                 case _:
                     events.append(each)
         return events
 
-    def _asked_for(self, request: Request) -> ClientEvent:
+    def _asked_for(self, request: RpcRequest) -> ClientEvent:
         if request.method != PERMISSION:
             message = f"{request.method} is not offered"
             self._out.append(wire.error(request.id, wire.METHOD_NOT_FOUND, message))
@@ -189,7 +198,7 @@ class ClientConnection:
         options = tuple(values.items(request.params, "options"))
         return PermissionRequested(request.id, call, options)
 
-    def _told(self, notice: Notice) -> ClientEvent:
+    def _told(self, notice: RpcNotification) -> ClientEvent:
         if notice.method == "session/update":
             update = values.mapping(notice.params, "update")
             named = notice.params.get("sessionId")
@@ -202,14 +211,14 @@ class ClientConnection:
                 self.answer_permission(taken_back, None)
         return ExtensionTold(notice.method, notice.params)
 
-    def _answered(self, answer: wire.Result | ErrorAnswer) -> ClientEvent:
+    def _answered(self, answer: wire.RpcResult | RpcError) -> ClientEvent:
         # A comparison alone would take true and 1.0 for 1.
         ours = self._pending is not None and _key(answer.id) == _key(self._pending[0])
         if self._pending is None or not ours:
             return StrayAnswer(answer.id)
         method = self._pending[1]
         self._pending = None
-        if isinstance(answer, ErrorAnswer):
+        if isinstance(answer, RpcError):
             return self._failed(method, answer.code, answer.message, answer.data)
         value = answer.value if isinstance(answer.value, dict) else {}
         if method == "initialize":

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sortie.acp.wire import Id, Junk, Oversize
+from sortie.acp.wire import Id, Junk
+from sortie.lines import LineTooLong
 
 When = Literal["replay", "turn", "late"]
 """Where an update stands: in the opening of a session, in a turn, or outside of both."""
@@ -122,5 +123,5 @@ ClientEvent = (
     | StrayAnswer
     | ConnectionEnded
     | Junk
-    | Oversize
+    | LineTooLong
 )

@@ -1,4 +1,4 @@
-"""The port to coding agents. Nobody imports an adapter by name: ADAPTERS finds it by its kind."""
+"""The port to coding agents. ADAPTERS finds an adapter by its kind, and nothing imports one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from sortie.transports import Transport
 
 Spent = Literal["tokens", "credits", "cost"]
-"""What an agent uses up; a cost is estimated where it tells tokens and their model alone."""
+"""What an agent uses up. A cost is estimated where the agent reports only tokens and a model."""
 
 OnEvents = Callable[[Sequence[AgentEvent]], None]
-"""Takes a batch of events, one call a chunk of output; an empty batch is a sign of life."""
+"""Takes a batch of events, one call for each chunk of output; an empty batch is a sign of life."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +44,20 @@ class SessionParams:
 
 
 class Session(Protocol):
-    """A conversation with an agent, from the entering of its block to the leaving; ``id`` is ""
-    where the agent has no session ids, or tells them late.
+    """A conversation with an agent while its block is open. Its turns are serial.
 
-    Its turns are serial.
+    ``id`` is "" where the agent has no session ids, or has not reported one yet.
     """
 
     @property
     def id(self) -> str: ...
 
     async def run_turn(self, prompt: str, on_events: OnEvents) -> TurnResult:
-        """Run one prompt to its end and return how it ended; a turn that fails is a result.
+        """Run one prompt to its end and return how it ended; a failed turn is a result, too.
 
         Raises AgentError or TransportError where the agent could not be asked, RuntimeError while
-        another turn of this session runs. Being cancelled ends the turn, and what processes it has
-        of its own, before it returns; a turn whose end was seen before that still returns its
-        result.
+        another turn of this session runs. A cancellation ends the turn and its processes before
+        this returns; a turn whose end was seen earlier still returns its result.
         """
         ...
 
@@ -70,12 +68,12 @@ class Agent(Protocol):
     def session(self, params: SessionParams) -> AbstractAsyncContextManager[Session]:
         """Check that a session can run, and have it while the block is open.
 
-        Entering and leaving raise AgentError and TransportError, also as a nursery wraps them. A
-        session may own processes and tasks from its entering to its leaving: the caller has both
-        in one task, in cancel scopes that enclose both, and passes no exception through the block
-        but a cancellation. What runs beside the turns is not reached by the stop of a run; leaving
-        ends it, and ends a turn that still runs, which then returns ``turn_cancelled``. A session
-        that was left runs no further turn.
+        Entering and leaving raise AgentError and TransportError, also wrapped by a nursery. A
+        session may own processes and tasks while the block is open: the caller enters and leaves
+        in one task, in the same cancel scopes, and passes no exception but a cancellation through
+        the block. Stopping a run cancels its turn only; leaving the block ends all other processes
+        of the session. A turn that still runs then returns ``turn_cancelled``, and later turns do
+        so at once.
         """
         ...
 
@@ -95,10 +93,10 @@ class AgentContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLook:
-    """What an adapter's checks go by.
+    """What an adapter's checks are given.
 
-    ``params`` are those that a session on this machine would have; none is opened. Where runs are
-    ``remote``, the program need not be here, and what is asked of it is asked by nobody.
+    ``params`` are those of a session on this machine; no session is opened. Where runs are
+    ``remote``, the program need not be installed here, and the checks do not run it.
     """
 
     command: str | tuple[str, ...] | None

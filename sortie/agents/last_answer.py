@@ -1,11 +1,11 @@
-"""What an agent says last in a turn, put together from its parts; pure."""
+"""The last message of an agent in a turn, put together from its parts; pure."""
 
 from __future__ import annotations
 
 from sortie.lines import strip_escapes
 
-KEPT = 64 * 1024
-"""Characters of an answer that are kept; whoever shows it cuts it further."""
+LAST_ANSWER_LIMIT = 64 * 1024
+"""Characters of an answer that are kept; the page that shows it cuts it further."""
 
 
 class LastAnswer:
@@ -22,7 +22,7 @@ class LastAnswer:
     @property
     def text(self) -> str:
         """What was said, without escape sequences and blank lines around it."""
-        return strip_escapes("".join(self._parts)[:KEPT]).strip()
+        return strip_escapes("".join(self._parts)[:LAST_ANSWER_LIMIT]).strip()
 
     def add(self, text: str, message: str | None = None, joint: str = "") -> None:
         """Take a part of a message, which ``message`` names where the agent tells messages apart.
@@ -30,7 +30,7 @@ class LastAnswer:
         ``joint`` stands between it and the part before.
         """
         if self._is_open and message == self._message:
-            if self._size < KEPT:
+            if self._size < LAST_ANSWER_LIMIT:
                 self._parts += (joint, text)
                 self._size += len(joint) + len(text)
         elif text.strip():

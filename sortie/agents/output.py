@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, runtime_checkable
 
 from sortie.lines import LineSplitter, LineTooLong, Splitter, strip_escapes
@@ -10,7 +10,7 @@ from sortie.model.secrets import redactor
 from sortie.model.texts import cut, end_of
 from sortie.model.turns import AgentEvent, ErrorsWritten
 
-WARNING_COUNT = 20
+WARNINGS_SHOWN = 20
 WARNING_LENGTH = 500
 STDERR_TAIL = 64 * 1024
 _STDERR_LINE = 64 * 1024
@@ -51,6 +51,54 @@ class BatchReader(OutputReader, Protocol):
         ...
 
 
+class ErrorOutput:
+    """The stderr of one process: its lines without secrets, and the last of it.
+
+    ``shows`` tells of each line, not blank, whether to show it where the turn fails.
+    """
+
+    def __init__(
+        self, redacted: Callable[[str], str], shows: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        self._redacted = redacted
+        self._shows = shows
+        self._lines = LineSplitter(_STDERR_LINE)
+        self._tail = bytearray()
+        self._warnings: list[str] = []
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The last lines to be shown, each cut."""
+        return tuple(self._warnings)
+
+    @property
+    def tail(self) -> str:
+        """The last 64 KiB, without escape sequences."""
+        text = strip_escapes(self._tail.decode(errors="replace"))
+        return end_of(text, STDERR_TAIL, self._redacted)
+
+    def take(self, chunk: bytes) -> list[AgentEvent]:
+        """Take a chunk and return what its lines tell."""
+        self._tail += chunk
+        if len(self._tail) > 4 * STDERR_TAIL:  # not each time: cutting moves all that is kept
+            del self._tail[: -2 * STDERR_TAIL]
+        # A carriage return ends a line here, so that no progress bar hides a message.
+        return self._told(self._lines.feed(chunk.replace(b"\r", b"\n")))
+
+    def close(self) -> list[AgentEvent]:
+        """Take the end of the stream and return what its last line tells."""
+        return self._told(self._lines.close())
+
+    def _told(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
+        lines = [line.rstrip() for line in found if isinstance(line, str)]
+        lines = redacted_lines([line for line in lines if line], self._redacted)
+        for line in map(str.strip, lines):
+            if self._shows(line):
+                self._warnings.append(cut(line, WARNING_LENGTH))
+                del self._warnings[:-WARNINGS_SHOWN]
+        return [ErrorsWritten(text="\n".join(lines))] if lines else []
+
+
 class AgentOutput:
     """The lines of one process for a reader; ``splitter`` makes those of stdout, clean ones where
     none is given.
@@ -70,35 +118,27 @@ class AgentOutput:
         self.line_too_long = False
         self._redacted = redactor(secrets)
         self._stdout = splitter or LineSplitter()
-        self._stderr = LineSplitter(_STDERR_LINE)
-        self._stderr_tail = bytearray()
-        self._warnings: list[str] = []
+        self._stderr = ErrorOutput(self._redacted, reader.stderr)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The last lines of stderr that the reader would show, each cut."""
-        return tuple(self._warnings)
+        return self._stderr.warnings
+
+    @property
+    def errors(self) -> str:
+        """The last 64 KiB of stderr, without escape sequences."""
+        return self._stderr.tail
 
     def take(self, source: int, chunk: bytes) -> list[AgentEvent]:
         """Take a chunk of stdout (1) or stderr (2) and return what its lines tell."""
         if source == 1:
             return self._tell(self._stdout.feed(chunk))
-        # Here a carriage return ends a line, so that no progress bar hides a message.
-        told = self._warn(self._stderr.feed(chunk.replace(b"\r", b"\n")))
-        self._stderr_tail += chunk
-        if len(self._stderr_tail) > 4 * STDERR_TAIL:  # not each time: it moves all the rest
-            del self._stderr_tail[: -2 * STDERR_TAIL]
-        return told
-
-    @property
-    def errors(self) -> str:
-        """The last 64 KiB of stderr, without escape sequences."""
-        tail = self._stderr_tail.decode(errors="replace")
-        return end_of(strip_escapes(tail), STDERR_TAIL, self._redacted)
+        return self._stderr.take(chunk)
 
     def close(self) -> list[AgentEvent]:
         """Take the end of both streams and return what that tells."""
-        told = [*self._warn(self._stderr.close()), *self._tell(self._stdout.close())]
+        told = [*self._stderr.close(), *self._tell(self._stdout.close())]
         return [*told, *self._reader.close(self.errors)]
 
     def _tell(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
@@ -108,21 +148,13 @@ class AgentOutput:
         if len(lines) < len(found):
             self.line_too_long = True
             lines = lines[: next(n for n, line in enumerate(found) if not isinstance(line, str))]
-        lines = self._without_secrets(lines)
+        lines = redacted_lines(lines, self._redacted)
         if self._batches is not None:
             return [*self._batches.stdout_lines(lines)]
         return [event for line in lines for event in self._reader.stdout(line)]
 
-    def _warn(self, found: Sequence[str | LineTooLong]) -> list[AgentEvent]:
-        lines = [line.rstrip() for line in found if isinstance(line, str)]
-        lines = self._without_secrets([line for line in lines if line])
-        for line in map(str.strip, lines):
-            if self._reader.stderr(line):
-                self._warnings.append(cut(line, WARNING_LENGTH))
-                del self._warnings[:-WARNING_COUNT]
-        return [ErrorsWritten(text="\n".join(lines))] if lines else []
 
-    def _without_secrets(self, lines: list[str]) -> list[str]:
-        """Return the lines redacted; one look at all of them tells whether there is anything."""
-        text = "\n".join(lines)
-        return lines if self._redacted(text) == text else [self._redacted(line) for line in lines]
+def redacted_lines(lines: list[str], redacted: Callable[[str], str]) -> list[str]:
+    """Return the lines redacted; one look at all of them tells whether there is anything to do."""
+    text = "\n".join(lines)
+    return lines if redacted(text) == text else [redacted(line) for line in lines]

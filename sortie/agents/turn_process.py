@@ -1,8 +1,8 @@
 """Sessions whose every turn is a process of its own: what all such agents have in common.
 
-An adapter says which command a turn is, what the lines of its output tell and what its exit
-status means. All else is here: the launch, the splitting of lines and their limit, stderr, the
-end of the process and its tree, and the exits that mean the same for every agent.
+An adapter says which command runs a turn, what the lines of output mean and what the exit status
+means. Everything else is here: the launch, splitting and limiting lines, stderr, ending the process
+and its tree, and the exits that mean the same for every agent.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def turn_processes(
 
 
 class _TurnProcessSession:
-    """Rule 1: at most one turn runs. Rule 2: once it is closed it starts nothing any more."""
+    """Rule 1: at most one turn runs. Rule 2: a closed session starts no process."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class _TurnProcessSession:
 class _TurnProcess:
     """One turn of one session.
 
-    Rule 1: once the process's exit was seen, neither a stop nor a cancellation changes the outcome;
-    what is left to do is shielded, and bounded by FINISH_SLACK and the transport. Rule 2: before
-    that, both end the process and its tree first. Rule 3: a turn whose tree could not be ended has
-    failed, since another one would run beside it.
+    Rule 1: once the process has exited, neither a stop nor a cancellation changes the outcome.
+    Reading the remaining output is shielded, and bounded by FINISH_SLACK and the transport.
+    Rule 2: a stop or cancellation before the exit ends the process and its tree. Rule 3: a turn
+    whose tree could not be ended has failed, because the next turn would run beside that tree.
     """
 
     def __init__(

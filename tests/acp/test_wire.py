@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from sortie.acp import wire
 from sortie.acp.wire import (
     BadRequest,
-    ErrorAnswer,
     Incoming,
     Junk,
     MessageReader,
-    Notice,
-    Oversize,
-    Request,
-    Result,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+    RpcResult,
 )
+from sortie.lines import LINE_LIMIT, LineTooLong
 
 ASKED = b'{"jsonrpc":"2.0","id":0,"method":"m","params":{"a":1}}'
 
 
-def read(data: bytes, limit: int = wire.LINE_LIMIT) -> list[Incoming]:
+def read(data: bytes, limit: int = LINE_LIMIT) -> list[Incoming]:
     """Return what a whole stream holds."""
     reader = MessageReader(limit)
     return [*reader.feed(data), *reader.close()]
@@ -34,18 +34,18 @@ def read(data: bytes, limit: int = wire.LINE_LIMIT) -> list[Incoming]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (ASKED, Request(0, "m", {"a": 1})),
-        (ASKED + b"\r", Request(0, "m", {"a": 1})),
-        (b'{"id":null,"method":"m"}', Request(None, "m", {})),
-        (b'{"id":"0","method":"m","params":[1]}', Request("0", "m", {})),
-        (b'{"method":"m","params":{}}', Notice("m", {})),
+        (ASKED, RpcRequest(0, "m", {"a": 1})),
+        (ASKED + b"\r", RpcRequest(0, "m", {"a": 1})),
+        (b'{"id":null,"method":"m"}', RpcRequest(None, "m", {})),
+        (b'{"id":"0","method":"m","params":[1]}', RpcRequest("0", "m", {})),
+        (b'{"method":"m","params":{}}', RpcNotification("m", {})),
         (b'{"id":{},"method":"m"}', BadRequest()),
         (b'{"id":true,"method":"m"}', BadRequest()),
         (b'{"id":NaN,"method":"m"}', BadRequest()),
-        (b'{"id":7,"result":null}', Result(7, None)),
-        (b'{"id":7}', Result(7, None)),
-        (b'{"id":7,"error":{"code":-32000,"message":"no"}}', ErrorAnswer(7, -32000, "no")),
-        (b'{"id":7,"error":{"code":"x","data":[1]}}', ErrorAnswer(7, 0, "", [1])),
+        (b'{"id":7,"result":null}', RpcResult(7, None)),
+        (b'{"id":7}', RpcResult(7, None)),
+        (b'{"id":7,"error":{"code":-32000,"message":"no"}}', RpcError(7, -32000, "no")),
+        (b'{"id":7,"error":{"code":"x","data":[1]}}', RpcError(7, 0, "", [1])),
         (b'{"id":[7],"result":1}', Junk('{"id":[7],"result":1}')),
         (b"npm warn old", Junk("npm warn old")),
         (b"\xff\xfe", Junk("��")),
@@ -62,14 +62,14 @@ def test_a_line_is_one_message(line: bytes, message: Incoming) -> None:
 def test_a_batch_is_its_members() -> None:
     """An array holds messages, and maybe something else."""
     assert read(b"[" + ASKED + b",5]\n") == [
-        Request(0, "m", {"a": 1}),
+        RpcRequest(0, "m", {"a": 1}),
         Junk(f"[{ASKED.decode()},5]"),
     ]
 
 
 def test_empty_lines_are_nothing() -> None:
     """Between messages there may be blank ones; a last line needs no end."""
-    assert read(b"\n \r\n" + ASKED) == [Request(0, "m", {"a": 1})]
+    assert read(b"\n \r\n" + ASKED) == [RpcRequest(0, "m", {"a": 1})]
 
 
 def test_a_line_ends_with_a_line_feed_alone() -> None:
@@ -78,14 +78,14 @@ def test_a_line_ends_with_a_line_feed_alone() -> None:
 
     (message,) = read(json.dumps({"method": text}, ensure_ascii=False).encode() + b"\n")
 
-    assert message == Notice(text, {})
+    assert message == RpcNotification(text, {})
 
 
 @given(st.lists(st.binary(max_size=20) | st.just(ASKED + b"\n"), max_size=12), st.randoms())
 def test_the_chunks_make_no_difference(parts: list[bytes], random: object) -> None:
     """The same messages come of a stream, however it is cut, also with a small limit."""
     data = b"".join(parts)
-    for limit in (wire.LINE_LIMIT, 30):
+    for limit in (LINE_LIMIT, 30):
         reader, found = MessageReader(limit), list[Incoming]()
         for cut in range(0, len(data), 7):
             found += reader.feed(data[cut : cut + 7])
@@ -104,9 +104,9 @@ def test_a_long_line_is_dropped_and_told() -> None:
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert (within, beyond, found) == ([], [Oversize(1000)], [])
+    assert (within, beyond, found) == ([], [LineTooLong(1000)], [])
     assert held < 100_000
-    assert reader.feed(b"y\n" + ASKED + b"\n") == [Request(0, "m", {"a": 1})]
+    assert reader.feed(b"y\n" + ASKED + b"\n") == [RpcRequest(0, "m", {"a": 1})]
 
 
 def test_an_id_goes_back_as_it_came() -> None:

@@ -111,10 +111,3 @@ async def test_a_login_that_claude_code_keeps_is_found(tmp_path: Path) -> None:
 
     for about in (at_home, moved):
         assert "there is a login in" in (await credential(about, "claude-code")).sentence
-
-
-def test_acp_knows_of_no_credential() -> None:
-    """Whose the agent is says nobody; its first run does."""
-    about, _ = look("acp", {})
-
-    assert agents.ADAPTERS.load("acp").checks(about) == ()

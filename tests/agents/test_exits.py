@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from sortie.agents.exits import Failure, exit_failure
-from sortie.model import ErrorKind, TurnOutcome, TurnResult
+from sortie.model import ErrorKind
 from sortie.transports import Exit
 
 
@@ -35,25 +35,3 @@ from sortie.transports import Exit
 def test_an_exit_that_is_a_failure(end: Exit | None, kind: str, message: str) -> None:
     """Missing programs, signals, and what Sortie has ended itself."""
     assert exit_failure("bot", end) == Failure(ErrorKind(kind), message)
-
-
-@pytest.mark.parametrize("status", [0, 1, 2, 128, 139, 255])
-def test_an_exit_that_the_adapter_explains(status: int) -> None:
-    """Any other status has a meaning that only its agent knows."""
-    assert exit_failure("bot", Exit(status=status)) is None
-
-
-@pytest.mark.parametrize(
-    ("kind", "outcome"),
-    [
-        (ErrorKind.TURN_CANCELLED, TurnOutcome.CANCELLED),
-        (ErrorKind.PORT_EXIT, TurnOutcome.FAILED),
-    ],
-)
-def test_a_failure_is_a_result(kind: ErrorKind, outcome: TurnOutcome) -> None:
-    """It has kind, message and warnings, and what was cancelled has not failed."""
-    result = Failure(kind, "why").result(("one", "two"))
-
-    assert result == TurnResult(
-        outcome=outcome, error_kind=kind, message="why", warnings=("one", "two")
-    )

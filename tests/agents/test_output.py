@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.agents.exits import Failure
-from sortie.agents.output import STDERR_TAIL, WARNING_COUNT, WARNING_LENGTH, AgentOutput
+from sortie.agents.output import STDERR_TAIL, WARNING_LENGTH, WARNINGS_SHOWN, AgentOutput
 from sortie.lines import LineSplitter
 from sortie.model.turns import AgentEvent, ErrorsWritten, Notification
 
@@ -138,25 +138,6 @@ def test_chunks_and_batches_tell_what_single_bytes_tell(
     assert quick.line_too_long == slow.line_too_long
 
 
-def test_nothing_written_is_nothing_told() -> None:
-    """A silent process gives no line, and an empty end."""
-    reader = Reader()
-
-    assert AgentOutput(reader).close() == [Notification(message="closed")]
-    assert (reader.lines, reader.end) == ([], "")
-
-
-def test_escapes_and_blank_lines_are_no_text() -> None:
-    """A stdout of nothing but styling is lines without text."""
-    reader = Reader()
-    output = AgentOutput(reader)
-
-    output.take(1, b"\x1b[?25l\xe2\xa0\x8b Thinking\r\x1b[2K\x1b[?25h\n  \n\x1b[0m")
-    output.close()
-
-    assert set(reader.lines) == {""}
-
-
 def test_a_secret_is_taken_out_whole() -> None:
     """No part of it is left in a line, a warning or the end of stderr, wherever they are cut."""
     reader = Reader()
@@ -179,7 +160,7 @@ def test_warnings_are_bounded() -> None:
     output.take(2, b"f" * 100_000 + b"\nlast")
     output.close()
 
-    assert len(output.warnings) == WARNING_COUNT
+    assert len(output.warnings) == WARNINGS_SHOWN
     assert max(len(w) for w in output.warnings) <= WARNING_LENGTH
     assert output.warnings[-2].startswith("99 ")
     assert output.warnings[-1] == "last"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sortie.agents.acp.agent import UNATTENDED
-from sortie.agents.acp.settings import KINDS, AcpSettings
+from sortie.agents.acp.settings import TOOL_KINDS, AcpSettings
 from sortie.daemon.workflow_file import schemas
 from sortie.workflow import load
 from tests.docs.pages import ROOT, page, section, table, word, words
@@ -35,7 +35,7 @@ def test_kinds_and_variables_are_named() -> None:
     """Every kind of tool that a rule can name, and every variable that is set for the agents."""
     may_do, setting_up = section(TEXT, "What it may do"), section(TEXT, "Setting it up")
 
-    assert [kind for kind in KINDS if f"`{kind}`" not in may_do] == []
+    assert [kind for kind in TOOL_KINDS if f"`{kind}`" not in may_do] == []
     assert [name for name in UNATTENDED if f"`{name}`" not in setting_up] == []
 
 

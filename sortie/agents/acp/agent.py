@@ -11,9 +11,8 @@ import trio
 from sortie.agents import SessionParams
 from sortie.agents.acp.asking import asking_variables
 from sortie.agents.acp.conversations import Conversations
-from sortie.agents.acp.launch import Launch
 from sortie.agents.acp.opening import Opening
-from sortie.agents.acp.process import AgentProcess
+from sortie.agents.acp.process import AgentLaunch, AgentProcess
 from sortie.agents.acp.session import AcpSession
 from sortie.agents.acp.settings import DEFAULT_COMMAND, AcpSettings
 from sortie.agents.launch import check_workspace, resolve_command
@@ -55,9 +54,8 @@ class AcpAgent:
         path = params.env.get("PATH")
         argv = await resolve_command(self._command, DEFAULT_COMMAND, params.transport, path)
         env = {**UNATTENDED, **params.env, **asking_variables(self._settings, params.env)}
-        secrets = credentials_of(params.env)
-        redacted = redactor(secrets)
-        launch = Launch(
+        redacted = redactor(credentials_of(params.env))
+        launch = AgentLaunch(
             agent=argv[0].rpartition("/")[2],
             command=Command(
                 argv=argv,
@@ -67,7 +65,6 @@ class AcpAgent:
                 grace=params.stop_grace,
             ),
             transport=params.transport,
-            secrets=secrets,
             redacted=redacted,
         )
         opening = Opening(

@@ -1,8 +1,8 @@
 """Whether an agent asks before it does what the rules deny, by the mode that it tells; pure.
 
-Agents differ in what a mode is called and what is asked about in it. Rules answer questions only:
-where an agent does not ask, they deny nothing. What an agent reads is asked about by almost none,
-and is left out here.
+Agents differ in the names of their modes and in what they ask about in each. Rules only answer
+questions: what an agent does without asking, no rule can deny. Almost no agent asks before it
+reads, so reading is left out here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sortie.agents.acp.settings import ASK_NOTHING, AcpSettings, Ruling
 from sortie.agents.exits import Failure
 from sortie.model import ErrorKind
 
-CHANGES = frozenset({"edit", "delete", "move", "execute", "fetch"})
+CHANGING_KINDS = frozenset({"edit", "delete", "move", "execute", "fetch"})
 """The kinds of tools that change something, or send something away."""
 
-_FILES = CHANGES - {"fetch"}
+_FILES = CHANGING_KINDS - {"fetch"}
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -42,7 +42,7 @@ class Unasked:
         return " and ".join(f"{', '.join(sorted(k))} {p} of the workspace" for p, k in places if k)
 
 
-_ALL = Unasked(CHANGES, CHANGES)
+_ALL = Unasked(CHANGING_KINDS, CHANGING_KINDS)
 _ASKS = Unasked()
 _SANDBOXED = Unasked(inside=_FILES)
 _COPILOT = "https://agentclientprotocol.com/protocol/session-modes#"
@@ -57,7 +57,7 @@ _CLAUDE: Mapping[str, Unasked] = {
 }
 _UNKNOWN: Mapping[str, Unasked] = dict.fromkeys(ASK_NOTHING, _ALL)
 
-MODES: Mapping[str, Mapping[str, Unasked]] = {
+ASKING_MODES: Mapping[str, Mapping[str, Unasked]] = {
     "@agentclientprotocol/claude-agent-acp": _CLAUDE,
     "@zed-industries/claude-agent-acp": _CLAUDE,
     "gemini-cli": {
@@ -102,8 +102,8 @@ _OPENCODE_TOOLS: Mapping[str, tuple[str, ...]] = {
 def denied_by(settings: AcpSettings) -> Unasked:
     """Return what an agent has to ask about, since it is denied.
 
-    What is denied only because no rule names it counts unless the settings name a mode: who says
-    ``acp.mode: yolo`` and denies nothing wants that mode.
+    A kind that is denied only because no rule names it counts, unless the settings name a mode:
+    ``acp.mode: yolo`` without any denial means that mode.
     """
     chosen = settings.mode is not None or ALLOW_ALL in settings.options
     rules = settings.permissions
@@ -113,7 +113,7 @@ def denied_by(settings: AcpSettings) -> Unasked:
 
 
 def _denied(rulings: Mapping[str, Ruling], chosen: bool) -> Iterator[str]:
-    for kind in CHANGES:
+    for kind in CHANGING_KINDS:
         ruling = rulings.get(kind) or rulings.get("default") or ("allow" if chosen else "deny")
         if ruling == "deny":
             yield kind
@@ -201,8 +201,8 @@ class Asking:
     def _always_asked(self, *, outside: bool) -> frozenset[str]:
         """Return the kinds of tools of which each use is asked about; only what was seen."""
         if self._agent == _OPENCODE:
-            return CHANGES
-        if outside or self._agent not in MODES:  # agents keep notes of their own outside
+            return CHANGING_KINDS
+        if outside or self._agent not in ASKING_MODES:  # agents keep notes of their own outside
             return _NOTHING
         return _FILES if self._agent == "Copilot" else _FILES - {"execute"}
 
@@ -212,12 +212,12 @@ class Asking:
     def _unasked(self, mode: str | None) -> Unasked:
         """Return what is denied, and not asked about in a mode; one of an agent that is known, and
         has modes, asks about nothing where it is not known itself."""
-        modes = MODES.get(self._agent, _UNKNOWN)
+        modes = ASKING_MODES.get(self._agent, _UNKNOWN)
         unknown = _ALL if modes and modes is not _UNKNOWN else _ASKS
         return modes.get(mode or "", unknown) & self._denied
 
     def _asking_mode(self) -> str | None:
-        for mode in MODES.get(self._agent, {}):
+        for mode in ASKING_MODES.get(self._agent, {}):
             if mode.rpartition("#")[2] in _NEVER_CHOSEN or self._unasked(mode):
                 continue
             if mode in self._offered or not self._offered:

@@ -1,4 +1,4 @@
-"""What is remembered of conversations beyond their processes: when they began, what they cost."""
+"""When conversations began and what they cost, remembered over processes and sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sortie.agents.acp.usage import NO_COST, Cost
 
-REMEMBERED = 1000
+CONVERSATIONS_REMEMBERED = 1000
 """Conversations that are remembered; those that were used last."""
 
 _GEMINI = "gemini-cli"
@@ -34,7 +34,7 @@ class Conversations:
         known = self._known.pop(session_id, None)
         cost = (known.cost if known else None) if resumed else NO_COST
         self._known[session_id] = _Known(self._clock(), cost)
-        while len(self._known) > REMEMBERED:
+        while len(self._known) > CONVERSATIONS_REMEMBERED:
             self._known.popitem(last=False)
         return cost
 

@@ -1,7 +1,7 @@
-"""What an error that an agent answers with means; pure.
+"""What an agent's error answer means; pure.
 
-The message often says "Internal error" alone; the cause stands in ``data``, in places of each
-agent's own.
+The message is often just "Internal error"; the cause is in ``data``, in a different place for each
+agent.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from sortie.acp import values, wire
 from sortie.acp.events import RequestFailed
-from sortie.agents.acp.usage_limit import names_a_limit, reset_time
 from sortie.agents.exits import Failure
+from sortie.agents.usage_limit import names_a_limit, reset_time
 from sortie.model import ErrorKind
 
 MESSAGE_LIMIT = 1000

@@ -1,4 +1,4 @@
-"""How much memory an agent's process tree takes, wherever it lives."""
+"""How much memory an agent's process tree takes, on this machine or on a host."""
 
 from __future__ import annotations
 

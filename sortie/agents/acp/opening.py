@@ -1,4 +1,4 @@
-"""From a process that has just been started to a session in it: greet, resume or begin, set."""
+"""Open a session in a process that has just started: initialize, resume or begin, set options."""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import trio
 
@@ -16,51 +17,60 @@ from sortie.acp.events import (
     SessionOpened,
     SettingTaken,
 )
-from sortie.acp.wire import Junk, Oversize
+from sortie.acp.wire import Junk
 from sortie.agents import OnEvents
-from sortie.agents.acp.launch import Launch
 from sortie.agents.acp.reader import UpdateReader
-from sortie.agents.acp.stderr import StderrLines
 from sortie.agents.exits import Failure, exit_failure
-from sortie.agents.output import AgentOutput
+from sortie.agents.output import ErrorOutput
+from sortie.lines import LineTooLong
 from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
-from sortie.transports import Process
+from sortie.transports import Command, Process, Transport
 from sortie.transports.exit_shortage import exit_shortage
 
 POLITE_END = 2.5
 """Seconds that an idle agent is given to end by itself when its stdin ends."""
 
 _CREDITS_PATIENCE = 0.25
-"""Seconds in which Kiro's word on credits may follow the end of a turn."""
+"""Seconds after the end of a turn in which Kiro may still report its credits."""
 
 _END_PATIENCE = 5.0
-"""Seconds that a process may go on that has closed its output."""
+"""Seconds that a process may run after it has closed its output."""
 
 Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLaunch:
+    """How a process is started; ``agent`` is its name in messages."""
+
+    agent: str
+    command: Command
+    transport: Transport
+    redacted: Callable[[str], str] = field(repr=False)
+
+
 class NotPrompted(Exception):
-    """A process had ended, unseen, when a turn began in it."""
+    """The process had already ended when a turn began in it."""
 
 
 class AgentProcess:
     """A process of an agent, from its start to its end; ``live`` is run by a task of its own.
 
     Rule 1: one task reads all output, another one writes all input, and neither waits for the
-    other. Rule 2: whatever ends first (the process, its host, the session), everybody who waits
-    is released. Rule 3: a turn ends by the agent's answer or the process's end, whichever is
-    first; an agent that does not answer a cancel in time is ended.
+    other. Rule 2: the end of the process, its host or the session releases every waiting task.
+    Rule 3: a turn ends with the agent's answer or with the process, whichever comes first. An agent
+    that does not answer a cancellation in time is killed.
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: AgentLaunch) -> None:
         self.reader: UpdateReader | None = None
         self.client = ClientConnection()
         self.leaving_error: TransportError | None = None
         self._launch = launch
-        self._stderr = AgentOutput(StderrLines(), launch.secrets)
-        # Without a bound: who reads answers questions, and must not wait for the agent to read.
+        self._stderr = ErrorOutput(launch.redacted)
+        # Unbounded: the reading task answers the agent, and must not wait until the agent reads.
         self._send, self._outgoing = trio.open_memory_channel[bytes](math.inf)
         self._identity: ProcessIdentity | None = None
         self._end: Failure | TransportError | None = None
@@ -111,9 +121,9 @@ class AgentProcess:
             self._gone.set()
 
     async def end(self, *, politely: bool) -> None:
-        """Have it end, and wait until nothing of it is left.
+        """End the process, and wait until its tree is gone.
 
-        Raises TransportError where something of it may be.
+        Raises TransportError where part of the tree may be left.
         """
         self.leave(politely=politely)
         await self._gone.wait()
@@ -121,7 +131,7 @@ class AgentProcess:
             raise self.leaving_error
 
     def leave(self, *, politely: bool) -> None:
-        """Have it end."""
+        """Ask the process to end; ``end`` also waits."""
         self._is_polite = politely and self._on_events is None
         self._over(Failure(ErrorKind.TURN_CANCELLED, "the session was left"))
 
@@ -150,7 +160,7 @@ class AgentProcess:
         assert self.reader is not None
         assert self._identity is not None
         reader = self.reader
-        if (refusal := reader.asking.refusal()) is not None:  # its mode has changed since
+        if (refusal := reader.asking.refusal()) is not None:  # the agent has changed its mode since
             raise AgentError(refusal.kind, self._launch.redacted(refusal.message))
         reader.begin()
         self._on_events, self._has_answered = on_events, False
@@ -206,7 +216,7 @@ class AgentProcess:
         return self._end
 
     def _over(self, end: Failure | TransportError) -> None:
-        """Note the first reason for which nothing can go on, and release whoever waits."""
+        """Keep the first reason for the end, and wake every waiting task."""
         if self._end is None:
             self._end = end
         self._leaving.set()
@@ -231,7 +241,7 @@ class AgentProcess:
                 await self._silent.wait()
 
     async def _write(self, process: Process) -> None:
-        """Write what is to be sent, as fast as the agent reads; its end is seen by the other."""
+        """Write as fast as the agent reads. The reading task notices the end of the process."""
         assert process.stdin is not None
         try:
             async for data in self._outgoing:
@@ -241,7 +251,7 @@ class AgentProcess:
             return
         except trio.BrokenResourceError:
             pass
-        with trio.move_on_after(_END_PATIENCE):  # how it has ended says more
+        with trio.move_on_after(_END_PATIENCE):  # the exit status explains more than a broken pipe
             await self._silent.wait()
         self._over(Failure(ErrorKind.PORT_EXIT, self._worded("takes no more input")))
 
@@ -256,7 +266,7 @@ class AgentProcess:
     async def _read_to_the_end(self, process: Process) -> Failure | TransportError:
         async for source, chunk in process.output():
             if source != 1:
-                self._tell(self._stderr.take(source, chunk))
+                self._tell(self._stderr.take(chunk))
                 continue
             self._has_answered = True
             if self._take(self.client.feed(chunk)):
@@ -266,7 +276,7 @@ class AgentProcess:
         self._tell(self._stderr.close())
         with trio.move_on_after(_END_PATIENCE):
             end = await process.wait()
-            host, errors = self._launch.transport.host, self._stderr.errors
+            host, errors = self._launch.transport.host, self._stderr.tail
             if shortage := exit_shortage(self._launch.agent, host, end, errors):
                 return shortage
             if failure := exit_failure(self._launch.agent, end):
@@ -275,11 +285,11 @@ class AgentProcess:
         return Failure(ErrorKind.PORT_EXIT, self._worded("closed its output and went on"))
 
     def _worded(self, what: str) -> str:
-        """Return what happened to the agent, in its words."""
+        """Return what happened to the agent, with its last words."""
         return self.in_its_words(f"{self._launch.agent} {what}")
 
     def in_its_words(self, message: str) -> str:
-        """Return a message with what the agent said last beside the protocol."""
+        """Return a message with the last thing that the agent wrote outside of the protocol."""
         said = (*self.warnings[-1:], self._said)[0]
         return f"{message}: {said}" if said and said not in message else message
 
@@ -288,7 +298,7 @@ class AgentProcess:
         told: list[AgentEvent] = []
         for event in events:
             match event:
-                case Oversize():
+                case LineTooLong():
                     return True
                 case Junk():
                     self._said = self._launch.redacted(event.text)

@@ -1,7 +1,7 @@
-"""What a process of an agent tells, made into what the worker hears; pure.
+"""Turns the protocol events of one agent's process into the events of the port; pure.
 
-One reader lives as long as a process; its turns follow one another. What is told outside of a
-turn, or while a conversation is replayed, is a sign of life and nothing else.
+One reader lives as long as a process and reads its turns one after another. Events outside of a
+turn, or from a replayed conversation, are signs of life only.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from sortie.agents.acp.failures import MESSAGE_LIMIT, failure_of, worded
 from sortie.agents.acp.permissions import PermissionAnswer, decide
 from sortie.agents.acp.settings import AcpSettings
 from sortie.agents.acp.texts import Texts
-from sortie.agents.acp.tools import EarlierCalls, ToolCalls
+from sortie.agents.acp.tools import AcpToolCalls, EarlierCalls
 from sortie.agents.acp.usage import UsageReader
-from sortie.agents.acp.verdict import INJECTED, Evidence
+from sortie.agents.acp.verdict import INJECTED, TurnEvidence
 from sortie.agents.exits import Failure
 from sortie.agents.last_answer import LastAnswer
 from sortie.lines import strip_escapes
@@ -70,10 +70,11 @@ class TurnOver:
 
 
 class UpdateReader:
-    """See the module. ``over`` is the end of the turn, once it was seen.
+    """See the module. ``over`` is the end of the turn, None until then.
 
-    ``is_kiro``: it has told what Kiro alone tells, so that credits may follow a turn's end.
-    ``refusal`` is why a turn must end in which the agent does, unasked, what is denied.
+    ``is_kiro``: the agent has sent one of Kiro's extensions, so its credits may follow the turn's
+    end. ``refusal`` is set where the agent did, without asking, what the rules deny: then the turn
+    must end.
     """
 
     __slots__ = (
@@ -106,8 +107,8 @@ class UpdateReader:
         self.over: TurnOver | None = None
         self.refusal: Failure | None = None
         self._in_turn = True
-        self._tools = ToolCalls(self._context.agent, self._context.workspace)
-        self._evidence = Evidence(self._context.agent)
+        self._tools = AcpToolCalls(self._context.agent, self._context.workspace)
+        self._evidence = TurnEvidence(self._context.agent)
         self._answer = LastAnswer()
 
     def take(self, event: ClientEvent) -> list[AgentEvent]:

@@ -21,9 +21,10 @@ MEMORY_INTERVAL = 30.0
 class AcpSession:
     """A session; see Session.
 
-    Rule 1: one process at a time, and no other before all of it is gone. Rule 2: a process that
-    has ended between two turns, or is too large, is replaced before the next one, and its
-    conversation gone on with where the agent can. Rule 3: once left it starts nothing any more.
+    Rule 1: one process at a time; its tree is gone before the next process starts. Rule 2: a
+    process that has ended between two turns, or is too large, is replaced before the next turn,
+    which resumes the conversation where the agent can. Rule 3: a session that was left starts no
+    process.
     """
 
     def __init__(

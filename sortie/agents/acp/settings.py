@@ -33,7 +33,7 @@ ToolKind = Literal[
     "switch_mode",
     "other",
 ]
-KINDS: tuple[str, ...] = get_args(ToolKind)
+TOOL_KINDS: tuple[str, ...] = get_args(ToolKind)
 
 ASK_NOTHING = frozenset(
     {"bypassPermissions", "yolo", "full-access", "agent-full-access", "autopilot"}
@@ -42,8 +42,8 @@ ASK_NOTHING = frozenset(
 
 
 def _kind(value: str) -> str:
-    if value != "default" and value not in KINDS:
-        raise ValueError(f"must be default or a kind of tool: {', '.join(KINDS)}")
+    if value != "default" and value not in TOOL_KINDS:
+        raise ValueError(f"must be default or a kind of tool: {', '.join(TOOL_KINDS)}")
     return value
 
 
@@ -84,7 +84,7 @@ Options = Annotated[
 
 def ruling_of(rulings: Mapping[str, Ruling], kind: str) -> Ruling:
     """Return what goes for a kind of tool; one that is unknown is ``other``."""
-    named = kind if kind in KINDS else "other"
+    named = kind if kind in TOOL_KINDS else "other"
     return rulings.get(named) or rulings.get("default") or "deny"
 
 

@@ -1,4 +1,4 @@
-"""The tool calls of a turn, put together from what is told of each; pure."""
+"""The tool calls of a turn, put together from the messages about each; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sortie.acp import values
 from sortie.agents.acp.permissions import is_inside, paths_of
-from sortie.agents.acp.settings import KINDS
+from sortie.agents.acp.settings import TOOL_KINDS
 from sortie.model import cut
 from sortie.model.texts import start_of
 from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted
@@ -19,7 +19,7 @@ _ID_LIMIT = 200
 _TITLE_LIMIT = 500
 _ENDED = ("completed", "failed")
 _SAID_LIMIT = 64 * 1024
-"""Characters of what a tool has said; whoever shows it cuts it further, without secrets."""
+"""Characters of a tool's output that are kept; later steps redact and cut it further."""
 
 _RAW_KEYS = ("message", "output", "formatted_output", "aggregated_output", "content")
 
@@ -60,7 +60,7 @@ class ToolCall:
 
 
 class EarlierCalls:
-    """The calls that a replay left open: an earlier run began them, and has told of them."""
+    """Calls that a replayed conversation left open: an earlier run began and reported them."""
 
     __slots__ = ("_ids",)
 
@@ -79,11 +79,11 @@ class EarlierCalls:
         return _id(call) in self._ids
 
 
-class ToolCalls:
+class AcpToolCalls:
     """The calls of one turn of an agent.
 
-    Rule 1: each call is told once as begun and once as ended. Rule 2: no more than CALLS_AT_ONCE
-    are known; what goes beyond is not told.
+    Rule 1: each call gives one ToolStarted and one ToolEnded. Rule 2: calls beyond CALLS_AT_ONCE
+    are ignored.
     """
 
     __slots__ = ("_agent", "_ended", "_open", "_workspace")
@@ -161,7 +161,7 @@ def _id(call: Mapping[str, Any]) -> str:
 
 def _kind(call: Mapping[str, Any]) -> str | None:
     kind = values.text(call, "kind")
-    return kind if kind is None or kind in KINDS else "other"
+    return kind if kind is None or kind in TOOL_KINDS else "other"
 
 
 def _name(agent: str, id_: str, call: Mapping[str, Any]) -> str | None:

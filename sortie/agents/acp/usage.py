@@ -1,6 +1,6 @@
-"""What agents tell of tokens, cost, credits and their context, each in its own dialect; pure.
+"""Tokens, cost, credits and context share, which each agent reports in its own dialect; pure.
 
-What an agent counts in a way that gives no number for the turn is not known: None, and no guess.
+Where an agent's numbers do not give the turn's usage, it is unknown: None, never a guess.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ NO_COST: Cost = ("", 0.0)
 class UsageReader:
     """The usage of one process of an agent.
 
-    ``cost`` is what its conversation had cost when that was last told, by this process or one
-    before; None where that is not known: then the next sum only tells where it stands. ``model``
-    is the session's, which counts where the turn's own is not told, and ``answered`` is the one
-    that has answered in the last turn: a session may fall back on another than its own.
+    ``cost`` is the last reported cost of the whole conversation, earlier processes included; None
+    where it is unknown, and then the next report is only a starting point. ``model`` is the
+    session's, used where the turn names none. ``answered`` is the model of the last turn, which
+    may be a fallback.
     """
 
     __slots__ = ("_credits", "_dialect", "_process", "answered", "cost", "model")
@@ -144,11 +144,6 @@ def _busiest(models: Sequence[Mapping[str, Any]]) -> str | None:
         if (name := values.text(each, "model"))
     ]
     return max(written, key=lambda one: one[0])[1] if written else None
-
-
-def _currency(body: Mapping[str, Any]) -> str | None:
-    word = values.text(body, "cost", "currency")
-    return word.upper() if word and word.isascii() and word.isalpha() and len(word) == 3 else None
 
 
 def _tokens(usage: Mapping[str, Any]) -> tuple[int | None, int | None, int | None, int | None]:

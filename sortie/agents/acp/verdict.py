@@ -1,7 +1,7 @@
-"""Whether a turn that its agent calls ended has done anything; pure.
+"""Whether a turn with the stop reason ``end_turn`` has succeeded; pure.
 
-``end_turn`` alone proves nothing: some agents answer it to a turn whose model calls have all
-failed, or that they broke off because of a permission that was denied.
+The stop reason alone proves nothing: some agents give it although all model calls have failed, or
+although they gave up because a permission was denied.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STOPS = {
 }
 
 
-class Evidence:
+class TurnEvidence:
     """What speaks for and against a turn, while it goes on."""
 
     __slots__ = ("_agent", "_broken", "_denied", "_piece", "_saw_words", "_used_tools")

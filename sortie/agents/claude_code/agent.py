@@ -10,8 +10,8 @@ from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.claude_code.arguments import turn
 from sortie.agents.claude_code.reader import ClaudeReader
 from sortie.agents.claude_code.settings import (
+    CLAUDE_SECRETS,
     DEFAULT_COMMAND,
-    SECRET_NAMES,
     ClaudeCodeSettings,
 )
 from sortie.agents.claude_code.tokens import TokenLedger
@@ -138,7 +138,7 @@ class ClaudeCodeAgent:
             self._command, DEFAULT_COMMAND, params.transport, params.env.get("PATH")
         )
         conversation = _Conversation(argv, self._settings, self._clock, params.resume_session_id)
-        secrets = [params.env.get(name, "").strip() for name in SECRET_NAMES]
+        secrets = [params.env.get(name, "").strip() for name in CLAUDE_SECRETS]
         async with turn_processes(
             "claude-code", params, conversation.command, secrets
         ) as processes:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
-from sortie.model.texts import UNUSABLE
-
-PROMPT_ARGUMENT_LIMIT = 96 * 1024
-"""Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
+from sortie.model.invocation import Invocation, prompt_invocation
 
 _ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 
@@ -26,29 +22,17 @@ _FLAGS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """What follows the program's name, and what its stdin holds; None is an empty stdin."""
-
-    arguments: tuple[str, ...] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
-
-
 def turn(settings: ClaudeCodeSettings, prompt: str, *, session_id: str, resume: bool) -> Invocation:
     """Return how to run ``prompt`` as one turn of a conversation, a new one unless ``resume``.
 
-    A prompt over PROMPT_ARGUMENT_LIMIT goes through stdin. What no argument can hold (NUL, lone
-    surrogates) is replaced. A prompt that begins with a slash gets a line feed before it: it
-    would be taken for a command of Claude Code's own.
+    A prompt that begins with a slash gets a line feed before it, or Claude Code would take it for a
+    command of its own.
     """
     arguments = [*_ALWAYS, "--resume" if resume else "--session-id", session_id]
     arguments += _options(settings)
-    text = UNUSABLE.sub("\ufffd", prompt)
-    encoded = (f"\n{text}" if text.startswith("/") else text).encode()
-    if len(encoded) > PROMPT_ARGUMENT_LIMIT:
-        return Invocation(arguments=tuple(arguments), stdin=encoded)
-    # Some options take all that follows, up to the next one.
-    return Invocation(arguments=(*arguments, "--", encoded.decode()))
+    # Some options take every argument that follows, up to the next option.
+    prompt = f"\n{prompt}" if prompt.startswith("/") else prompt
+    return prompt_invocation(arguments, prompt, separated=True)
 
 
 def _options(settings: ClaudeCodeSettings) -> Iterator[str]:

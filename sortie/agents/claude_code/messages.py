@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from sortie.acp.values import mapping
 from sortie.lines import strip_escapes
 from sortie.model.texts import start_of
 
@@ -26,16 +27,6 @@ _DETAILS = ("message", "summary", "description", "status", "error", "model", "te
 def text_of(value: object) -> str:
     """Return a text, "" for anything else."""
     return value if isinstance(value, str) else ""
-
-
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return a mapping, an empty one for anything else."""
-    return value if isinstance(value, dict) else {}
-
-
-def dicts(value: object) -> list[dict[str, Any]]:
-    """Return the mappings of a list."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def summary(blocks: Sequence[Mapping[str, Any]]) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sortie.agents.claude_code.messages import dicts, mapping, text_of
-from sortie.agents.claude_code.usage_limit import from_seconds, names_a_limit, reset_time
+from sortie.acp.values import items, mapping
+from sortie.agents.claude_code.messages import text_of
 from sortie.agents.exits import Failure
+from sortie.agents.usage_limit import from_seconds, names_a_limit, reset_time
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
 from sortie.model.texts import start_of
@@ -107,7 +108,7 @@ def _message(result: Mapping[str, Any]) -> str:
     """Return what a result says, on one line."""
     errors = result.get("errors")
     told = [text_of(error) for error in errors] if isinstance(errors, list) else []
-    told += [text_of(error.get("message")) for error in dicts(errors)]
+    told += [text_of(error.get("message")) for error in items(errors)]
     texts = [text for text in told if text] or [text_of(result.get("result"))]
     shown = " ".join(strip_escapes(start_of("; ".join(texts), 2 * _SHOWN)).split())
     return start_of(shown, _SHOWN)

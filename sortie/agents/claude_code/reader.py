@@ -9,17 +9,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sortie.agents.claude_code.messages import (
-    dicts,
-    mapping,
-    summary,
-    system_text,
-    text_of,
-    whole,
-)
+from sortie.acp.values import items, mapping
+from sortie.agents.claude_code.messages import summary, system_text, text_of, whole
 from sortie.agents.claude_code.outcome import Outcome
-from sortie.agents.claude_code.tokens import Counts, TokenLedger
-from sortie.agents.claude_code.tools import ToolCalls
+from sortie.agents.claude_code.tokens import TokenCounts, TokenLedger
+from sortie.agents.claude_code.tools import ClaudeToolCalls
 from sortie.agents.exits import Failure
 from sortie.agents.last_answer import LastAnswer
 from sortie.lines import strip_escapes
@@ -55,7 +49,7 @@ class ClaudeReader:
         self._clock = clock
         self.resume = resume
         self._outcome = Outcome()
-        self._tools = ToolCalls(clock)
+        self._tools = ClaudeToolCalls(clock)
         self._request_began: float | None = None
         self._timed = False
         self._denied: set[str] = set()
@@ -151,7 +145,7 @@ class ClaudeReader:
 
     def _assistant(self, event: Mapping[str, Any]) -> Sequence[AgentEvent]:
         message = mapping(event.get("message"))
-        blocks = dicts(message.get("content"))
+        blocks = items(message.get("content"))
         model, usage = text_of(message.get("model")), mapping(message.get("usage"))
         self._outcome.assistant(event, model == _SYNTHETIC)
         events: list[AgentEvent] = []
@@ -159,7 +153,7 @@ class ClaudeReader:
             events += self._answered(model)
             events += self._used(text_of(message.get("id")), model, usage)
             if event.get("parent_tool_use_id") is None:
-                self._context = (model, Counts.of_message(usage).context)
+                self._context = (model, TokenCounts.of_message(usage).context)
                 events += self._answered_by(model)
         if event.get("parent_tool_use_id") is None and model != _SYNTHETIC:
             self._said(text_of(message.get("id")), blocks)
@@ -197,7 +191,7 @@ class ClaudeReader:
 
     def _user(self, event: Mapping[str, Any]) -> Sequence[AgentEvent]:
         self._request_began = self._clock()
-        blocks = dicts(mapping(event.get("message")).get("content"))
+        blocks = items(mapping(event.get("message")).get("content"))
         results = (block for block in blocks if block.get("type") == "tool_result")
         ended = (self._tools.ended(block) for block in results)
         return [tool for tool in ended if tool is not None]
@@ -239,7 +233,7 @@ class ClaudeReader:
             self._answer.close()
             self._answer.add(said)
         events: list[AgentEvent] = []
-        for denial in dicts(event.get("permission_denials")):
+        for denial in items(event.get("permission_denials")):
             events += self._permission_denied(denial, summary([_as_tool_use(denial)]))
         models = event.get("model_usage_since_last_result")
         if models is None and self._old:  # where a process counts for itself alone

@@ -13,7 +13,7 @@ from sortie.config.values import Line, Script, choice, needs, whole
 
 DEFAULT_COMMAND = "claude"
 
-SECRET_NAMES = (
+CLAUDE_SECRETS = (
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
@@ -36,10 +36,18 @@ ENV_NAMES = (
 )
 """Variables that Claude Code on a remote host is handed.
 
-Those of AWS are not among them: they open more than a model, and somebody else may have set them.
+The variables of AWS are not among them: they give access to more than a model.
 """
 
-MODES = ("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")
+PERMISSION_MODES = (
+    "acceptEdits",
+    "auto",
+    "bypassPermissions",
+    "default",
+    "dontAsk",
+    "manual",
+    "plan",
+)
 _ASKING = frozenset({"default", "manual", "plan"})
 
 
@@ -64,7 +72,7 @@ class ClaudeCodeSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    permission_mode: Annotated[str, choice(*MODES)] | None = None
+    permission_mode: Annotated[str, choice(*PERMISSION_MODES)] | None = None
     model: Word | None = None
     fallback_model: Word | None = None
     max_turns: Annotated[int, whole(1)] | None = None

@@ -1,22 +1,21 @@
-"""What Claude Code has used since its session was entered, counted from all that it tells.
+"""The tokens that Claude Code has used since its session was entered.
 
-It tells the usage of a message several times: once with each of its content blocks, with the
-output tokens of its beginning, and once at its end. A result tells what all requests since the
-result before have used, those of subagents among them, of each model for itself; of a turn that is
-ended in the middle there is none.
+Claude Code reports the usage of a message several times: with each content block, where the output
+tokens are those of its beginning, and once at its end. A result reports, for each model, what all
+requests since the last result have used, subagents included. A turn that is ended in the middle has
+no result.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sortie.acp import values
 from sortie.model.turns import Usage
 
-_COUNT_LIMIT = 2**40
 _TOTAL_LIMIT = 2**53
 _OPEN_MESSAGES = 256
 _MODELS = 100
@@ -25,7 +24,7 @@ _VARIANT = re.compile(r"\[[^\]]*\]$")  # claude-x[1m] is claude-x with a longer 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class TokenCounts:
     """Tokens, none of them counted twice: ``fresh`` input was neither read from a cache nor
     written to one."""
 
@@ -35,23 +34,23 @@ class Counts:
     output: int = 0
 
     @classmethod
-    def of_message(cls, usage: Mapping[str, Any]) -> Counts:
+    def of_message(cls, usage: Mapping[str, Any]) -> TokenCounts:
         """Read the usage of a message, or of a whole result."""
         return cls(
-            fresh=_count(usage.get("input_tokens")),
-            cache_read=_count(usage.get("cache_read_input_tokens")),
-            cache_write=_count(usage.get("cache_creation_input_tokens")),
-            output=_count(usage.get("output_tokens")),
+            fresh=values.count(usage, "input_tokens") or 0,
+            cache_read=values.count(usage, "cache_read_input_tokens") or 0,
+            cache_write=values.count(usage, "cache_creation_input_tokens") or 0,
+            output=values.count(usage, "output_tokens") or 0,
         )
 
     @classmethod
-    def of_model(cls, usage: Mapping[str, Any]) -> Counts:
+    def of_model(cls, usage: Mapping[str, Any]) -> TokenCounts:
         """Read what a result tells of one model."""
         return cls(
-            fresh=_count(usage.get("inputTokens")),
-            cache_read=_count(usage.get("cacheReadInputTokens")),
-            cache_write=_count(usage.get("cacheCreationInputTokens")),
-            output=_count(usage.get("outputTokens")),
+            fresh=values.count(usage, "inputTokens") or 0,
+            cache_read=values.count(usage, "cacheReadInputTokens") or 0,
+            cache_write=values.count(usage, "cacheCreationInputTokens") or 0,
+            output=values.count(usage, "outputTokens") or 0,
         )
 
     @property
@@ -59,17 +58,17 @@ class Counts:
         """The tokens that a request and its answer took up."""
         return self.fresh + self.cache_read + self.cache_write + self.output
 
-    def __add__(self, other: Counts) -> Counts:
+    def __add__(self, other: TokenCounts) -> TokenCounts:
         return self._with(other, lambda one, two: min(one + two, _TOTAL_LIMIT // 4))
 
-    def __sub__(self, other: Counts) -> Counts:
+    def __sub__(self, other: TokenCounts) -> TokenCounts:
         return self._with(other, lambda one, two: max(one - two, 0))
 
-    def __or__(self, other: Counts) -> Counts:
+    def __or__(self, other: TokenCounts) -> TokenCounts:
         return self._with(other, max)
 
-    def _with(self, other: Counts, combine: Any) -> Counts:
-        return Counts(
+    def _with(self, other: TokenCounts, combine: Any) -> TokenCounts:
+        return TokenCounts(
             fresh=combine(self.fresh, other.fresh),
             cache_read=combine(self.cache_read, other.cache_read),
             cache_write=combine(self.cache_write, other.cache_write),
@@ -78,29 +77,29 @@ class Counts:
 
 
 class TokenLedger:
-    """Sums by model; what is told of them is cumulative.
+    """Sums by model; the reported usage is cumulative.
 
-    Rule 1: a message counts once, with the most that was ever told of it. Rule 2: a result only
-    adds to what was counted, since an error's may tell too little. Rule 3: no sum ever falls.
+    Rule 1: a message counts once, with the largest numbers reported for it. Rule 2: a result only
+    adds to the sums, because the result of an error may report too little. Rule 3: no sum falls.
     """
 
     def __init__(self) -> None:
-        self._settled: dict[str, Counts] = {}
-        self._running: dict[str, Counts] = {}
-        self._messages: dict[str, tuple[str, Counts]] = {}
+        self._settled: dict[str, TokenCounts] = {}
+        self._running: dict[str, TokenCounts] = {}
+        self._messages: dict[str, tuple[str, TokenCounts]] = {}
         self._cost: float | None = None
 
     def message(self, message_id: str, model: str, usage: Mapping[str, Any]) -> Usage | None:
         """Take what is told of a message; None where nothing new is."""
         name = self._name(model)
-        name, before = self._messages.get(message_id, (name, Counts()))
-        now = before | Counts.of_message(usage)
+        name, before = self._messages.get(message_id, (name, TokenCounts()))
+        now = before | TokenCounts.of_message(usage)
         if now == before:
             return None
         self._messages[message_id] = (name, now)
         if len(self._messages) > _OPEN_MESSAGES:
             del self._messages[next(iter(self._messages))]
-        self._running[name] = self._running.get(name, Counts()) + (now - before)
+        self._running[name] = self._running.get(name, TokenCounts()) + (now - before)
         return self._usage(name)
 
     def more(self, message_id: str, usage: Mapping[str, Any]) -> Usage | None:
@@ -115,18 +114,18 @@ class TokenLedger:
         if models is not None:
             yield from self._raise_models(models)
         elif usage is not None:
-            counted = sum(self._running.values(), Counts())
-            missing = Counts.of_message(usage) - counted
-            if missing != Counts():
+            counted = sum(self._running.values(), TokenCounts())
+            missing = TokenCounts.of_message(usage) - counted
+            if missing != TokenCounts():
                 name = next(reversed(self._running), "")
-                self._running[name] = self._running.get(name, Counts()) + missing
+                self._running[name] = self._running.get(name, TokenCounts()) + missing
                 yield self._usage(name)
         self.settle()
 
     def settle(self) -> None:
         """Close what was counted since the result before."""
         for name, counts in self._running.items():
-            self._settled[name] = self._settled.get(name, Counts()) + counts
+            self._settled[name] = self._settled.get(name, TokenCounts()) + counts
         self._running.clear()
         self._messages.clear()
 
@@ -134,15 +133,17 @@ class TokenLedger:
         told = {name: usage for name, usage in models.items() if isinstance(usage, Mapping)}
         named = {key: self._counted_as(key, usage) for key, usage in told.items()}
         # A provider may give its models other names in messages than in results.
-        unnamed = sum((self._running[n] for n in self._running.keys() - named.values()), Counts())
-        costs = [_cost(usage.get("costUSD")) for usage in told.values()]
-        sums: dict[str, Counts] = {}  # two names of a result may be one model in the messages
+        unnamed = sum(
+            (self._running[n] for n in self._running.keys() - named.values()), TokenCounts()
+        )
+        costs = [values.amount(usage, "costUSD") for usage in told.values()]
+        sums: dict[str, TokenCounts] = {}  # two names of a result may be one model in the messages
         for key, usage in told.items():
-            sums[named[key]] = sums.get(named[key], Counts()) + Counts.of_model(usage)
+            sums[named[key]] = sums.get(named[key], TokenCounts()) + TokenCounts.of_model(usage)
         for name, counts in sums.items():
             if name not in self._running:
                 counts, unnamed = counts - unnamed, unnamed - counts
-            before = self._running.get(name, Counts())
+            before = self._running.get(name, TokenCounts())
             self._running[name] = before | counts
             if self._running[name] != before:
                 yield self._usage(name)
@@ -164,7 +165,7 @@ class TokenLedger:
         return name if name in self._running else ""
 
     def _usage(self, name: str) -> Usage:
-        total = self._settled.get(name, Counts()) + self._running.get(name, Counts())
+        total = self._settled.get(name, TokenCounts()) + self._running.get(name, TokenCounts())
         return Usage(
             input_tokens=total.fresh + total.cache_read + total.cache_write,
             output_tokens=total.output,
@@ -173,15 +174,3 @@ class TokenLedger:
             model=name or None,
             cumulative=True,
         )
-
-
-def _count(value: object) -> int:
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 <= value < _COUNT_LIMIT else 0  # type: ignore[operator, return-value]
-
-
-def _cost(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and math.isfinite(value) and 0 <= value < 1e9:  # type: ignore[arg-type, operator]
-        return float(value)  # type: ignore[arg-type]
-    return None

@@ -35,7 +35,7 @@ _PATHS = ("file_path", "notebook_path", "path")
 _GIVEN = ("command", "pattern", "url", "query", "description")
 
 
-class ToolCalls:
+class ClaudeToolCalls:
     """The tool calls of a turn, by their ids.
 
     Rule: a call that was told to have started is told to have ended, at the latest with its turn.

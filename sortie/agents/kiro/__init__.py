@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sortie.agents import AgentAdapter, AgentContext, AgentLook
-from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings, warn
+from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings, warn
+from sortie.kiro.headless.arguments import KEY_NAME
 
 if TYPE_CHECKING:
     from sortie.agents.kiro.agent import KiroAgent

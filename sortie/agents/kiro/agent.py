@@ -10,11 +10,11 @@ import trio
 from sortie.agents import Session, SessionParams
 from sortie.agents.kiro.credential import CredentialCheck
 from sortie.agents.kiro.reader import KiroReader
-from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME, KiroSettings
+from sortie.agents.kiro.settings import DEFAULT_COMMAND, KiroSettings
 from sortie.agents.kiro.traced_session import THREADS, traced
 from sortie.agents.launch import check_workspace, resolve_command
 from sortie.agents.turn_process import TurnCommand, turn_processes
-from sortie.kiro.headless.arguments import ChatOptions, chat
+from sortie.kiro.headless.arguments import KEY_NAME, ChatOptions, chat
 from sortie.model import LOCAL
 from sortie.model.secrets import redactor
 

@@ -8,8 +8,9 @@ import trio
 
 from sortie.agents import AgentLook
 from sortie.agents.kiro.credential import CredentialCheck
-from sortie.agents.kiro.settings import DEFAULT_COMMAND, KEY_NAME
+from sortie.agents.kiro.settings import DEFAULT_COMMAND
 from sortie.agents.launch import resolve_command
+from sortie.kiro.headless.arguments import KEY_NAME
 from sortie.model import AgentError
 from sortie.model.checks import Check, CheckResult, failed, passed
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import field
 
 import trio
 
 from sortie.agents import SessionParams
-from sortie.agents.kiro.settings import KEY_NAME
 from sortie.dataclass import dataclass
-from sortie.kiro.headless.arguments import WHOAMI
+from sortie.kiro.headless.arguments import KEY_NAME, WHOAMI
 from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError, cut
 from sortie.model.numbers import seconds_text
@@ -22,7 +20,7 @@ from sortie.model.secrets import redactor
 from sortie.transports import Command, Exit
 from sortie.transports.exit_shortage import exit_shortage
 
-REMEMBERED = 60.0
+CREDENTIAL_LIFETIME = 60.0
 """Seconds for which a credential that passed is not asked for again."""
 
 AUTHENTICATED = "Authenticated with API key"
@@ -44,27 +42,28 @@ class _Trouble:
     cause: TransportError | None = None
 
 
-@dataclass(slots=True)
-class _Asking:
-    """A canary under way; ``answered`` stays False where the task that ran it was cancelled."""
+@dataclass(frozen=True, slots=True)
+class _CanaryAnswer:
+    """What the canary with a number has told, and when."""
 
-    done: trio.Event = field(default_factory=trio.Event)
-    answered: bool = False
-    trouble: _Trouble | None = None
+    number: int
+    at: float
+    trouble: _Trouble | None
 
 
 class CredentialCheck:
     """Runs canaries for all sessions of an adapter.
 
-    Rule 1: for one program and key at most one canary runs; whoever comes meanwhile shares its
-    answer, and asks itself where that one was cancelled or could not ask.
+    Rule 1: at most one canary runs. A session that waited for it shares its answer, and runs one
+    itself where that canary was cancelled or could not ask.
     Rule 2: only a passing answer is remembered. Rule 3: the key itself is not kept.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._passed: dict[_Asked, float] = {}
-        self._asking: dict[_Asked, _Asking] = {}
+        self._one_at_a_time = trio.Lock()
+        self._count = 0
+        self._answers: dict[_Asked, _CanaryAnswer] = {}
 
     async def confirm(self, argv: tuple[str, ...], params: SessionParams) -> None:
         """Raise AgentError RESPONSE_ERROR unless the credential in ``params.env`` is good."""
@@ -75,37 +74,23 @@ class CredentialCheck:
                 f"{KEY_NAME} is not set; kiro-cli cannot run without a terminal unless it has one",
             )
         asked = (argv, hashlib.sha256(key.encode(errors="surrogateescape")).digest())
-        while not self._is_remembered(asked):
-            asking = self._asking.get(asked)
-            if asking is None:
-                await self._ask(asked, params)
-                return
-            await asking.done.wait()
-            if asking.answered and (asking.trouble is None or asking.trouble.cause is None):
-                _raise(asking.trouble)
-                return
+        earlier = self._count
+        async with self._one_at_a_time:
+            answer = self._answers.get(asked)
+            if answer is None or not self._counts(answer, earlier):
+                trouble = await _run_canary(argv, params)
+                self._count += 1
+                answer = _CanaryAnswer(self._count, self._clock(), trouble)
+                self._answers[asked] = answer
+        if (trouble := answer.trouble) is not None:
+            error = AgentError(trouble.kind, trouble.message, timed_out=trouble.timed_out)
+            raise error from trouble.cause
 
-    def _is_remembered(self, asked: _Asked) -> bool:
-        passed_at = self._passed.get(asked)
-        return passed_at is not None and self._clock() - passed_at < REMEMBERED
-
-    async def _ask(self, asked: _Asked, params: SessionParams) -> None:
-        asking = self._asking[asked] = _Asking()
-        try:
-            asking.trouble = await _run_canary(asked[0], params)
-            asking.answered = True
-            if asking.trouble is None:
-                self._passed[asked] = self._clock()
-        finally:
-            del self._asking[asked]
-            asking.done.set()
-        _raise(asking.trouble)
-
-
-def _raise(trouble: _Trouble | None) -> None:
-    if trouble is not None:
-        error = AgentError(trouble.kind, trouble.message, timed_out=trouble.timed_out)
-        raise error from trouble.cause
+    def _counts(self, answer: _CanaryAnswer, earlier: int) -> bool:
+        """Tell whether an answer counts for a session that came after ``earlier`` canaries."""
+        if answer.trouble is None:
+            return self._clock() - answer.at < CREDENTIAL_LIFETIME
+        return answer.number > earlier and answer.trouble.cause is None
 
 
 async def _run_canary(argv: tuple[str, ...], params: SessionParams) -> _Trouble | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sortie.acp import values
-from sortie.kiro.conversations import Answer, Record, ToolResult, ToolUse, ToolUsesCancelled
+from sortie.kiro.conversations import ModelAnswer, Record, ToolResult, ToolUse, ToolUsesCancelled
 from sortie.kiro.conversations.records import credits_of, final_answer
 from sortie.kiro.conversations.turn import Addition
 from sortie.model import TEXT_LIMIT, cut
@@ -19,7 +19,7 @@ from sortie.model.turns import (
     Usage,
 )
 
-TOOL_COUNT = 1000
+TOLD_TOOLS = 1000
 """Uses of tools that are told of one turn; each is two facts for the daemon's only loop."""
 
 _PATH_COUNT = 20
@@ -67,10 +67,10 @@ def events_of(
     uses = [record for record in addition.records if isinstance(record, ToolUse)]
     outcomes = dict(_outcomes(addition.records))
     events: list[AgentEvent] = []
-    for use in uses[:TOOL_COUNT]:
+    for use in uses[:TOLD_TOOLS]:
         events += _of_use(use, outcomes.get(use.id, _Outcome(True, _UNENDED)), redacted)
-    if len(uses) > TOOL_COUNT:
-        events.append(TurnUntraced(reason=f"only {TOOL_COUNT} of {len(uses)} tools are told"))
+    if len(uses) > TOLD_TOOLS:
+        events.append(TurnUntraced(reason=f"only {TOLD_TOOLS} of {len(uses)} tools are told"))
     events += _used(addition, with_credits=with_credits)
     model, answer = _model(addition), final_answer(addition.records)
     return [
@@ -129,7 +129,7 @@ def _paths(use: ToolUse) -> list[str]:
 
 def _used(addition: Addition, *, with_credits: bool) -> Iterator[Usage]:
     spent = credits_of(addition.usages) if with_credits else None
-    shares = [r.context_share for r in addition.records if isinstance(r, Answer)]
+    shares = [r.context_share for r in addition.records if isinstance(r, ModelAnswer)]
     told = [share for share in shares if share is not None and 0 <= share <= 100]
     share = told[-1] / 100 if told else None
     if spent is not None or share is not None:
@@ -137,6 +137,6 @@ def _used(addition: Addition, *, with_credits: bool) -> Iterator[Usage]:
 
 
 def _model(addition: Addition) -> str | None:
-    answered = [r.model for r in addition.records if isinstance(r, Answer) and r.model]
+    answered = [r.model for r in addition.records if isinstance(r, ModelAnswer) and r.model]
     used = [usage.model for usage in addition.usages if usage.model]
     return next(iter([*reversed(answered), *reversed(used)]), None)

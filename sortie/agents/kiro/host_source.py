@@ -15,14 +15,14 @@ from importlib.resources import files
 import trio
 
 from sortie.agents import SessionParams
-from sortie.agents.kiro.sources import LIMIT, Reading
+from sortie.agents.kiro.sources import CONVERSATION_LIMIT, StoreReading
 from sortie.kiro.conversations import Conversation, ConversationError
 from sortie.kiro.conversations.latest import STORES, Sight, conversation_from, is_about
 from sortie.model import TransportError
 from sortie.resources import run_in_thread
 from sortie.transports import Script
 
-_OUTPUT_LIMIT = 2 * LIMIT + 256 * 1024
+_OUTPUT_LIMIT = 2 * CONVERSATION_LIMIT + 256 * 1024
 """Two sessions that name the directory, and what is said of them."""
 
 _SMALL = 4096
@@ -38,8 +38,8 @@ _Part = tuple[str, str, str, bytes]
 class HostSource:
     """The stores of a host.
 
-    Rule: at most one script runs for a session. One that is given up is ended by a task of the
-    session's, ``nursery``, as the host may take its time; none begins before that is done.
+    Rule: at most one script runs for a session. A script that takes too long is ended by a task in
+    ``nursery``, since the host may be slow; the next script starts after that.
     """
 
     def __init__(self, params: SessionParams, nursery: trio.Nursery) -> None:
@@ -52,16 +52,16 @@ class HostSource:
         """Return what is there now."""
         return (await self._ask("look", Sight())).sight
 
-    async def read(self, before: Sight) -> Reading:
+    async def read(self, before: Sight) -> StoreReading:
         """Return what is there now, and what has changed since a look."""
         return await self._ask("read", before)
 
-    async def _ask(self, mode: str, before: Sight) -> Reading:
+    async def _ask(self, mode: str, before: Sight) -> StoreReading:
         if self._run is not None:
             await self._run.over.wait()
         nonce = f"sortie-{secrets.token_hex(16)}"
         directory = self._params.workspace
-        words = (nonce, str(LIMIT), *self._patterns, mode, _lines_of(before))
+        words = (nonce, str(CONVERSATION_LIMIT), *self._patterns, mode, _lines_of(before))
         self._run = run = _ScriptRun(self._params, words)
         self._nursery.start_soon(run.begin)
         try:
@@ -130,7 +130,7 @@ def _lines_of(sight: Sight) -> str:
     return "\n".join(f"{store} {version}" for store, version in sight.versions.items())
 
 
-def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> Reading:
+def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> StoreReading:
     """Return what the script has told. Raises ConversationError for what it cannot have told."""
     parts = list(_parts(output, nonce))
     if not parts or parts[-1][0] != "end":
@@ -144,8 +144,8 @@ def reading_of(output: bytes, nonce: str, directory: str, before: Sight) -> Read
             continue
         found = _conversation(store, place, directory, content, messages.get(store, b""))
         if found is not None:
-            return Reading(sight=sight, conversation=found)
-    return Reading(sight=sight)
+            return StoreReading(sight=sight, conversation=found)
+    return StoreReading(sight=sight)
 
 
 def _conversation(
@@ -158,7 +158,7 @@ def _conversation(
 
 
 def _parts(output: bytes, nonce: str) -> Iterator[_Part]:
-    """Yield kind, store, text and content of each part; none of a store that nobody knows."""
+    """Yield kind, store, text and content of each part; parts of unknown stores are skipped."""
     for part in output.split(b"\n" + nonce.encode() + b" ")[1:]:
         line, _, content = part.partition(b"\n")
         kind, _, rest = line.decode(errors="surrogateescape").partition(" ")

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StrictBool, StrictSt
 from sortie.kiro.headless.arguments import ChatOptions
 
 DEFAULT_COMMAND = "kiro-cli"
-KEY_NAME = "KIRO_API_KEY"
 
 
 def _word(value: str) -> str:

@@ -13,12 +13,12 @@ from sortie.kiro.conversations import Conversation, ConversationError, KiroPlace
 from sortie.kiro.conversations.latest import LatestConversations, Sight
 from sortie.resources import run_in_thread
 
-LIMIT = 16 * 1024 * 1024
+CONVERSATION_LIMIT = 16 * 1024 * 1024
 """Bytes of one conversation that are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class StoreReading:
     """What is there now, and the conversation that is another one than before, or has changed."""
 
     sight: Sight
@@ -32,7 +32,7 @@ class ConversationSource(Protocol):
         """Return what is there now. Can be cancelled."""
         ...
 
-    async def read(self, before: Sight) -> Reading:
+    async def read(self, before: Sight) -> StoreReading:
         """Return what is there now, and what has changed since a look. Can be cancelled.
 
         Raises ConversationError where that cannot be read.
@@ -51,7 +51,7 @@ class LocalSource:
         places = KiroPlaces.of(params.env)
         # A relative path is relative to the agent's working directory.
         places.sessions = os.path.join(params.workspace, places.sessions)
-        self._latest = LatestConversations(places, params.workspace, LIMIT)
+        self._latest = LatestConversations(places, params.workspace, CONVERSATION_LIMIT)
         self._limiter = limiter
         self._busy = False
 
@@ -59,23 +59,23 @@ class LocalSource:
         """Return what is there now."""
         return (await self._in_thread(None)).sight
 
-    async def read(self, before: Sight) -> Reading:
+    async def read(self, before: Sight) -> StoreReading:
         """Return what is there now, and what has changed since a look."""
         return await self._in_thread(before)
 
-    async def _in_thread(self, before: Sight | None) -> Reading:
+    async def _in_thread(self, before: Sight | None) -> StoreReading:
         if self._busy:
             raise ConversationError("an earlier reading has not ended")
         return await run_in_thread(
             self._work, before, limiter=self._limiter, abandon_on_cancel=True
         )
 
-    def _work(self, before: Sight | None) -> Reading:
+    def _work(self, before: Sight | None) -> StoreReading:
         self._busy = True
         try:
             sight = self._latest.look()
             stores = [] if before is None else sight.changed_since(before)
             conversation = self._latest.read(stores[0]) if stores else None
-            return Reading(sight=sight, conversation=conversation)
+            return StoreReading(sight=sight, conversation=conversation)
         finally:
             self._busy = False

@@ -1,8 +1,8 @@
-"""A session whose turns are followed by a look at what Kiro has kept of them.
+"""A session that reads Kiro's own record of each turn after the turn has ended.
 
-Rule 1: whatever goes wrong here is told as TurnUntraced, and changes no turn's outcome. Rule 2: a
-look takes BOUND seconds at most, also where a turn is being stopped. Rule 3: what a turn has added
-is told against what was there before it; where that is not known, nothing is told.
+Rule 1: a failure here gives TurnUntraced and changes no turn's outcome. Rule 2: a reading takes at
+most BOUND seconds, also while a turn is being stopped. Rule 3: only the difference to the record
+before the turn is reported; where that record is unknown, nothing is.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Heard:
 
 
 def _said(error: Exception) -> str:
-    """Say what went wrong; of what nobody expected, where, too."""
+    """Return what went wrong; for an unexpected error also where."""
     if isinstance(error, ConversationError | TransportError | OSError):
         return str(error)
     *_, frame = traceback.extract_tb(error.__traceback__)

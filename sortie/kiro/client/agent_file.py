@@ -2,8 +2,8 @@
 
 It lies beside the user's own agents, since Kiro finds agents there by their names, and not in the
 workspace, where the agent would see it and version control too. It may hold keys of MCP servers:
-only the user can read it, and it goes with the turn. Who uses one holds a lock on it; a file that
-nobody holds was left by a program that was killed, and is removed.
+only the user can read it, and it is removed with the turn. A program holds a lock on its file; an
+unlocked file was left by a program that was killed, and is removed.
 """
 
 from __future__ import annotations

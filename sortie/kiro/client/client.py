@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Self
 
 from sortie.kiro.client.errors import CLIConnectionError
-from sortie.kiro.client.kept import KeptConversations
 from sortie.kiro.client.messages import Message, ResultMessage, SessionInfo
 from sortie.kiro.client.options import (
     KiroAgentOptions,
@@ -16,7 +15,12 @@ from sortie.kiro.client.options import (
     environment_of,
 )
 from sortie.kiro.client.queries import Response, end_turn, run_turn
-from sortie.kiro.client.sessions import check_session, delete_session, list_sessions
+from sortie.kiro.client.sessions import (
+    KeptConversations,
+    check_session,
+    delete_session,
+    list_sessions,
+)
 from sortie.kiro.client.turn import Continuation, Turn
 from sortie.kiro.client.waits import drive
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sortie.kiro.client.kept import KeptConversations
 from sortie.kiro.client.messages import (
     AssistantMessage,
     ErrorBlock,
@@ -16,17 +15,18 @@ from sortie.kiro.client.messages import (
     ToolUseBlock,
     UserMessage,
 )
+from sortie.kiro.client.sessions import KeptConversations
 from sortie.kiro.client.waits import Waits
 from sortie.kiro.conversations import (
-    Answer,
     Conversation,
     ConversationError,
     ConversationSummary,
-    Prompt,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
+    UserPrompt,
 )
 
 _log = logging.getLogger("sortie.kiro")
@@ -44,7 +44,7 @@ class Evidence:
     @property
     def model(self) -> str | None:
         """The model that answered last, where it is told."""
-        told = [r.model for r in self.records if isinstance(r, Answer) and r.model is not None]
+        told = [r.model for r in self.records if isinstance(r, ModelAnswer) and r.model is not None]
         return told[-1] if told else None
 
 
@@ -116,7 +116,7 @@ def messages_of(records: Sequence[Record]) -> Iterator[Message]:
             yield AssistantMessage(content=content, model=model)
             content = []
         match record:
-            case Answer():
+            case ModelAnswer():
                 model = record.model
                 content = [TextBlock(text=record.text)] if record.text else []
             case ToolUse():
@@ -146,11 +146,11 @@ def _cancelled(record: ToolUsesCancelled) -> Iterator[Message]:
 
 def _last_turn(conversation: Conversation, prompt: str) -> Iterator[tuple[bool, Evidence]]:
     records = conversation.records
-    at = max((n for n, r in enumerate(records) if isinstance(r, Prompt)), default=None)
+    at = max((n for n, r in enumerate(records) if isinstance(r, UserPrompt)), default=None)
     if at is None:
         return
     last = records[at]
-    is_ours = isinstance(last, Prompt) and last.text.split() == prompt.split()
+    is_ours = isinstance(last, UserPrompt) and last.text.split() == prompt.split()
     evidence = Evidence(session_id=conversation.summary.id, records=records[at + 1 :])
     yield is_ours, evidence
 

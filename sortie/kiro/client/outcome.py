@@ -11,7 +11,7 @@ from sortie.kiro.client.errors import (
     ProcessError,
     ToolPermissionError,
 )
-from sortie.kiro.client.process import Finished
+from sortie.kiro.client.process import KiroExit
 from sortie.kiro.headless.trailer import TRAILER_PREFIX, Trailer, find_trailer
 from sortie.lines import clean_line
 from sortie.model.texts import end_of
@@ -26,7 +26,7 @@ _MEANINGS = {
 }
 
 
-def find_outcome(finished: Finished, redact: Callable[[str], str]) -> Trailer:
+def find_outcome(finished: KiroExit, redact: Callable[[str], str]) -> Trailer:
     """Return the trailer of a turn that ran, else raise what says why it did not.
 
     An exit status of 0 alone proves nothing: kiro-cli exits so with a bad key too.
@@ -46,7 +46,7 @@ def said_on(stderr: str, redact: Callable[[str], str]) -> str:
     return told if len(told) <= _SHOWN else f"... {end_of(told, _SHOWN)}"
 
 
-def _failure(finished: Finished, *, ran: bool, said: str) -> KiroSDKError:
+def _failure(finished: KiroExit, *, ran: bool, said: str) -> KiroSDKError:
     status, stderr = finished.status, finished.stderr
     also = f": {said}" if said else ""
     if _AUTHENTICATION_FAILED in stderr and not ran:

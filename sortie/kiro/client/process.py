@@ -2,7 +2,7 @@
 
 Rule 1: nothing of its tree outlives the end of ``run`` or ``stop``, whichever came last.
 Rule 2: the process is not reaped before its tree is gone, so that its number, which is that of its
-group, means nobody else meanwhile. Rule 3: no more than a limit of its output is held.
+group, is not given to another process. Rule 3: no more than a limit of its output is held.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import IO, Any
 import psutil
 
 from sortie.kiro.client.errors import CLIConnectionError, CLINotFoundError, TurnTimeoutError
-from sortie.kiro.client.process_tree import ProcessTree
+from sortie.kiro.client.process_tree import TurnProcessTree
 from sortie.kiro.client.waits import Wait, Waits
 
-OUTPUT_LIMIT = 64 * 1024 * 1024
+STDOUT_LIMIT = 64 * 1024 * 1024
 """Bytes of stdout that a turn may have."""
 
 STDERR_KEPT = 1024 * 1024
@@ -32,11 +32,11 @@ _log = logging.getLogger("sortie.kiro")
 
 _CHUNK = 64 * 1024
 _POLL = 0.05  # seconds between looks at a process whose end no descriptor tells
-_LAST_OUTPUT = 1.0  # seconds for a stranger who holds the output open though the tree is gone
+_LAST_OUTPUT = 1.0  # seconds to wait for a foreign process that holds the output open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class KiroLaunch:
     """What is started. ``stdin`` None is an empty one; ``limit`` is in seconds."""
 
     argv: tuple[str, ...] = field(repr=False)
@@ -48,7 +48,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class KiroExit:
     """How it ended. ``status`` is negative for a signal, None where another has reaped it."""
 
     status: int | None
@@ -63,7 +63,7 @@ class KiroProcess:
     """
 
     def __init__(
-        self, launch: Launch, on_stderr: Callable[[bytes], object] = lambda _: None
+        self, launch: KiroLaunch, on_stderr: Callable[[bytes], object] = lambda _: None
     ) -> None:
         self._launch = launch
         self._on_stderr = on_stderr
@@ -72,7 +72,7 @@ class KiroProcess:
         self._unwritten = memoryview(launch.stdin or b"")
         self._exited = False
         self._gone = False
-        self._tree = ProcessTree()
+        self._tree = TurnProcessTree()
         self._selector = selectors.DefaultSelector()
         self._deadline = None if launch.limit is None else time.monotonic() + launch.limit
         self._root = _start(launch, self._tree)
@@ -83,7 +83,7 @@ class KiroProcess:
         if self._root.stdin is not None:
             self._watch(self._root.stdin, selectors.EVENT_WRITE, self._write)
 
-    def run(self) -> Waits[Finished]:
+    def run(self) -> Waits[KiroExit]:
         """Wait until it has ended, and end what it leaves behind.
 
         Raises TurnTimeoutError, and CLIConnectionError where it prints too much; ``stop`` it then.
@@ -106,7 +106,7 @@ class KiroProcess:
             self._finish()
 
     def kill(self) -> None:
-        """Kill it and all that it started, without waiting; for who cannot wait any more."""
+        """Kill it and all that it started, without waiting for them to be gone."""
         if not self._gone:
             self._tree.kill()
             self._finish()
@@ -141,7 +141,7 @@ class KiroProcess:
     def _outputs_open(self) -> bool:
         return any(key.events & selectors.EVENT_READ for key in self._selector.get_map().values())
 
-    def _finish(self) -> Finished:
+    def _finish(self) -> KiroExit:
         """Reap it and close everything."""
         status = _reap(self._root)
         self._gone = True
@@ -152,7 +152,7 @@ class KiroProcess:
         if self._end_is_told:
             os.close(self._end)
         stderr = self._stderr.decode(errors="replace")
-        return Finished(status=status, stdout=bytes(self._stdout), stderr=stderr)
+        return KiroExit(status=status, stdout=bytes(self._stdout), stderr=stderr)
 
     def _watch_end(self) -> None:
         """Have the selector tell when the process has ended, where the system can."""
@@ -179,8 +179,8 @@ class KiroProcess:
     def _take_stdout(self) -> None:
         chunk = self._read(self._root.stdout)
         self._stdout += chunk
-        if len(self._stdout) > OUTPUT_LIMIT:
-            raise CLIConnectionError(f"kiro-cli printed more than {OUTPUT_LIMIT} bytes")
+        if len(self._stdout) > STDOUT_LIMIT:
+            raise CLIConnectionError(f"kiro-cli printed more than {STDOUT_LIMIT} bytes")
 
     def _take_stderr(self) -> None:
         chunk = self._read(self._root.stderr)
@@ -212,7 +212,7 @@ class KiroProcess:
             stdin.close()
 
 
-def _start(launch: Launch, tree: ProcessTree) -> subprocess.Popen[bytes]:
+def _start(launch: KiroLaunch, tree: TurnProcessTree) -> subprocess.Popen[bytes]:
     program = launch.argv[0]
     try:
         return subprocess.Popen(
@@ -247,7 +247,7 @@ def _reap(root: subprocess.Popen[bytes]) -> int | None:
     try:
         pid, status = os.waitpid(root.pid, os.WNOHANG)
     except ChildProcessError:
-        root.returncode = 0  # so that nobody waits for it
+        root.returncode = 0  # or Popen would wait for it
         return None
     if pid == root.pid:
         root.returncode = os.waitstatus_to_exitcode(status)

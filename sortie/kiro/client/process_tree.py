@@ -1,7 +1,7 @@
-"""Who descends from a program that was started, and how to end them all.
+"""The processes that descend from a program, and how to end them all.
 
-A tool may leave its group, its session, its parent and its environment. Four signs tell that a
-process is of a tree:
+A tool may leave its group, its session, its parent and its environment. Four signs show that a
+process belongs to a tree:
 
 1. Group: the program begins a session and a group of its own.
 2. Descent: its parent is of the tree, or was when it was last looked at.
@@ -29,20 +29,20 @@ import psutil
 
 from sortie.kiro.client.waits import Wait, Waits
 
-COOKIE = "SORTIE_KIRO_TURN"
+TURN_COOKIE = "SORTIE_KIRO_TURN"
 """The variable that tells which turns a process is of."""
 
 _SEPARATOR = ":"
 
 # Microseconds: beyond every life. What is started within a turn keeps its upper half.
 _FIRST_MARK, _HALF = 1 << 61, 1 << 30
-_LAST_LOOKS = 5.0  # seconds after SIGKILL in which to see that nobody is left
+_LAST_LOOKS = 5.0  # seconds after SIGKILL for the processes to be gone
 _PAUSE = 0.02
 _DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 _GONE = (psutil.Error, OSError)
 
 
-class ProcessTree:
+class TurnProcessTree:
     """A program and the processes that descend from it.
 
     What ``environment`` returns has to be in the program's environment.
@@ -57,8 +57,8 @@ class ProcessTree:
 
     def environment(self, around: Mapping[str, str]) -> dict[str, str]:
         """Return an environment with the cookie; those of trees around this one stay in it."""
-        cookies = [*filter(None, [around.get(COOKIE)]), self._cookie]
-        return {**around, COOKIE: _SEPARATOR.join(cookies)}
+        cookies = [*filter(None, [around.get(TURN_COOKIE)]), self._cookie]
+        return {**around, TURN_COOKIE: _SEPARATOR.join(cookies)}
 
     def begin(self, root: int) -> None:
         """Take note of the program's pid, and mark it; it must be the leader of a session."""
@@ -73,7 +73,7 @@ class ProcessTree:
             _mark_all(root, (mark, hard))
 
     def look(self) -> list[psutil.Process]:
-        """Return who is alive; looks at every process of the machine, some 0.05 ms for each."""
+        """Return the living members; reads every process of the machine, some 0.05 ms each."""
         parents: dict[int, int] = {}
         by_pid: dict[int, psutil.Process] = {}
         for process in psutil.process_iter():
@@ -91,11 +91,11 @@ class ProcessTree:
         return list(self._known.values())
 
     def some_known_alive(self) -> bool:
-        """Tell whether one of those who were seen last time is still alive."""
+        """Tell whether a member that was seen last time is still alive."""
         return any(_is_alive(process) for process in self._known.values())
 
     def kill(self) -> None:
-        """Kill who is there, at once and without waiting; for who cannot wait any more."""
+        """Kill all members at once, without waiting for them to be gone."""
         for _ in range(3):
             members = self.look()
             if not members:
@@ -113,11 +113,11 @@ class ProcessTree:
             if self._mark is not None and _limit_of(pid) // self._mark_unit == self._mark:
                 return True
         with suppress(*_GONE):
-            return self._cookie in process.environ().get(COOKIE, "").split(_SEPARATOR)
+            return self._cookie in process.environ().get(TURN_COOKIE, "").split(_SEPARATOR)
         return False
 
     def end(self, grace: float) -> Waits[bool]:
-        """End who is there: SIGTERM, ``grace`` seconds, SIGKILL; return whether nobody is left."""
+        """End all members: SIGTERM, ``grace`` seconds, SIGKILL; return whether all are gone."""
         asked: set[psutil.Process] = set()
         deadline = time.monotonic() + grace
         while members := self.look():

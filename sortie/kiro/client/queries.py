@@ -16,9 +16,9 @@ from sortie.kiro.client.waits import Waits, drive, drive_without_loop
 def query(*, prompt: str, options: KiroAgentOptions | None = None) -> AsyncIterator[Message]:
     """Put one prompt to Kiro and return the messages of the turn, the ``ResultMessage`` last.
 
-    They come when the turn is over, since Kiro tells only then which tools it has used. Whoever is
-    cancelled meanwhile waits until all processes of the turn are gone. Raises OptionError at once,
-    and the other errors with the first message.
+    They come when the turn is over, since only then Kiro's store has its tool uses. A cancelled
+    caller waits until all processes of the turn are gone. Raises OptionError at once, and the other
+    errors with the first message.
     """
     turn = single_turn(prompt, options)
     return Response(lambda: run_turn(turn, turn.run()))

@@ -6,10 +6,8 @@ import logging
 from dataclasses import dataclass, replace
 
 from sortie.kiro.client.agent_file import AgentFile, agent_content
-from sortie.kiro.client.credential import KEY_NAME, LoginCheck, has_key
 from sortie.kiro.client.errors import CLIConnectionError, OptionError, SessionNotFoundError
 from sortie.kiro.client.evidence import Bookmark, Evidence, bookmark, find_evidence, messages_of
-from sortie.kiro.client.kept import KeptConversations
 from sortie.kiro.client.messages import AssistantMessage, Message, ResultMessage, TextBlock
 from sortie.kiro.client.options import (
     KiroAgentOptions,
@@ -18,12 +16,12 @@ from sortie.kiro.client.options import (
     environment_of,
 )
 from sortie.kiro.client.outcome import find_outcome, said_on
-from sortie.kiro.client.process import Finished, KiroProcess, Launch
-from sortie.kiro.client.program import find_program
-from sortie.kiro.client.sessions import check_session, is_newest
+from sortie.kiro.client.process import KiroExit, KiroLaunch, KiroProcess
+from sortie.kiro.client.program import LoginCheck, find_program, has_key
+from sortie.kiro.client.sessions import KeptConversations, check_session, is_newest
 from sortie.kiro.client.waits import Waits
 from sortie.kiro.conversations.records import modified_files
-from sortie.kiro.headless.arguments import chat
+from sortie.kiro.headless.arguments import KEY_NAME, chat
 from sortie.kiro.headless.trailer import Trailer
 from sortie.kiro.headless.transcript import answers
 from sortie.model.secrets import redactor
@@ -77,7 +75,7 @@ class Turn:
         """
         options = self._options
         program = find_program(options.cli_path, self._environment)
-        base = Launch(
+        base = KiroLaunch(
             argv=(program,),
             cwd=self._directory,
             environment=self._environment,
@@ -180,7 +178,7 @@ class Turn:
         return redactor([self._environment.get(KEY_NAME, "").strip(), *hidden])(text)
 
 
-def _said(finished: Finished, evidence: Evidence | None) -> list[Message]:
+def _said(finished: KiroExit, evidence: Evidence | None) -> list[Message]:
     """Return what was said: as the store has it, else as it was printed."""
     if evidence is not None:
         kept = list(messages_of(evidence.records))

@@ -1,7 +1,7 @@
 """Code that waits without knowing on what: the same for asyncio, trio and no event loop at all.
 
-It is a generator that yields what it waits for and is resumed when that may have come. Who drives
-it does the waiting, so that none of it needs a thread, a task or a loop of its own.
+It is a generator that yields what it waits for and is resumed when that may have come. The driver
+does the waiting, so the code needs no thread, task or event loop of its own.
 """
 
 from __future__ import annotations

@@ -6,24 +6,24 @@ is missing is None. The tables of the database that hold credentials are never r
 """
 
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
     ConversationError,
     ConversationSummary,
     HistoryCleared,
     HistoryCompacted,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
-    Usage,
+    UserPrompt,
 )
 from sortie.kiro.conversations.stores import ConversationStores
 from sortie.kiro.places import KiroPlaces
 
 __all__ = [
-    "Answer",
+    "ModelAnswer",
     "Conversation",
     "ConversationError",
     "ConversationStores",
@@ -31,10 +31,10 @@ __all__ = [
     "HistoryCleared",
     "HistoryCompacted",
     "KiroPlaces",
-    "Prompt",
+    "UserPrompt",
     "Record",
     "ToolResult",
     "ToolUse",
     "ToolUsesCancelled",
-    "Usage",
+    "KiroUsage",
 ]

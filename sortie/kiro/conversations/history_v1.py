@@ -8,15 +8,15 @@ from typing import Any
 
 from sortie.acp import values
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
     ConversationSummary,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
-    Usage,
+    UserPrompt,
 )
 
 
@@ -58,7 +58,7 @@ def _records(entry: object) -> Iterator[Record]:
 def _said_by_user(content: Mapping[str, Any], at: int | None) -> Iterator[Record]:
     prompt = values.mapping(content, "Prompt").get("prompt")
     if isinstance(prompt, str):
-        yield Prompt(text=prompt, at=at)
+        yield UserPrompt(text=prompt, at=at)
     yield from _results(values.items(content, "ToolUseResults", "tool_use_results"), at)
     if isinstance(content.get("CancelledToolUses"), dict):
         cancelled = values.items(content, "CancelledToolUses", "tool_use_results")
@@ -99,7 +99,7 @@ def _said_by_model(
     if kind is None:
         return
     said = values.mapping(assistant, kind)
-    yield Answer(
+    yield ModelAnswer(
         text=values.text(said, "content") or "",
         message_id=values.text(said, "message_id"),
         model=values.text(metadata, "model_id"),
@@ -114,8 +114,8 @@ def _said_by_model(
             yield ToolUse(id=identity, name=name, input=args, at=at)
 
 
-def _usages(document: Mapping[str, Any]) -> Iterator[Usage]:
+def _usages(document: Mapping[str, Any]) -> Iterator[KiroUsage]:
     model = values.text(document, "model_info", "model_id")
     for usage in values.items(document, "user_turn_metadata", "usage_info"):
         if values.text(usage, "unit") in ("credit", "credits"):
-            yield Usage(credits=values.amount(usage, "value"), model=model)
+            yield KiroUsage(credits=values.amount(usage, "value"), model=model)

@@ -1,7 +1,7 @@
 """The newest conversation of one directory in each of Kiro's stores, found and read in bounds.
 
-For who wants to know what a turn has added: ``look`` before it, and ``read`` after it what is
-another one since. Neither costs more for what other directories have, but for a list of names.
+To find out what a turn has added: ``look`` before it, and ``read`` afterwards what has changed.
+Sessions of other directories add no cost beyond a list of names.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from sortie.acp import values
 from sortie.kiro.conversations.database_v1 import opened, tables
-from sortie.kiro.conversations.files import lines_in, names_in, object_in, read_bytes
+from sortie.kiro.conversations.files import lines_in, object_in, read_bytes
 from sortie.kiro.conversations.history_v1 import read_document
 from sortie.kiro.conversations.records import (
     Conversation,
@@ -24,14 +24,15 @@ from sortie.kiro.conversations.records import (
     ConversationSummary,
     Engine,
 )
-from sortie.kiro.conversations.sessions_v2 import conversation_v2
-from sortie.kiro.conversations.sessions_v3 import MESSAGES, SESSION, conversation_v3
+from sortie.kiro.conversations.session_files import SessionFiles
+from sortie.kiro.conversations.sessions_v2 import SessionsV2
+from sortie.kiro.conversations.sessions_v3 import SessionsV3
 from sortie.kiro.places import KiroPlaces
 
 LOOKED_AT = 50
 """Sessions of an engine that are looked into, the newest first; so many may have changed since."""
 
-PATIENCE = 0.5
+DATABASE_TIMEOUT = 0.5
 """Seconds for which a database that is being written is waited for."""
 
 NEWEST_ROW = (
@@ -50,6 +51,7 @@ V1, OLDER, V2, V3 = "v1", "v1-older", "v2", "v3"
 STORES: Mapping[str, Engine] = {V1: "v1", OLDER: "v1", V2: "v2", V3: "v3"}
 """The stores by name, and the engine of each; v1 has two tables."""
 
+_FILES: Mapping[str, type[SessionFiles]] = {V2: SessionsV2, V3: SessionsV3}
 _TABLES = {
     V1: ("conversations_v2", NEWEST_ROW, NEWEST_VALUE),
     OLDER: ("conversations", OLDER_ROW, OLDER_VALUE),
@@ -91,14 +93,14 @@ class LatestConversations:
         self._places = places
         self._directory = os.path.realpath(directory)
         self._limit = limit
-        self._files: dict[str, str] = {}
+        self._found: dict[str, str] = {}
 
     def look(self) -> Sight:
         """Return what is there now."""
         versions, troubles = dict[str, str](), dict[str, str]()
         self._look(V1, self._look_at_v1, versions, troubles)
-        self._look(V2, lambda: self._look_at_files(V2, self._v2_files()), versions, troubles)
-        self._look(V3, lambda: self._look_at_files(V3, self._v3_files()), versions, troubles)
+        self._look(V2, lambda: self._look_at_files(V2), versions, troubles)
+        self._look(V3, lambda: self._look_at_files(V3), versions, troubles)
         return Sight(versions=versions, troubles=troubles)
 
     def read(self, store: str) -> Conversation:
@@ -121,16 +123,16 @@ class LatestConversations:
         found: dict[str, str] = {}
         if not os.path.isfile(self._places.database):
             return found
-        with opened(self._places.database, PATIENCE) as database:
+        with opened(self._places.database, DATABASE_TIMEOUT) as database:
             there = tables(database)
             for store, (table, query, _) in _TABLES.items():
                 if table in there and (row := self._row(database, query)) is not None:
-                    found[store] = version_v1(*row)
+                    found[store] = " ".join(map(str, row))
         return found
 
     def _read_v1(self, store: str) -> Conversation:
         _, row_query, value_query = _TABLES[store]
-        with opened(self._places.database, PATIENCE) as database:
+        with opened(self._places.database, DATABASE_TIMEOUT) as database:
             row = self._row(database, row_query)
             self._require_size(0 if row is None else row[2], self._places.database)
             found = self._row(database, value_query)
@@ -147,22 +149,12 @@ class LatestConversations:
 
     # v2 and v3
 
-    def _v2_files(self) -> Iterator[str]:
-        folder = os.path.join(self._places.sessions, "cli")
-        return (os.path.join(folder, n) for n in names_in(folder) if n.endswith(".json"))
-
-    def _v3_files(self) -> Iterator[str]:
-        for workspace in names_in(self._places.sessions):
-            folder = os.path.join(self._places.sessions, workspace)
-            for name in names_in(folder) if workspace != "cli" else ():
-                if name.startswith("sess_"):
-                    yield os.path.join(folder, name, SESSION)
-
-    def _look_at_files(self, store: str, paths: Iterator[str]) -> dict[str, str]:
-        """Return the version of the first session of the directory, the newest first."""
-        self._files.pop(store, None)
+    def _look_at_files(self, store: str) -> dict[str, str]:
+        """Return the version of the newest session of the directory: the sizes of its files."""
+        self._found.pop(store, None)
+        files = _FILES[store](self._places.sessions, self._limit)
         times = []
-        for path in paths:
+        for path in files.paths():
             with suppress(OSError):
                 times.append((os.stat(path).st_mtime_ns, path))
         left = self._limit
@@ -171,13 +163,14 @@ class LatestConversations:
                 content = read_bytes(path, left)
                 left -= len(content)
                 if is_about(store, content, self._directory):
-                    self._files[store] = path
-                    return {store: version_of_files(path, *_sizes(path, messages_of(store, path)))}
+                    self._found[store] = path
+                    sizes = _sizes(path, files.messages_path(path))
+                    return {store: " ".join(map(str, (path, *sizes)))}
         return {}
 
     def _read_files(self, store: str) -> Conversation:
-        path = self._files[store]
-        messages = messages_of(store, path)
+        path = self._found[store]
+        messages = _FILES[store].messages_path(path)
         self._require_size(sum(_sizes(path, messages)), path)
         session = read_bytes(path, self._limit)
         try:
@@ -189,36 +182,13 @@ class LatestConversations:
         return conversation_from(store, path, self._directory, session, said)
 
 
-def version_v1(identity: object, updated: object, size: object) -> str:
-    """Return the version of a row."""
-    return f"{identity} {updated} {size}"
-
-
-def version_of_files(path: str, session: int, messages: int) -> str:
-    """Return the version of a session by the sizes of its files, which only grow."""
-    return f"{path} {session} {messages}"
-
-
-def messages_of(store: str, path: str) -> str:
-    """Return the file with the messages of a session."""
-    return f"{path}l" if store == V2 else os.path.join(os.path.dirname(path), MESSAGES)
-
-
-def needles_of(directory: str) -> tuple[bytes, bytes]:
-    """Return how a directory stands in JSON: all in ASCII, or as it is."""
-    plain = json.dumps(directory, ensure_ascii=False).encode(errors="surrogateescape")
-    return json.dumps(directory).encode(), plain
-
-
 def is_about(store: str, content: bytes, directory: str) -> bool:
     """Tell whether a session's file is one of a directory; most are told apart unparsed."""
-    if not any(needle in content for needle in needles_of(directory)):
+    # A directory stands in JSON all in ASCII, or as it is.
+    plain = json.dumps(directory, ensure_ascii=False).encode(errors="surrogateescape")
+    if json.dumps(directory).encode() not in content and plain not in content:
         return False
-    session = object_in(content) or {}
-    if store == V2:
-        return bool(session.get("cwd") == directory)
-    places = session.get("workspacePaths")
-    return isinstance(places, list) and directory in places
+    return directory in _FILES[store].directories(object_in(content) or {})
 
 
 def conversation_from(
@@ -231,17 +201,15 @@ def conversation_from(
     document = object_in(content)
     if document is None:
         raise ConversationError(f"{place} holds no conversation that can be read")
-    key = {V2: "session_id", V3: "id"}.get(store, "conversation_id")
+    key = _FILES[store].KEYS[0] if store in _FILES else "conversation_id"
     summary = ConversationSummary(
         engine=STORES[store],
         id=values.text(document, key) or place,
         directory=directory,
         place=place,
     )
-    if store == V2:
-        return conversation_v2(document, lines_in(messages), summary)
-    if store == V3:
-        return conversation_v3(document, lines_in(messages), summary)
+    if store in _FILES:
+        return _FILES[store].conversation(document, lines_in(messages), summary)
     return read_document(document, summary)
 
 

@@ -22,7 +22,7 @@ class ConversationError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class UserPrompt:
     """What the user said."""
 
     text: str
@@ -30,7 +30,7 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelAnswer:
     """What the model said; ``text`` may be "" beside tool uses. ``context_share`` is percent."""
 
     text: str
@@ -89,12 +89,18 @@ class HistoryCompacted:
 
 
 Record = (
-    Prompt | Answer | ToolUse | ToolResult | ToolUsesCancelled | HistoryCleared | HistoryCompacted
+    UserPrompt
+    | ModelAnswer
+    | ToolUse
+    | ToolResult
+    | ToolUsesCancelled
+    | HistoryCleared
+    | HistoryCompacted
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class KiroUsage:
     """What a turn, or a conversation, has used; None where that is not told."""
 
     credits: float | None = None
@@ -128,7 +134,7 @@ class Conversation:
     records: tuple[Record, ...] = ()
     entry_of: tuple[int, ...] = ()
     entries: int = 0
-    usages: tuple[Usage, ...] = ()
+    usages: tuple[KiroUsage, ...] = ()
 
     def since(self, position: int) -> tuple[Record, ...]:
         """Return the records of the entries from a position on; none for one past the end."""
@@ -136,7 +142,7 @@ class Conversation:
         return tuple(record for entry, record in pairs if entry >= position)
 
 
-def credits_of(usages: Iterable[Usage]) -> float | None:
+def credits_of(usages: Iterable[KiroUsage]) -> float | None:
     """Return the sum of the credits that are told; None where none are."""
     told = [usage.credits for usage in usages if usage.credits is not None]
     return sum(told) if told else None
@@ -159,7 +165,7 @@ def prompts(records: Iterable[Record]) -> tuple[str, ...]:
     found: list[str] = []
     for record in records:
         match record:
-            case Prompt(text=text) | ToolUsesCancelled(prompt=str(text)):
+            case UserPrompt(text=text) | ToolUsesCancelled(prompt=str(text)):
                 found.append(text)
             case _:
                 pass
@@ -168,5 +174,5 @@ def prompts(records: Iterable[Record]) -> tuple[str, ...]:
 
 def final_answer(records: Iterable[Record]) -> str | None:
     """Return the last that the model said in words."""
-    texts = [record.text for record in records if isinstance(record, Answer) and record.text]
+    texts = [record.text for record in records if isinstance(record, ModelAnswer) and record.text]
     return texts[-1] if texts else None

@@ -10,82 +10,71 @@ from dataclasses import replace
 from typing import Any
 
 from sortie.acp import values
-from sortie.kiro.conversations.files import milliseconds, names_in, read_lines, read_object
+from sortie.kiro.conversations.files import milliseconds, names_in
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
     ConversationError,
     ConversationSummary,
     HistoryCleared,
     HistoryCompacted,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
-    Usage,
+    UserPrompt,
 )
+from sortie.kiro.conversations.session_files import SessionFiles
 
 
-class SessionsV2:
-    """The sessions in ``<sessions>/cli``, which need not be there."""
+class SessionsV2(SessionFiles):
+    """The sessions in ``<sessions>/cli``."""
 
-    def __init__(self, sessions: str, limit: int) -> None:
-        self._folder = os.path.join(sessions, "cli")
-        self._limit = limit
+    ENGINE = "v2"
+    KEYS = ("session_id", "created_at", "updated_at")
 
-    def summaries(self, directory: str | None = None) -> Iterator[ConversationSummary]:
-        """Return the sessions of a directory, or all of them; one that cannot be read is not."""
-        for name in names_in(self._folder):
-            if name.endswith(".json"):
-                with suppress(ConversationError):
-                    found = self._summary(os.path.join(self._folder, name))
-                    if directory in (None, found.directory):
-                        yield found
+    def paths(self) -> Iterator[str]:
+        """Return the session's file of each session."""
+        folder = os.path.join(self._sessions, "cli")
+        return (os.path.join(folder, n) for n in names_in(folder) if n.endswith(".json"))
 
-    def load(self, summary: ConversationSummary) -> Conversation:
-        """Return a session. Raises ConversationError where its files cannot be read."""
-        session = read_object(summary.place, self._limit)
-        return conversation_v2(session, read_lines(f"{summary.place}l", self._limit), summary)
+    @staticmethod
+    def messages_path(path: str) -> str:
+        """Return the messages' file of a session."""
+        return f"{path}l"
+
+    @staticmethod
+    def directories(session: Mapping[str, Any]) -> list[str]:
+        """Return the directory that a session is about."""
+        return [directory] if (directory := values.text(session, "cwd")) else []
+
+    @staticmethod
+    def conversation(
+        session: Mapping[str, Any],
+        messages: Iterable[Mapping[str, Any]],
+        summary: ConversationSummary,
+    ) -> Conversation:
+        """Return a session from what its two files hold."""
+        lines = list(messages)
+        usages = tuple(_usages(session))
+        model = next((u.model for u in reversed(usages) if u.model is not None), None)
+        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+        return Conversation(
+            summary=summary,
+            records=tuple(_with_shares(session, [record for _, record in pairs])),
+            entry_of=tuple(n for n, _ in pairs),
+            entries=len(lines),
+            usages=usages,
+        )
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a session's files. Raises ConversationError where they stay."""
         try:
-            for path in (summary.place, f"{summary.place}l"):
+            for path in (summary.place, self.messages_path(summary.place)):
                 with suppress(FileNotFoundError):
                     os.unlink(path)
         except OSError as exc:
             raise ConversationError(f"{summary.place} cannot be deleted: {exc.strerror}") from exc
-
-    def _summary(self, path: str) -> ConversationSummary:
-        session = read_object(path, self._limit)
-        name = os.path.basename(path).removesuffix(".json")
-        created = milliseconds(session.get("created_at"))
-        return ConversationSummary(
-            engine="v2",
-            id=values.text(session, "session_id") or name,
-            directory=values.text(session, "cwd") or "",
-            place=path,
-            title=values.text(session, "title"),
-            created=created,
-            updated=milliseconds(session.get("updated_at")) or created or 0,
-        )
-
-
-def conversation_v2(
-    session: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], summary: ConversationSummary
-) -> Conversation:
-    """Return a session from what its two files hold."""
-    lines = list(messages)
-    usages = tuple(_usages(session))
-    model = next((u.model for u in reversed(usages) if u.model is not None), None)
-    pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
-    return Conversation(
-        summary=summary,
-        records=tuple(_with_shares(session, [record for _, record in pairs])),
-        entry_of=tuple(n for n, _ in pairs),
-        entries=len(lines),
-        usages=usages,
-    )
 
 
 def _with_shares(session: Mapping[str, Any], records: list[Record]) -> list[Record]:
@@ -96,20 +85,20 @@ def _with_shares(session: Mapping[str, Any], records: list[Record]) -> list[Reco
     """
     metadata = values.mapping(session, "session_state", "conversation_metadata")
     turns = values.items(metadata, "user_turn_metadatas")
-    begins = [at for at, record in enumerate(records) if isinstance(record, Prompt)]
+    begins = [at for at, record in enumerate(records) if isinstance(record, UserPrompt)]
     if len(turns) != len(begins):
         return records
     ends = [*begins[1:], len(records)][: len(begins)]
     for turn, begin, end in zip(turns, begins, ends, strict=True):
-        answers = [at for at in range(begin, end) if isinstance(records[at], Answer)]
+        answers = [at for at in range(begin, end) if isinstance(records[at], ModelAnswer)]
         answer = records[answers[-1]] if answers else None
-        if isinstance(answer, Answer):
+        if isinstance(answer, ModelAnswer):
             share = values.amount(turn, "context_usage_percentage")
             records[answers[-1]] = replace(answer, context_share=share)
     return records
 
 
-def _usages(session: Mapping[str, Any]) -> Iterator[Usage]:
+def _usages(session: Mapping[str, Any]) -> Iterator[KiroUsage]:
     conversation = values.mapping(session, "session_state", "conversation_metadata")
     for turn in values.items(conversation, "user_turn_metadatas"):
         spent = [
@@ -119,7 +108,7 @@ def _usages(session: Mapping[str, Any]) -> Iterator[Usage]:
         ]
         told = [amount for amount in spent if amount is not None]
         # Kiro counts no tokens under an API key and writes 0 then.
-        yield Usage(
+        yield KiroUsage(
             credits=sum(told) if told else None,
             input_tokens=values.count(turn, "input_token_count") or None,
             output_tokens=values.count(turn, "output_token_count") or None,
@@ -133,10 +122,10 @@ def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
     content = values.items(data, "content")
     match line.get("kind"):
         case "Prompt":
-            yield Prompt(text=_text(content), at=at)
+            yield UserPrompt(text=_text(content), at=at)
         case "AssistantMessage":
             identity = values.text(data, "message_id")
-            yield Answer(text=_text(content), message_id=identity, model=model, at=at)
+            yield ModelAnswer(text=_text(content), message_id=identity, model=model, at=at)
             for use in _of_kind(content, "toolUse"):
                 if (used := values.text(use, "toolUseId")) is not None:
                     name = values.text(use, "name") or ""

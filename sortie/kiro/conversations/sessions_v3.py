@@ -10,50 +10,69 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from sortie.acp import values
-from sortie.kiro.conversations.files import milliseconds, names_in, read_lines, read_object
+from sortie.kiro.conversations.files import milliseconds, names_in
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
     ConversationError,
     ConversationSummary,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
-    Usage,
+    UserPrompt,
 )
+from sortie.kiro.conversations.session_files import SessionFiles
 
-SESSION = "session.json"
-MESSAGES = "messages.jsonl"
+_SESSION, _MESSAGES = "session.json", "messages.jsonl"
 
 
-class SessionsV3:
-    """The sessions in ``<sessions>/<workspace>``, of which there need be none."""
+class SessionsV3(SessionFiles):
+    """The sessions in ``<sessions>/<workspace>``."""
 
-    def __init__(self, sessions: str, limit: int) -> None:
-        self._folder = sessions
-        self._limit = limit
+    ENGINE = "v3"
+    KEYS = ("id", "createdAt", "lastModifiedAt")
 
-    def summaries(self, directory: str | None = None) -> Iterator[ConversationSummary]:
-        """Return the sessions of a directory, or all of them; one that cannot be read is not."""
-        for workspace in names_in(self._folder):
-            folder = os.path.join(self._folder, workspace)
-            for name in names_in(folder):
+    def paths(self) -> Iterator[str]:
+        """Return the session's file of each session."""
+        for workspace in names_in(self._sessions):
+            folder = os.path.join(self._sessions, workspace)
+            for name in names_in(folder) if workspace != "cli" else ():
                 if name.startswith("sess_"):
-                    with suppress(ConversationError):
-                        yield from self._summaries(os.path.join(folder, name), directory)
+                    yield os.path.join(folder, name, _SESSION)
 
-    def load(self, summary: ConversationSummary) -> Conversation:
-        """Return a session. Raises ConversationError where its files cannot be read."""
-        session = read_object(summary.place, self._limit)
-        messages = os.path.join(os.path.dirname(summary.place), MESSAGES)
-        return conversation_v3(session, read_lines(messages, self._limit), summary)
+    @staticmethod
+    def messages_path(path: str) -> str:
+        """Return the messages' file of a session."""
+        return os.path.join(os.path.dirname(path), _MESSAGES)
+
+    @staticmethod
+    def directories(session: Mapping[str, Any]) -> list[str]:
+        """Return the directories that a session is about."""
+        named = session.get("workspacePaths")
+        return [p for p in named if isinstance(p, str)] if isinstance(named, list) else []
+
+    @staticmethod
+    def conversation(
+        session: Mapping[str, Any],
+        messages: Iterable[Mapping[str, Any]],
+        summary: ConversationSummary,
+    ) -> Conversation:
+        """Return a session from what its two files hold."""
+        model, lines = values.text(session, "modelId"), list(messages)
+        pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
+        return Conversation(
+            summary=summary,
+            records=tuple(_with_shares(lines, pairs)),
+            entry_of=tuple(n for n, _ in pairs),
+            entries=len(lines),
+            usages=tuple(_usages(lines, model)),
+        )
 
     def delete(self, summary: ConversationSummary) -> None:
         """Delete a session's folder. Raises ConversationError where it stays."""
@@ -63,39 +82,6 @@ class SessionsV3:
             return
         except OSError as exc:
             raise ConversationError(f"{summary.place} cannot be deleted: {exc.strerror}") from exc
-
-    def _summaries(self, folder: str, directory: str | None) -> Iterator[ConversationSummary]:
-        path = os.path.join(folder, SESSION)
-        session = read_object(path, self._limit)
-        named = session.get("workspacePaths")
-        places = [p for p in named if isinstance(p, str)] if isinstance(named, list) else []
-        if directory is not None and directory not in places:
-            return
-        created = milliseconds(session.get("createdAt"))
-        yield ConversationSummary(
-            engine="v3",
-            id=values.text(session, "id") or os.path.basename(folder).removeprefix("sess_"),
-            directory=directory or next(iter(places), ""),
-            place=path,
-            title=values.text(session, "title"),
-            created=created,
-            updated=milliseconds(session.get("lastModifiedAt")) or created or 0,
-        )
-
-
-def conversation_v3(
-    session: Mapping[str, Any], messages: Iterable[Mapping[str, Any]], summary: ConversationSummary
-) -> Conversation:
-    """Return a session from what its two files hold."""
-    model, lines = values.text(session, "modelId"), list(messages)
-    pairs = [(n, record) for n, line in enumerate(lines) for record in _records(line, model)]
-    return Conversation(
-        summary=summary,
-        records=tuple(_with_shares(lines, pairs)),
-        entry_of=tuple(n for n, _ in pairs),
-        entries=len(lines),
-        usages=tuple(_usages(lines, model)),
-    )
 
 
 def _with_shares(
@@ -107,13 +93,13 @@ def _with_shares(
     last: int | None = None
     for number, line in enumerate(lines):
         while at < len(pairs) and pairs[at][0] <= number:
-            last = at if isinstance(records[at], Answer) else last
+            last = at if isinstance(records[at], ModelAnswer) else last
             at += 1
         payload = values.mapping(line, "payload")
         if payload.get("type") != "session_metadata" or payload.get("key") != "contextUsage":
             continue
         answer = None if last is None else records[last]
-        if last is not None and isinstance(answer, Answer):
+        if last is not None and isinstance(answer, ModelAnswer):
             share = values.amount(payload, "value", "usagePercentage")
             records[last] = replace(answer, context_share=share)
     return records
@@ -124,11 +110,11 @@ def _records(line: Mapping[str, Any], model: str | None) -> Iterator[Record]:
     at = milliseconds(line.get("timestamp"))
     match payload.get("type"):
         case "user":
-            yield Prompt(text=_text(payload), at=at)
+            yield UserPrompt(text=_text(payload), at=at)
         case "assistant":
             identity = _first(payload, "messageId", "message_id", "id")
             used_model = _first(payload, "modelId", "model") or model
-            yield Answer(text=_text(payload), message_id=identity, model=used_model, at=at)
+            yield ModelAnswer(text=_text(payload), message_id=identity, model=used_model, at=at)
         case "tool_call":
             used = _first(payload, "toolUseId", "tool_use_id", "toolCallId", "id")
             if used is not None:
@@ -171,7 +157,7 @@ def _text(payload: Mapping[str, Any]) -> str:
     return "\n".join(text for text in told if text)
 
 
-def _usages(lines: list[Mapping[str, Any]], model: str | None) -> Iterator[Usage]:
+def _usages(lines: list[Mapping[str, Any]], model: str | None) -> Iterator[KiroUsage]:
     for line in lines:
         payload = values.mapping(line, "payload")
         if payload.get("type") != "usage_summary":
@@ -183,4 +169,4 @@ def _usages(lines: list[Mapping[str, Any]], model: str | None) -> Iterator[Usage
             if values.text(usage, "unit") in ("credit", "credits")
         ]
         told = [amount for amount in [*metered, values.amount(payload, "credits")] if amount]
-        yield Usage(credits=sum(told) if told else None, model=model)
+        yield KiroUsage(credits=sum(told) if told else None, model=model)

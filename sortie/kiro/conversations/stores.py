@@ -17,11 +17,11 @@ from sortie.kiro.conversations.sessions_v2 import SessionsV2
 from sortie.kiro.conversations.sessions_v3 import SessionsV3
 from sortie.kiro.places import KiroPlaces
 
-LARGEST = 64 * 1024 * 1024
+FILE_LIMIT = 64 * 1024 * 1024
 """Bytes of one document or file that are read, unless a caller says otherwise."""
 
 
-class Store(Protocol):
+class EngineStore(Protocol):
     """What one engine keeps. Every method raises ConversationError."""
 
     def summaries(self, directory: str | None = None) -> Iterable[ConversationSummary]: ...
@@ -43,13 +43,13 @@ class ConversationStores:
         self,
         places: KiroPlaces,
         *,
-        limit: int = LARGEST,
+        limit: int = FILE_LIMIT,
         patience: float = 1.0,
         on_trouble: Callable[[ConversationError], object] = lambda _: None,
     ) -> None:
         self._on_trouble = on_trouble
         self._database = DatabaseV1(places.database, limit, patience)
-        self._stores: dict[Engine, Store] = {
+        self._stores: dict[Engine, EngineStore] = {
             "v1": self._database,
             "v2": SessionsV2(places.sessions, limit),
             "v3": SessionsV3(places.sessions, limit),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sortie.dataclass import dataclass
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
-    Usage,
+    UserPrompt,
 )
 
 _Mark = tuple[object, ...]
@@ -24,7 +24,7 @@ class Position:
     id: str
     entries: int
     last: _Mark
-    usages: tuple[Usage, ...]
+    usages: tuple[KiroUsage, ...]
 
     @classmethod
     def after(cls, conversation: Conversation) -> Position:
@@ -42,7 +42,7 @@ class Addition:
     """What a turn has said and done, and used as far as that is told."""
 
     records: tuple[Record, ...]
-    usages: tuple[Usage, ...]
+    usages: tuple[KiroUsage, ...]
 
 
 def added_since(conversation: Conversation, before: Position | None) -> Addition:
@@ -52,8 +52,8 @@ def added_since(conversation: Conversation, before: Position | None) -> Addition
     prompt on, since a turn has one.
     """
     if before is None or before.id != conversation.summary.id:
-        alone = sum(isinstance(record, Prompt) for record in conversation.records) <= 1
-        usages = conversation.usages if alone else ()  # whose they are nobody knows
+        alone = sum(isinstance(record, UserPrompt) for record in conversation.records) <= 1
+        usages = conversation.usages if alone else ()  # they may belong to earlier turns
         return Addition(records=_last_turn(conversation), usages=usages)
     goes_on = before.entries < conversation.entries and (
         _mark(conversation, before.entries) == before.last
@@ -64,11 +64,11 @@ def added_since(conversation: Conversation, before: Position | None) -> Addition
 
 def _last_turn(conversation: Conversation) -> tuple[Record, ...]:
     records = conversation.records
-    prompts = [at for at, record in enumerate(records) if isinstance(record, Prompt)]
+    prompts = [at for at, record in enumerate(records) if isinstance(record, UserPrompt)]
     return records[prompts[-1] :] if prompts else records
 
 
-def _more(usages: tuple[Usage, ...], before: tuple[Usage, ...]) -> tuple[Usage, ...]:
+def _more(usages: tuple[KiroUsage, ...], before: tuple[KiroUsage, ...]) -> tuple[KiroUsage, ...]:
     """Return what is new behind what was there; a list that was begun anew is new as a whole.
 
     Where the same is told as before, it may be that nothing was told yet.
@@ -86,11 +86,11 @@ def _mark(conversation: Conversation, entries: int) -> _Mark:
 
 def _name(record: Record) -> object:
     match record:
-        case Answer(text=text, message_id=identity):
+        case ModelAnswer(text=text, message_id=identity):
             return identity or text
         case ToolUse(id=identity) | ToolResult(tool_use_id=identity):
             return identity
-        case Prompt(text=text):
+        case UserPrompt(text=text):
             return text
         case ToolUsesCancelled(tool_use_ids=ids):
             return ids

@@ -8,9 +8,9 @@ import select
 from collections.abc import Mapping
 from typing import Any
 
-from sortie.kiro.entire.repository import LARGEST, EntireError, Repository
+from sortie.kiro.entire.repository import STREAM_LIMIT, EntireError, EntireRepository
 
-SILENCE = 0.1
+PAYLOAD_SILENCE = 0.1
 """Seconds for which a hook's payload may be silent: an IDE may hold the pipe open."""
 
 Flags = Mapping[str, str]
@@ -22,7 +22,7 @@ class Call:
     def __init__(self, flags: Flags, environment: Mapping[str, str]) -> None:
         self.flags = flags
         self.environment = environment
-        self.repository = Repository(environment.get("ENTIRE_REPO_ROOT") or os.getcwd())
+        self.repository = EntireRepository(environment.get("ENTIRE_REPO_ROOT") or os.getcwd())
 
     def flag(self, name: str) -> str:
         """Return a flag that has to be given."""
@@ -80,8 +80,8 @@ def input_bytes(silence: float | None = None) -> bytes:
         if not chunk:
             break
         content += chunk
-        if len(content) > LARGEST:
-            raise EntireError(f"the input is larger than {LARGEST} bytes")
+        if len(content) > STREAM_LIMIT:
+            raise EntireError(f"the input is larger than {STREAM_LIMIT} bytes")
     return content
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sortie.kiro.conversations.records import (
-    Answer,
-    Prompt,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
+    UserPrompt,
 )
 from sortie.kiro.entire.repository import EntireError
 from sortie.kiro.entire.transcripts import Transcript
@@ -38,7 +38,7 @@ def compacted(transcript: Transcript, version: str) -> bytes:
         for line in _lines(timestamp, records, results)
     ]
     if not lines:
-        raise EntireError("nobody says or does anything in the transcript")
+        raise EntireError("the transcript has neither messages nor tool uses")
     return "".join(f"{line}\n" for line in lines).encode(errors="replace")
 
 
@@ -66,9 +66,9 @@ def _lines(
     identity: str | None = None
     for record in records:
         match record:
-            case Prompt(text=str(text)) | ToolUsesCancelled(prompt=str(text)) if text:
+            case UserPrompt(text=str(text)) | ToolUsesCancelled(prompt=str(text)) if text:
                 yield {"type": "user", **at, "content": [{"text": text}]}
-            case Answer():
+            case ModelAnswer():
                 identity = record.message_id
                 blocks += [{"type": "text", "text": record.text}] if record.text else []
             case ToolUse():

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sortie.acp import values
-from sortie.kiro.entire.repository import EntireError, Repository, write_file
+from sortie.kiro.entire.repository import EntireError, EntireRepository, write_file
 from sortie.kiro.entire.transcripts import EMPTY, Transcript, native
 
 SESSION_START, TURN_START, TURN_END = 1, 2, 3
@@ -17,7 +17,7 @@ _WITHOUT_EVENT = frozenset({"pre-tool-use", "post-tool-use"})
 
 
 def event_of(
-    hook: str, payload: bytes, repository: Repository, environment: Mapping[str, str]
+    hook: str, payload: bytes, repository: EntireRepository, environment: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Return the event that a hook means; None where it means none.
 
@@ -55,7 +55,7 @@ def _payload(payload: bytes) -> Mapping[str, Any]:
     return told
 
 
-def _event(kind: int, repository: Repository, session: str) -> dict[str, Any]:
+def _event(kind: int, repository: EntireRepository, session: str) -> dict[str, Any]:
     return {
         "type": kind,
         "session_id": session,
@@ -64,7 +64,7 @@ def _event(kind: int, repository: Repository, session: str) -> dict[str, Any]:
     }
 
 
-def _turn(session: str, repository: Repository, content: bytes | None) -> dict[str, Any]:
+def _turn(session: str, repository: EntireRepository, content: bytes | None) -> dict[str, Any]:
     """Record a session as Kiro has it, and return what the model said last."""
     path = repository.session_file(session)
     if content is None:

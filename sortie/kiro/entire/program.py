@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sortie.kiro.entire.call import (
-    SILENCE,
+    PAYLOAD_SILENCE,
     Call,
     flags_in,
     input_bytes,
     json_input,
     text_in,
 )
-from sortie.kiro.entire.repository import EntireError, Repository, file_name, write_file
+from sortie.kiro.entire.repository import EntireError, EntireRepository, file_name, write_file
 
 if TYPE_CHECKING:
     from sortie.kiro.entire.transcripts import Transcript
@@ -67,7 +67,7 @@ def _get_session_id(call: Call) -> object:
 
 
 def _get_session_dir(call: Call) -> object:
-    return {"session_dir": Repository(os.path.abspath(call.flag("repo-path"))).sessions}
+    return {"session_dir": EntireRepository(os.path.abspath(call.flag("repo-path"))).sessions}
 
 
 def _resolve_session_file(call: Call) -> object:
@@ -101,7 +101,7 @@ def _read_session(call: Call) -> object:
 
 
 def _files_of(transcript: Callable[[bytes], Any], content: bytes) -> list[str]:
-    """Return the files that a session has written; none where it is in nobody's form."""
+    """Return the files that a session has written; none where its form is unknown."""
     try:
         found: list[str] = transcript(content).modified_files()
     except EntireError:
@@ -152,7 +152,7 @@ def _parse_hook(call: Call) -> object:
     from sortie.kiro.entire.lifecycle import event_of
 
     hook = call.flag("hook")
-    return event_of(hook, input_bytes(silence=SILENCE), call.repository, call.environment)
+    return event_of(hook, input_bytes(silence=PAYLOAD_SILENCE), call.repository, call.environment)
 
 
 def _install_hooks(call: Call) -> object:

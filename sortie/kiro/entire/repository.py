@@ -7,7 +7,7 @@ import re
 import stat
 from contextlib import suppress
 
-LARGEST = 10 * 1024 * 1024
+STREAM_LIMIT = 10 * 1024 * 1024
 """Bytes of one stream; the protocol allows no more."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
@@ -17,7 +17,7 @@ class EntireError(Exception):
     """A call failed; the message is its line on stderr."""
 
 
-class Repository:
+class EntireRepository:
     """A repository by its root, and the sessions recorded in it: ``.entire/tmp/<id>.json``."""
 
     def __init__(self, root: str) -> None:
@@ -72,7 +72,7 @@ def file_name(session_id: str) -> str:
     return f"{session_id}.json"
 
 
-def read_file(path: str, limit: int = LARGEST) -> bytes:
+def read_file(path: str, limit: int = STREAM_LIMIT) -> bytes:
     """Return what a regular file holds, no link. Raises OSError; EntireError where it is larger."""
     # NONBLOCK: opening a FIFO without it waits for a writer.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

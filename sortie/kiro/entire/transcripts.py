@@ -13,14 +13,14 @@ from typing import Any
 from sortie.acp import values
 from sortie.kiro.conversations.history_v1 import read_document
 from sortie.kiro.conversations.records import (
-    Answer,
     Conversation,
     ConversationSummary,
-    Prompt,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
+    UserPrompt,
     final_answer,
     modified_files,
     prompts,
@@ -96,9 +96,9 @@ def _of_ide(entry: object) -> Iterator[Record]:
     content = message.get("content")
     text = _text(content)
     if message.get("role") == "user" and text:
-        yield Prompt(text=text)
+        yield UserPrompt(text=text)
     elif message.get("role") == "assistant" and text:
-        yield Answer(text=text)
+        yield ModelAnswer(text=text)
     for block in values.items(content):
         match block.get("type"):
             case "tool_use" if (used := values.text(block, "id")) is not None:
@@ -130,7 +130,7 @@ def as_document(conversation: Conversation) -> dict[str, Any]:
     results: list[dict[str, Any]] = []
     for record in conversation.records:
         match record:
-            case Prompt(text=text):
+            case UserPrompt(text=text):
                 _leave(entries, user)
                 user, results = {"Prompt": {"prompt": text}}, []
             case ToolResult():
@@ -143,7 +143,7 @@ def as_document(conversation: Conversation) -> dict[str, Any]:
                 stopped = [{"tool_use_id": i, "content": [], "status": "Error"} for i in ids]
                 user = {"CancelledToolUses": {"prompt": text, "tool_use_results": stopped}}
                 results = []
-            case Answer(text=text, message_id=identity):
+            case ModelAnswer(text=text, message_id=identity):
                 said = {"Response": {"message_id": identity, "content": text}}
                 entries.append({"user": {"content": user}, "assistant": said})
                 user, results = None, []
@@ -157,7 +157,7 @@ def as_document(conversation: Conversation) -> dict[str, Any]:
 
 
 def _leave(entries: list[dict[str, Any]], user: dict[str, Any] | None) -> None:
-    """Add what the user said and nobody has answered, where there is such."""
+    """Add the user's last message where no answer followed it."""
     if user is not None:
         entries.append({"user": {"content": user}, "assistant": None})
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from sortie.dataclass import dataclass
-from sortie.model.texts import UNUSABLE
+from sortie.model.invocation import Invocation, prompt_invocation
+
+KEY_NAME = "KIRO_API_KEY"
 
 WHOAMI = ("whoami",)
-
-PROMPT_ARGUMENT_LIMIT = 96 * 1024
-"""Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +31,11 @@ class ChatOptions:
             raise ValueError("trust_all_tools and trust_tools are mutually exclusive")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
-    """What follows the program's name, and what its stdin holds; None is an empty stdin."""
-
-    arguments: tuple[str, ...] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
-
-
 def chat(options: ChatOptions, prompt: str, *, resume: bool | str) -> Invocation:
     """Return how to run ``prompt`` as one turn; exactly one trust mode is always named.
 
     ``resume`` goes on with the newest conversation of the directory, or with the one of that id.
-    A prompt over PROMPT_ARGUMENT_LIMIT goes through stdin, which Kiro reads only where no prompt
-    stands on the command line. What no argument can hold (NUL, lone surrogates) is replaced.
+    Kiro reads stdin only where no prompt stands on the command line.
     """
     arguments = ["chat", "--no-interactive", "--wrap", "never"]
     if options.verbose:
@@ -66,9 +54,4 @@ def chat(options: ChatOptions, prompt: str, *, resume: bool | str) -> Invocation
         arguments.append("--trust-all-tools")
     else:
         arguments.append("--trust-tools=" + ",".join(options.trust_tools))
-    encoded = UNUSABLE.sub("\ufffd", prompt).encode()
-    if len(encoded) > PROMPT_ARGUMENT_LIMIT:
-        return Invocation(arguments=tuple(arguments), stdin=encoded)
-    if encoded.startswith(b"-"):
-        arguments.append("--")
-    return Invocation(arguments=(*arguments, encoded.decode()))
+    return prompt_invocation(arguments, prompt, separated=False)

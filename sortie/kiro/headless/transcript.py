@@ -11,7 +11,7 @@ import re
 
 from sortie.lines import clean_line
 
-MARKER = "> "
+ANSWER_MARKER = "> "
 
 _COLOURED = re.compile(r"(?:\x1b\[[0-?]*[ -/]*[@-~])*\x1b\[[0-9;:]*m> ")
 _TOOL = re.compile(r"\s*🛠\N{VARIATION SELECTOR-16}?\s+Using tool: ")
@@ -31,7 +31,7 @@ def answers(stdout: bytes) -> list[str]:
         line = clean_line(raw)
         may_begin = coloured or (after_tool and not in_answer)
         if may_begin and _is_marker(raw, line, coloured=coloured):
-            found.append([line.removeprefix(MARKER)])
+            found.append([line.removeprefix(ANSWER_MARKER)])
             in_answer = True
         elif _TOOL.match(line):
             in_answer, after_tool = False, False
@@ -46,7 +46,7 @@ def answers(stdout: bytes) -> list[str]:
 
 
 def _is_marker(raw: str, line: str, *, coloured: bool) -> bool:
-    return bool(_COLOURED.match(_drawn(raw))) if coloured else line.startswith(MARKER)
+    return bool(_COLOURED.match(_drawn(raw))) if coloured else line.startswith(ANSWER_MARKER)
 
 
 def _drawn(line: str) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 
 NOTE_FILE = "SORTIE_DEMO.md"
-WRITTEN = "Written by the Kiro simulator.\n"
+FILE_CONTENT = "Written by the Kiro simulator.\n"
 """What a file holds that was asked for."""
 
 _STATE_FILE = re.compile(r"(.+?\.md)\s+(.+)", re.DOTALL)
@@ -40,7 +40,7 @@ def write_file(name: str) -> None:
     if os.path.commonpath([here, path]) != here or path == here:
         raise ActionError(f"write={name}: lies outside of {here}")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    _replace(path, WRITTEN.encode())
+    _replace(path, FILE_CONTENT.encode())
 
 
 def write_status(word: str) -> None:

@@ -9,7 +9,7 @@ import time
 from sortie.kiro.simulator.actions import ActionError, Log
 
 LIFETIME = 600
-"""Seconds after which a child ends even if nobody ends it."""
+"""Seconds after which a child ends by itself."""
 
 _ORPHANS = ("double_fork", "cleared", "overwritten")
 _ENVIRONMENT = 47  # where it begins and ends in memory, in /proc/self/stat behind the name; proc(5)
@@ -21,11 +21,11 @@ def leave_child(kind: str, run_id: str | None, log: Log) -> None:
     ``plain`` stays in the group with its output closed, ``hold_stdout`` keeps stdout and stderr
     open, ``setsid`` has a session of its own, ``double_fork`` has one and has lost its parent;
     ``cleared`` is a program with an empty environment besides, and ``overwritten`` has replaced
-    its own in place, as servers do that show a title. Raises ActionError without a run id, which
-    nobody has who would end the child.
+    its own in place, as servers do that show a title. Raises ActionError without a run id, by which
+    a daemon would find and end the child.
     """
     if not run_id:
-        raise ActionError(f"child={kind}: SORTIE_RUN_ID is not set, so nobody would end the child")
+        raise ActionError(f"child={kind}: SORTIE_RUN_ID is not set, so it would never be ended")
     child = os.fork()
     if child == 0:  # pragma: no cover - a forked process reports no coverage
         _live(kind, log)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import RawIOBase
 
-MARKER = b"\x1b[38;5;141m> \x1b[0m"
+COLOURED_MARKER = b"\x1b[38;5;141m> \x1b[0m"
 _MCP_WARNING = "Failed to retrieve MCP settings; MCP functionality disabled"
 _BAD_KEY = "Authentication failed. Your API key may be invalid or expired."
 _LINE = "The quick brown fox jumps over the lazy dog; this line is filling. **Markdown** too"
@@ -24,7 +24,7 @@ class Console:
 
     def answer(self, text: str) -> None:
         """Print an answer behind its coloured marker; no end of line follows it."""
-        self.print(MARKER + text.encode(errors="replace"))
+        self.print(COLOURED_MARKER + text.encode(errors="replace"))
 
     def print(self, data: bytes) -> None:
         _write_all(self._out, data)

@@ -15,7 +15,7 @@ NEWEST = "newest"
 """In place of a session id: the conversation of the directory that was changed last."""
 
 
-class StoreError(Exception):
+class SimulatedStoreError(Exception):
     """A conversation could not be stored or found."""
 
 

@@ -15,12 +15,12 @@ from sortie import __version__
 from sortie.kiro.simulator.actions import ActionError, Log
 from sortie.kiro.simulator.console import Console
 from sortie.kiro.simulator.directives import DirectiveError, describe, read_directives
-from sortie.kiro.simulator.exchange import StoreError
+from sortie.kiro.simulator.exchange import SimulatedStoreError
 from sortie.kiro.simulator.turn import SimulatedTurn, key_is_bad
 
-VERSION = f"sortie-kiro-sim {__version__} (a simulator, not kiro-cli)"
+VERSION_LINE = f"sortie-kiro-sim {__version__} (a simulator, not kiro-cli)"
 
-_HELP = f"""{VERSION}
+_HELP = f"""{VERSION_LINE}
 Stands in for kiro-cli: same command line, output, exit codes and conversation store; no model.
 
 Usage: sortie-kiro-sim chat --no-interactive [OPTIONS] [PROMPT]
@@ -49,14 +49,14 @@ class UsageError(Exception):
     """The command line is not one that kiro-cli accepts."""
 
 
-class _Parser(ArgumentParser):
+class _ChatParser(ArgumentParser):
     def error(self, message):  # type: ignore[no-untyped-def]  # typing.NoReturn costs start-up time
         raise UsageError(message)
 
 
 def parse_chat(arguments: Sequence[str]) -> Namespace:
     """Return what follows ``chat``. Raises UsageError."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
+    parser = _ChatParser(add_help=False, allow_abbrev=False)
     switches = ("--no-interactive", "--require-mcp-startup")
     for names in (("--help", "-h"), ("--trust-all-tools", "-a"), *((name,) for name in switches)):
         parser.add_argument(*names, action="store_true")
@@ -106,7 +106,7 @@ def run(
     try:
         match list(arguments):
             case ["--version" | "-V" | "version"]:
-                console.print(f"{VERSION}\n".encode())
+                console.print(f"{VERSION_LINE}\n".encode())
                 return 0
             case ["--help" | "-h" | "help"]:
                 return _help(console)
@@ -128,7 +128,7 @@ def run(
     except DirectiveError as error:
         console.complain(f"error: simulator directive: {error}")
         return 2
-    except (ActionError, StoreError, OSError) as error:
+    except (ActionError, SimulatedStoreError, OSError) as error:
         console.complain(f"error: {error}")
         return 1
 

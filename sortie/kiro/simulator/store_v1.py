@@ -12,7 +12,7 @@ from sortie.kiro.simulator.exchange import (
     NEWEST,
     PROGRAM,
     Exchange,
-    StoreError,
+    SimulatedStoreError,
     new_id,
 )
 
@@ -56,7 +56,7 @@ def record_v1(path: str, exchange: Exchange) -> None:
         connection.execute(_WRITE, (key, identity, text, created, now))
         connection.execute("COMMIT")
     except sqlite3.Error as error:
-        raise StoreError(str(error)) from error
+        raise SimulatedStoreError(str(error)) from error
     finally:
         connection.close()
 
@@ -65,7 +65,7 @@ def _require_own(connection: sqlite3.Connection, path: str) -> None:
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     names = {row[0] for row in rows}
     if foreign := {n for n in names if not n.startswith("sqlite_")} - set(_TABLES):
-        raise StoreError(
+        raise SimulatedStoreError(
             f"{path} belongs to a real Kiro (it has {', '.join(sorted(foreign))});"
             " the simulator leaves it alone"
         )

@@ -6,7 +6,14 @@ import json
 import os
 import time
 
-from sortie.kiro.simulator.exchange import MADE_BY, NEWEST, PROGRAM, Exchange, StoreError, new_id
+from sortie.kiro.simulator.exchange import (
+    MADE_BY,
+    NEWEST,
+    PROGRAM,
+    Exchange,
+    SimulatedStoreError,
+    new_id,
+)
 
 
 def record_v2(sessions: str, exchange: Exchange) -> None:
@@ -64,7 +71,7 @@ def _session_id(folder: str, exchange: Exchange) -> str | None:
         if exchange.session == NEWEST and found["cwd"] == exchange.directory:
             newest = max(newest, (found["updated_at"], found["session_id"]))
     if exchange.session not in ("", NEWEST):
-        raise StoreError(f"the session {exchange.session} is not one of the simulator's")
+        raise SimulatedStoreError(f"the session {exchange.session} is not one of the simulator's")
     return newest[1]
 
 

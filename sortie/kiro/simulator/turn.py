@@ -13,7 +13,7 @@ from sortie.kiro.simulator import actions
 from sortie.kiro.simulator.children import leave_child
 from sortie.kiro.simulator.console import Console, filling
 from sortie.kiro.simulator.directives import Directives, is_directive
-from sortie.kiro.simulator.exchange import NEWEST, Exchange, SimulatedToolUse, StoreError
+from sortie.kiro.simulator.exchange import NEWEST, Exchange, SimulatedStoreError, SimulatedToolUse
 
 _REDRAW = 0.2
 _TITLE_LIMIT = 200
@@ -81,7 +81,7 @@ class SimulatedTurn:
             os.kill(os.getpid(), do.signal)
         try:
             self._store()
-        except (StoreError, OSError, ValueError, KeyError) as error:
+        except (SimulatedStoreError, OSError, ValueError, KeyError) as error:
             console.complain(f"warning: the conversation could not be kept: {error}")
         if not do.no_trailer:
             console.trailer(f"{do.credits:.10g}", int(time.monotonic() - self._started))
@@ -114,7 +114,7 @@ class SimulatedTurn:
             tools.append(SimulatedToolUse("fs_write", new))
             actions.append_note(self._title)
         if do.write:
-            new = {"command": "create", "path": do.write, "file_text": actions.WRITTEN}
+            new = {"command": "create", "path": do.write, "file_text": actions.FILE_CONTENT}
             tools.append(SimulatedToolUse("fs_write", new))
             actions.write_file(do.write)
         if do.status:
@@ -165,7 +165,7 @@ class SimulatedTurn:
 
         found = ConversationStores(self._places).find(identity)
         if found is None:
-            raise StoreError(f"no session with the id {identity} was found")
+            raise SimulatedStoreError(f"no session with the id {identity} was found")
         self._do.store = found.engine
 
     def _store(self) -> None:

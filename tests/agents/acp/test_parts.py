@@ -16,15 +16,14 @@ from hypothesis import strategies as st
 
 from sortie.acp.client import ClientConnection
 from sortie.acp.events import PermissionRequested, RequestDeclined, SessionUpdated
-from sortie.agents.acp.conversations import REMEMBERED, Conversations
+from sortie.agents.acp.conversations import CONVERSATIONS_REMEMBERED, Conversations
 from sortie.agents.acp.memory import resident_mb, tree_mb
 from sortie.agents.acp.permissions import decide, is_inside, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
 from sortie.agents.acp.settings import AcpSettings, PermissionRules, ruling_of, warn
-from sortie.agents.acp.tools import CALLS_AT_ONCE, ToolCalls
-from sortie.agents.acp.usage import NO_COST, UsageReader, model_of
-from sortie.agents.acp.usage_limit import names_a_limit, reset_time
-from sortie.agents.acp.verdict import Evidence
+from sortie.agents.acp.tools import CALLS_AT_ONCE, AcpToolCalls
+from sortie.agents.acp.usage import NO_COST, UsageReader
+from sortie.agents.acp.verdict import TurnEvidence
 from sortie.model.turns import (
     NOTIFICATION_LIMIT,
     AgentEvent,
@@ -126,20 +125,13 @@ def test_paths_come_from_wherever_a_call_names_them() -> None:
 
 def test_one_path_outside_is_enough_wherever_it_stands() -> None:
     """Also behind more paths than are shown, and in an earlier message of the call."""
-    calls = ToolCalls("x", "/w")
+    calls = AcpToolCalls("x", "/w")
     many = [{"path": f"/w/{n}"} for n in range(100)]
 
     known, _ = calls.take({"toolCallId": "t", "locations": [*many, {"path": "/etc/passwd"}]})
     calls.take({"toolCallId": "t", "locations": [{"path": "/w/a"}]})
 
     assert known.outside
-
-
-def test_who_sets_no_permissions_is_warned() -> None:
-    """An agent that is refused everything would be a riddle."""
-    assert [key for key, _ in warn(AcpSettings())] == ["acp.permissions"]
-    trusting = PermissionRules(inside={"default": "allow"})
-    assert not warn(AcpSettings(permissions=trusting))
 
 
 def test_a_mode_that_asks_nothing_beside_rules_that_deny_is_warned_of() -> None:
@@ -159,7 +151,7 @@ def test_a_mode_that_asks_nothing_beside_rules_that_deny_is_warned_of() -> None:
 
 def test_a_tool_is_told_once() -> None:
     """However often it is told of, also after its end; a flood of them has a bound."""
-    calls, events = ToolCalls("x", "/w"), []
+    calls, events = AcpToolCalls("x", "/w"), []
 
     for status in ("pending", "in_progress", "completed", "completed", "pending"):
         events += calls.take({"toolCallId": "t", "status": status, "kind": "new"})[1]
@@ -187,7 +179,7 @@ def test_a_tool_is_named_where_its_agent_names_it(
     agent: str, call: dict[str, Any], name: str
 ) -> None:
     """Each agent in its own place."""
-    known, _ = ToolCalls(agent, "/w").take({"toolCallId": "t"} | call)
+    known, _ = AcpToolCalls(agent, "/w").take({"toolCallId": "t"} | call)
 
     assert known.name == name
 
@@ -213,13 +205,6 @@ def test_what_is_cached_is_part_of_the_input() -> None:
 def test_what_is_not_told_is_not_known(agent: str, usage: object) -> None:
     """Never 0."""
     assert UsageReader(agent).turn({"usage": usage}) == []
-
-
-def test_no_tokens_of_gemini_are_a_turn_that_was_cut() -> None:
-    """It says 0 and 0 then."""
-    counts = {"input_tokens": 0, "output_tokens": 0}
-
-    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"token_count": counts}}}) == []
 
 
 def test_sums_of_a_process_are_taken_apart() -> None:
@@ -270,22 +255,6 @@ def test_tokens_of_two_models_together_are_nobodys(names: Sequence[str], model: 
     assert told == [Usage(input_tokens=5, output_tokens=1, model=model)]
 
 
-@pytest.mark.parametrize(
-    ("session", "model"),
-    [
-        (
-            {"configOptions": [{"category": "mode"}, {"category": "model", "currentValue": "m"}]},
-            "m",
-        ),
-        ({"models": {"currentModelId": "m"}}, "m"),
-        ({"configOptions": 7, "models": []}, None),
-    ],
-)
-def test_the_model_of_a_session_is_found(session: dict[str, Any], model: str | None) -> None:
-    """Agents tell it in two ways."""
-    assert model_of(session) == model
-
-
 def paid(reader: UsageReader, amount: object, currency: object = "USD") -> float | None:
     used = reader.update({"cost": {"amount": amount, "currency": currency}})
     return None if used is None else used.cost
@@ -309,7 +278,7 @@ def test_a_conversation_is_remembered_for_a_while() -> None:
     conversations.spent("a", ("USD", 2.0))
     assert conversations.opened("a", resumed=True) == ("USD", 2.0)
     assert conversations.opened("b", resumed=True) is None
-    for number in range(REMEMBERED):
+    for number in range(CONVERSATIONS_REMEMBERED):
         conversations.opened(str(number), resumed=False)
     assert conversations.opened("a", resumed=True) is None
 
@@ -325,58 +294,6 @@ def test_gemini_has_to_wait_for_a_minute() -> None:
     assert conversations.not_yet("Copilot", "s") is None
     now = 61.0
     assert conversations.not_yet("gemini-cli", "s") is None
-
-
-# Limits of an account
-
-
-@pytest.mark.parametrize(
-    ("text", "resets"),
-    [
-        ("Claude AI usage limit reached|1795392000", datetime(2026, 11, 23, 0, 0, tzinfo=UTC)),
-        (
-            "You have exhausted your capacity on this model. Your quota will reset after 2h5m30s.",
-            datetime(2026, 11, 23, 0, 35, 30, tzinfo=UTC),
-        ),
-        (
-            "You've hit your usage limit. Upgrade to Pro or try again in 1 day 2 hours 3 minutes.",
-            datetime(2026, 11, 24, 0, 33, tzinfo=UTC),
-        ),
-        (
-            "Monthly limit reached; resets at 2026-12-01T00:00:00Z",
-            datetime(2026, 12, 1, tzinfo=UTC),
-        ),
-        (
-            "Weekly limit reached, resets 2026-11-25 08:00 +02:00",
-            datetime(2026, 11, 25, 6, tzinfo=UTC),
-        ),
-        ("Quota exceeded for your plan", None),
-        ("You are out of credits", None),
-        ("You've hit your limit · resets 3pm (Europe/London)", None),
-        ("5-hour limit reached, resets 3pm", None),
-        ("usage limit reached|99999999999999999", None),
-        ("usage limit reached, try again in 999999 days 999999 days 999999 d 999999 d", None),
-    ],
-)
-def test_a_usage_limit_is_known_by_its_words(text: str, resets: datetime | None) -> None:
-    """And its end, where it is said without doubt."""
-    assert names_a_limit(text)
-    assert reset_time(text, NOW) == resets
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "exceeded retry limit, last status: 429 Too Many Requests",
-        "Rate limit exceeded, slow down",
-        "prompt is too long: over the limit of 200000 tokens",
-        "the time limit of the tool was reached",
-        "overloaded",
-    ],
-)
-def test_a_limit_of_pace_or_size_is_none_of_the_account(text: str) -> None:
-    """Trying again soon may help, or nothing will."""
-    assert not names_a_limit(text)
 
 
 # Verdicts
@@ -397,7 +314,7 @@ def test_a_limit_of_pace_or_size_is_none_of_the_account(text: str) -> None:
 )
 def test_an_end_needs_proof(agent: str, pieces: list[str], tokens: bool, good: bool) -> None:
     """``end_turn`` is one only for agents that say it of good turns alone."""
-    evidence = Evidence(agent)
+    evidence = TurnEvidence(agent)
     for piece in pieces:
         evidence.text(piece)
 
@@ -407,7 +324,7 @@ def test_an_end_needs_proof(agent: str, pieces: list[str], tokens: bool, good: b
 @pytest.mark.parametrize(("piece", "good"), [("Info: cancelled by user", False), ("so", True)])
 def test_what_an_agent_says_of_itself_is_no_going_on(piece: str, good: bool) -> None:
     """After a denial the model has to have said something, and not its program."""
-    evidence = Evidence("Copilot")
+    evidence = TurnEvidence("Copilot")
     evidence.denied("execute: rm")
     evidence.tool_ended(failed=True)
     evidence.text(piece)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -323,39 +322,6 @@ async def test_a_cancelled_turn_leaves_the_process(stage: Stage) -> None:
     assert first.pid == second.pid
 
 
-async def test_a_deaf_agent_is_ended_with_its_tree(stage: Stage) -> None:
-    """What does not answer a cancel in time is ended, and the next turn has another process."""
-    first, second = Heard(), Heard()
-
-    with trio.fail_after(60):
-        async with stage.session() as session:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(session.run_turn, "acp: deaf", first)
-                await first.spoke.wait()
-                nursery.cancel_scope.cancel()
-            alive = is_alive(first.pid)
-            await session.run_turn("two", second)
-
-    assert not alive
-    assert messages(second)[-1] == "prompt 2"
-
-
-@pytest.mark.parametrize("words", [(), ("--stubborn",)], ids=["kind", "stubborn"])
-async def test_a_stop_in_a_tool_leaves_nothing_alive(stage: Stage, words: tuple[str, ...]) -> None:
-    """Leaving the session ends the agent and the tool, which is in a session of its own."""
-    heard, mark = Heard(), stage.workspace / "pid"
-
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery, stage.session(*words) as session:
-            prompt = f"acp: shell trap '' TERM HUP; echo $$ > {mark}; sleep 600; sleep 600"
-            nursery.start_soon(session.run_turn, prompt, heard)
-            while not (mark.exists() and mark.read_text()):
-                await trio.sleep(0.01)
-
-    assert not is_alive(heard.pid)
-    assert not is_alive(int(mark.read_text()))
-
-
 # Refusals
 
 
@@ -438,25 +404,6 @@ async def test_a_login_that_is_lost_is_told_as_such(stage: Stage) -> None:
 
     assert result.error_kind is ErrorKind.RESPONSE_ERROR
     assert "log in first" in (result.message or "")
-
-
-async def test_a_line_without_end_ends_the_turn_where_it_is_too_long(stage: Stage) -> None:
-    """Its end, which an agent on a busy machine may write much later, is not waited for."""
-    result, _ = await stage.turn("acp: endless")
-
-    assert result.error_kind is ErrorKind.PORT_EXIT
-    assert "more than 10 MiB" in (result.message or "")
-
-
-async def test_a_usage_limit_is_no_failure_of_the_turn(stage: Stage) -> None:
-    """It has a kind of its own, and the time at which it ends."""
-    before = datetime.now(UTC)
-
-    result, _ = await stage.turn("acp: fail Your quota is exhausted; it will reset after 2h5m")
-
-    assert result.error_kind is ErrorKind.USAGE_LIMIT
-    assert result.resets_at is not None
-    assert abs(result.resets_at - before - timedelta(hours=2, minutes=5)) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("stop", ["refusal", "max_tokens", "max_turn_requests", "tired"])

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 import trio
-from pydantic import BaseModel
 
 from sortie.agents import AgentContext
 from sortie.agents.claude_code import ADAPTER
-from sortie.agents.claude_code.arguments import PROMPT_ARGUMENT_LIMIT
-from sortie.agents.claude_code.settings import SECRET_NAMES
+from sortie.agents.claude_code.settings import CLAUDE_SECRETS
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.model.turns import ModelAnswered, Notification, SessionKnown, ToolEnded, Usage
 from sortie.transports.local import LocalTransport, become_subreaper
 from tests.agents.claude_code.reading import ID
 from tests.agents.claude_code.simulated import KEY, Rig
-from tests.agents.kiro.simulated import Heard, is_alive
+from tests.agents.kiro.simulated import Heard
 
 LIMIT = 60
 COMPLETED = TurnResult(outcome=TurnOutcome.COMPLETED)
@@ -167,26 +163,7 @@ async def test_tools_and_answers_are_timed(rig: Rig) -> None:
     assert [answer.model for answer in answers] == ["claude-test-1"] * 2
 
 
-async def test_a_long_prompt_arrives_whole(rig: Rig) -> None:
-    """Through stdin."""
-    prompt = "x" * (PROMPT_ARGUMENT_LIMIT + 1)
-    with trio.fail_after(LIMIT):
-        result, _ = await rig.turn(prompt)
-
-    (line,) = (rig.home / "log.jsonl").read_text().splitlines()
-    assert (result, json.loads(line)["length"]) == (COMPLETED, len(prompt))
-
-
-async def test_a_usage_limit_ends_the_turn_with_its_time(rig: Rig) -> None:
-    """It is no failure of the issue, and the daemon can wait until then."""
-    with trio.fail_after(LIMIT):
-        result, _ = await rig.turn("claude: limit=1795389721")
-
-    assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.USAGE_LIMIT)
-    assert result.resets_at == datetime(2026, 11, 22, 23, 22, 1, tzinfo=UTC)
-
-
-@pytest.mark.parametrize("name", SECRET_NAMES)
+@pytest.mark.parametrize("name", CLAUDE_SECRETS)
 async def test_no_secret_leaves_the_adapter(rig: Rig, name: str) -> None:
     """Whatever the agent prints it in: a line of JSON, a tool's error, or stderr."""
     rig.environment[name] = KEY
@@ -196,23 +173,6 @@ async def test_no_secret_leaves_the_adapter(rig: Rig, name: str) -> None:
     told = repr((result, heard.events))
     assert "***" in told
     assert KEY not in told
-
-
-async def test_a_stop_ends_tools_in_sessions_of_their_own(rig: Rig) -> None:
-    """A tool would outlive its agent, which it is no member of the group of."""
-    heard, file = Heard(), rig.workspace / "pid"
-    prompt = "claude: tool=setsid~sleep~600&~echo~$!~>pid;wait"
-    with trio.fail_after(LIMIT):
-        async with rig.agent().session(rig.params()) as session, trio.open_nursery() as nursery:
-            nursery.start_soon(session.run_turn, prompt, heard)
-            while not (file.exists() and file.read_text().strip()):
-                await trio.sleep(0.02)
-            assert is_alive(int(file.read_text()))
-            nursery.cancel_scope.cancel()
-
-    assert not is_alive(int(file.read_text()))
-    assert not is_alive(heard.pid)
-    assert any(isinstance(event, ToolEnded) and event.failed for event in heard.events)
 
 
 async def test_every_line_is_heard_as_it_is(rig: Rig) -> None:
@@ -232,34 +192,6 @@ async def test_every_line_is_heard_as_it_is(rig: Rig) -> None:
             await session.run_turn("Hello", heard)
 
     assert heard.messages == ["x: a bc"]
-
-
-def test_the_adapter_says_what_it_is() -> None:
-    """It resumes sessions by their ids and reports tokens and cost, but no credits."""
-    assert ADAPTER.resumes
-    assert ADAPTER.reports == {"tokens", "cost"}
-    assert ADAPTER.default_command == "claude"
-    assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_USE_VERTEX"} <= set(ADAPTER.env_names)
-    assert not any(name.startswith("AWS") for name in ADAPTER.env_names)
-
-
-def test_settings_of_another_adapter_are_a_mistake() -> None:
-    """The daemon hands each adapter its own block."""
-
-    class Other(BaseModel):
-        pass
-
-    with pytest.raises(TypeError, match="needs ClaudeCodeSettings"):
-        ADAPTER.create(AgentContext(command=None, settings=Other(), clock=trio.current_time))
-
-
-async def test_where_it_runs_is_the_workspace(rig: Rig) -> None:
-    """Its environment is the one that it is given."""
-    await rig.turn("Hello")
-
-    (line,) = map(json.loads, (rig.home / "log.jsonl").read_text().splitlines())
-    assert line["cwd"] == str(rig.workspace)
-    assert set(line["environ"]) >= set(rig.environment)
 
 
 async def test_a_turn_that_is_not_to_blame_on_its_id_runs_once(rig: Rig) -> None:

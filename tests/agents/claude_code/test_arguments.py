@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from sortie.agents.claude_code.arguments import PROMPT_ARGUMENT_LIMIT, Invocation, turn
+from sortie.agents.claude_code.arguments import turn
 from sortie.agents.claude_code.settings import ClaudeCodeSettings
+from sortie.model.invocation import PROMPT_ARGUMENT_LIMIT, Invocation
 from tests.agents.claude_code.reading import ID
 
 ALWAYS = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")

@@ -101,12 +101,6 @@ def test_only_a_single_turn_does_without_its_conversation(tmp_path: Path) -> Non
     assert loaded(tmp_path, block, {"max_turns": 1}).warnings == ()
 
 
-def test_a_kind_that_is_not_chosen_is_not_checked(tmp_path: Path) -> None:
-    """The block of another agent hinders nobody."""
-    block = BYPASS | {"session_persistence": False}
-    loaded(tmp_path, block, {"kind": "kiro", "max_turns": 2})
-
-
 @pytest.mark.parametrize(
     ("mode", "word"),
     [

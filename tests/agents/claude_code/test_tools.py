@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sortie.agents.claude_code.tools import ERROR_LIMIT, ToolCalls, error_text
+from sortie.agents.claude_code.tools import ERROR_LIMIT, ClaudeToolCalls, error_text
 from sortie.model.turns import ToolEnded, ToolStarted
 from tests.agents.claude_code.reading import Clock
 
@@ -22,7 +22,7 @@ def done(call: str = "1", **values: Any) -> dict[str, Any]:
 def test_a_result_belongs_to_its_call() -> None:
     """Calls that overlap have each their own duration."""
     clock = Clock()
-    calls = ToolCalls(clock)
+    calls = ClaudeToolCalls(clock)
 
     started = [calls.started(use("Read", "1", file_path="/w/a.py"))]
     clock.now = 2.0
@@ -42,7 +42,7 @@ def test_a_result_belongs_to_its_call() -> None:
 
 def test_what_belongs_to_no_call_is_not_told() -> None:
     """A call counts once, a result of nobody's call not at all."""
-    calls = ToolCalls(Clock())
+    calls = ClaudeToolCalls(Clock())
 
     assert calls.started(use("mcp__docs__search")) == ToolStarted(id="1", name="mcp__docs__search")
     assert calls.started(use("Bash")) is None
@@ -51,22 +51,10 @@ def test_what_belongs_to_no_call_is_not_told() -> None:
     assert calls.ended(done("1")) is None
 
 
-@pytest.mark.parametrize(
-    "block",
-    [{}, {"id": 1, "name": "x"}, {"id": "1", "name": None}, {"id": ["1"], "name": "x"}],
-)
-def test_blocks_that_are_none(block: dict[str, Any]) -> None:
-    """They are passed over."""
-    calls = ToolCalls(Clock())
-
-    assert calls.started(block) is None
-    assert calls.ended({"tool_use_id": block.get("id")}) is None
-
-
 def test_an_ended_turn_ends_its_tools() -> None:
     """What was told to have started is told to have ended, and no more than once."""
     clock = Clock()
-    calls = ToolCalls(clock)
+    calls = ClaudeToolCalls(clock)
     calls.started(use("Bash"))
     clock.now = 7.0
 
@@ -74,15 +62,6 @@ def test_an_ended_turn_ends_its_tools() -> None:
         ToolEnded(id="1", failed=True, duration=7.0, error="the turn ended before the tool did")
     ]
     assert calls.close() == []
-
-
-def test_memory_is_bounded() -> None:
-    """Calls without results are followed up to a number."""
-    calls = ToolCalls(Clock())
-
-    told = [calls.started(use("Bash", str(number))) for number in range(1500)]
-
-    assert sum(event is not None for event in told) == len(calls.close()) == 1000
 
 
 @pytest.mark.parametrize(

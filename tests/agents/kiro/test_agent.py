@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 import trio
-from pydantic import BaseModel
 from trio.testing import MockClock
 
-from sortie.agents import AgentContext, SessionParams
-from sortie.agents.kiro import ADAPTER, sources
+from sortie.agents import SessionParams
+from sortie.agents.kiro import sources
 from sortie.agents.kiro.agent import KiroAgent
 from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import (
@@ -137,17 +136,6 @@ async def test_what_is_launched(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_a_long_prompt_goes_through_stdin(autojump_clock: MockClock) -> None:
-    """Over 96 KiB the prompt is the process's stdin and no argument."""
-    transport = FakeTransport(turns([DONE]))
-    prompt = "p" * 100_000
-
-    await run(transport, prompt)
-
-    assert transport.commands[1].stdin == prompt.encode()
-    assert transport.commands[1].argv[-1] == "--trust-tools="
-
-
 async def test_resume_from_the_first_success_on(autojump_clock: MockClock) -> None:
     """A session resumes after a turn of its own completed, and goes on doing so."""
     failed: list[Step] = [Ends(Exit(status=1))]
@@ -161,18 +149,6 @@ async def test_resume_from_the_first_success_on(autojump_clock: MockClock) -> No
         resumed = ["--resume" in c.argv for c in transport.commands if "chat" in c.argv]
         assert resumed == [False, False, True, True]
         assert session.id == "older"
-
-
-async def test_a_new_session_does_not_resume(autojump_clock: MockClock) -> None:
-    """What one session did says nothing about the next one of the same adapter."""
-    transport = FakeTransport(turns([TRAILER, DONE], [TRAILER, DONE]))
-    kiro = agent()
-
-    for _ in range(2):
-        async with kiro.session(params(transport)) as session:
-            await session.run_turn("ping", Heard())
-
-    assert all("--resume" not in command.argv for command in transport.commands)
 
 
 @pytest.mark.parametrize("where", ["stdout", "stderr", "whoami"])
@@ -193,28 +169,6 @@ async def test_the_key_never_leaves(where: str, autojump_clock: MockClock) -> No
 
     assert "KIRO_API_KEY=***" in seen
     assert KEY not in seen
-
-
-async def test_a_line_that_is_too_long_ends_the_turn(autojump_clock: MockClock) -> None:
-    """The process is ended although it goes on, and the turn has failed with ``port_exit``."""
-    blocks = [Say(1, b"x" * 1024 * 1024)] * 11
-    transport = FakeTransport(turns([*blocks, Pause(1000), TRAILER, DONE]))
-
-    with trio.fail_after(60):
-        result, _ = await run(transport)
-
-    assert (result.outcome, result.error_kind) == (TurnOutcome.FAILED, ErrorKind.PORT_EXIT)
-
-
-async def test_cancelling_ends_the_process_first(autojump_clock: MockClock) -> None:
-    """A deadline before the exit ends the tree, and no result comes."""
-    transport = FakeTransport(turns([ANSWER, Pause(100), TRAILER, DONE]))
-
-    with trio.move_on_after(10) as scope:
-        await run(transport)
-
-    assert scope.cancelled_caught
-    assert transport.left_running == 0
 
 
 async def test_a_success_stands_against_a_later_deadline(autojump_clock: MockClock) -> None:
@@ -257,28 +211,6 @@ async def test_finishing_is_bounded(autojump_clock: MockClock) -> None:
 
     assert result == COMPLETED
     assert trio.current_time() < 20
-
-
-async def test_leaving_ends_a_running_turn(autojump_clock: MockClock) -> None:
-    """The turn returns ``turn_cancelled``, and the session is left after the process is gone."""
-    kiro, heard, results = agent(), Heard(), list[TurnResult]()
-    transport = FakeTransport(turns([ANSWER, Pause(1000)]))
-
-    async def turn() -> None:
-        results.append(await session.run_turn("ping", heard))
-
-    async with trio.open_nursery() as nursery:
-        async with kiro.session(params(transport)) as session:
-            nursery.start_soon(turn)
-            await heard.launched.wait()
-        left_running = transport.left_running
-
-    assert left_running == 0
-    (result,) = results
-    assert (result.outcome, result.error_kind) == (
-        TurnOutcome.CANCELLED,
-        ErrorKind.TURN_CANCELLED,
-    )
 
 
 async def test_leaving_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
@@ -359,29 +291,6 @@ async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockCl
     result, _ = await run(FakeTransport(turns(script)))
 
     assert result == COMPLETED
-
-
-async def test_two_turns_at_once_are_refused(autojump_clock: MockClock) -> None:
-    """The second of them is a mistake of the caller's, and harms not the first."""
-    transport = FakeTransport(turns([Pause(10), DONE]))
-
-    async with agent().session(params(transport)) as session, trio.open_nursery() as nursery:
-        nursery.start_soon(session.run_turn, "ping", Heard())
-        await trio.sleep(1)
-        with pytest.raises(RuntimeError, match="still running"):
-            await session.run_turn("ping", Heard())
-
-
-def test_settings_of_another_adapter_are_refused() -> None:
-    """The adapter is made from its own block only."""
-
-    class OtherSettings(BaseModel):
-        pass
-
-    context = AgentContext(command=None, settings=OtherSettings(), clock=trio.current_time)
-
-    with pytest.raises(TypeError, match="KiroSettings"):
-        ADAPTER.create(context)
 
 
 async def test_a_session_shows_no_key(autojump_clock: MockClock) -> None:

@@ -9,22 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.kiro.evidence import TOOL_COUNT, events_of
-from sortie.kiro.conversations import Answer, Record, ToolResult, ToolUse, ToolUsesCancelled, Usage
+from sortie.agents.kiro.evidence import TOLD_TOOLS, events_of
+from sortie.kiro.conversations import (
+    KiroUsage,
+    ModelAnswer,
+    Record,
+    ToolResult,
+    ToolUse,
+    ToolUsesCancelled,
+)
 from sortie.kiro.conversations.history_v1 import read_document
 from sortie.kiro.conversations.latest import conversation_from
 from sortie.kiro.conversations.records import ConversationError, ConversationSummary
 from sortie.kiro.conversations.turn import Addition, Position, added_since
 from sortie.model import TEXT_LIMIT
 from sortie.model.secrets import redactor
-from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted, TurnTraced, TurnUntraced
-from sortie.model.turns import Usage as Used
+from sortie.model.turns import AgentEvent, ToolEnded, ToolStarted, TurnTraced, TurnUntraced, Usage
 from tests.kiro.conversations.written import document, entry, results, said, uses
 
 SUMMARY = ConversationSummary(engine="v1", id="c-1", directory="/w", place="/db")
 
 
-def told(*records: Record, usages: tuple[Usage, ...] = ()) -> list[AgentEvent]:
+def told(*records: Record, usages: tuple[KiroUsage, ...] = ()) -> list[AgentEvent]:
     return events_of(Addition(records=records, usages=usages), str, with_credits=True)
 
 
@@ -89,23 +95,23 @@ def test_a_tool_ends_as_its_result_says(outcome: Record, end: ToolEnded) -> None
 def test_what_was_used_and_answered_comes_last() -> None:
     """The share of the context is that of the last answer, and the last model counts."""
     events = told(
-        Answer(text="first", model="small", context_share=10.0),
-        Answer(text="", model="large", context_share=25.0),
-        Answer(text="", context_share=1e9),
-        usages=(Usage(credits=0.25, model="other"), Usage(credits=0.5)),
+        ModelAnswer(text="first", model="small", context_share=10.0),
+        ModelAnswer(text="", model="large", context_share=25.0),
+        ModelAnswer(text="", context_share=1e9),
+        usages=(KiroUsage(credits=0.25, model="other"), KiroUsage(credits=0.5)),
     )
 
     assert events == [
-        Used(credits=0.75, context_share=0.25),
+        Usage(credits=0.75, context_share=0.25),
         TurnTraced(model="large", answer="first"),
     ]
 
 
 def test_of_too_many_tools_the_first_are_told() -> None:
     """And that there were more."""
-    events = told(*(ToolUse(id=str(n), name="x", input={}) for n in range(TOOL_COUNT + 1)))
+    events = told(*(ToolUse(id=str(n), name="x", input={}) for n in range(TOLD_TOOLS + 1)))
 
-    assert len(events) == 2 * TOOL_COUNT + 2
+    assert len(events) == 2 * TOLD_TOOLS + 2
     assert events[-2] == TurnUntraced(reason="only 1000 of 1001 tools are told")
 
 
@@ -114,7 +120,7 @@ def test_no_half_of_a_secret_stays_where_an_answer_is_cut() -> None:
     secret = "sk-5f1c0de-5f1c0de"
     half, hidden = TEXT_LIMIT // 2, redactor([secret])
     for before in (*range(half - 60, half + 20), *range(TEXT_LIMIT - 20, TEXT_LIMIT + 20)):
-        answer = Answer(text="x" * before + secret + "y" * (3 * half - before % 7))
+        answer = ModelAnswer(text="x" * before + secret + "y" * (3 * half - before % 7))
 
         events = events_of(Addition(records=(answer,), usages=()), hidden, with_credits=True)
 
@@ -129,7 +135,7 @@ def test_no_secret_and_no_flood_leaves() -> None:
     records = (
         ToolUse(id=flood, name=flood, input={"path": "sk-secret"}),
         ToolResult(tool_use_id=flood, text=flood, succeeded=True),
-        Answer(text=flood, model=flood),
+        ModelAnswer(text=flood, model=flood),
     )
 
     addition = Addition(records=records, usages=())

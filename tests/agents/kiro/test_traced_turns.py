@@ -278,8 +278,8 @@ async def test_a_conversation_that_is_too_large_is_not_read(
     rig: Rig, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its size is looked at before."""
-    monkeypatch.setattr(sources, "LIMIT", 4000)
-    monkeypatch.setattr("sortie.agents.kiro.host_source.LIMIT", 4000)
+    monkeypatch.setattr(sources, "CONVERSATION_LIMIT", 4000)
+    monkeypatch.setattr("sortie.agents.kiro.host_source.CONVERSATION_LIMIT", 4000)
     with trio.fail_after(LIMIT):
         result, heard = await rig.turn(f"{'x' * 5000}\nsim: store={engine}")
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from sortie.kiro import KiroSDKClient, ResultMessage, query
-from sortie.kiro.client.process_tree import COOKIE
+from sortie.kiro.client.process_tree import TURN_COOKIE
 from tests.kiro.client.rig import BACKENDS, WAYS, Rig, run
 
 KINDS = ("plain", "setsid", "double_fork", "hold_stdout", "cleared", "overwritten")
@@ -42,7 +42,9 @@ async def until_it_has_a_child(rig: Rig) -> None:
     while not rig.events("child"):
         await anyio.sleep(0.01)
     (child,) = rig.events("child")
-    while child["kind"] == "cleared" and COOKIE in psutil.Process(child["child_pid"]).environ():
+    while (
+        child["kind"] == "cleared" and TURN_COOKIE in psutil.Process(child["child_pid"]).environ()
+    ):
         await anyio.sleep(0.01)
 
 

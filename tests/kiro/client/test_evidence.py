@@ -17,13 +17,13 @@ from sortie.kiro import (
     UserMessage,
 )
 from sortie.kiro.client.evidence import Bookmark, messages_of
-from sortie.kiro.client.kept import KeptConversations, session_info
+from sortie.kiro.client.sessions import KeptConversations, session_info
 from sortie.kiro.client.waits import Wait
 from sortie.kiro.conversations import (
-    Answer,
     Conversation,
     ConversationSummary,
     HistoryCompacted,
+    ModelAnswer,
     Record,
     ToolResult,
     ToolUse,
@@ -35,16 +35,16 @@ from tests.kiro.client.rig import Rig
 def test_records_are_messages() -> None:
     """Uses stand in the message of their answer; what failed or was stopped has an error."""
     records: list[Record] = [
-        Answer(text="I look", model="m-1"),
+        ModelAnswer(text="I look", model="m-1"),
         ToolUse(id="1", name="fs_read", input={"path": "a"}),
         ToolUse(id="2", name="fs_write", input={"path": "b"}),
         ToolResult(tool_use_id="1", text="content", succeeded=True),
         ToolResult(tool_use_id="2", text="no", succeeded=False),
         HistoryCompacted(),
-        Answer(text=""),
+        ModelAnswer(text=""),
         ToolUse(id="3", name="shell", input={}),
         ToolUsesCancelled(tool_use_ids=("3",), prompt="stop that"),
-        Answer(text="Fine"),
+        ModelAnswer(text="Fine"),
     ]
 
     assert list(messages_of(records)) == [

@@ -97,7 +97,7 @@ def test_a_database_that_is_being_written_is_asked_again(
 ) -> None:
     """A lock does not block the event loop; what cannot be had in a second is left out."""
     rig.ask("sync", "first")
-    monkeypatch.setattr("sortie.kiro.client.kept._PATIENCE", 0.1)
+    monkeypatch.setattr("sortie.kiro.client.sessions._DATABASE_TIMEOUT", 0.1)
     writer = sqlite3.connect(rig.database)
     writer.execute("BEGIN EXCLUSIVE")
     printing(rig, stdout="> PONG")
@@ -216,7 +216,7 @@ def test_a_tool_that_is_not_trusted_may_end_the_turn(rig: Rig) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_too_much_output_is_refused(rig: Rig, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that prints without end is ended."""
-    monkeypatch.setattr(process, "OUTPUT_LIMIT", 300_000)
+    monkeypatch.setattr(process, "STDOUT_LIMIT", 300_000)
 
     with pytest.raises(CLIConnectionError, match="printed more than 300000 bytes"):
         rig.ask(way, "x", KIRO_SIM_OUTPUT="100000000")

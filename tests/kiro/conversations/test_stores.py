@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sortie.kiro.conversations import (
-    Answer,
     Conversation,
     ConversationError,
     ConversationStores,
     HistoryCleared,
     HistoryCompacted,
     KiroPlaces,
-    Prompt,
+    KiroUsage,
+    ModelAnswer,
     ToolResult,
     ToolUse,
     ToolUsesCancelled,
-    Usage,
+    UserPrompt,
 )
 from sortie.kiro.conversations.files import milliseconds
 from sortie.kiro.conversations.history_v1 import read_document
@@ -90,11 +90,11 @@ def test_a_row_of_v1_is_read_whole(places: KiroPlaces, here: str) -> None:
     assert (summary.engine, summary.id, summary.created, summary.updated) == ("v1", "c-1", 1, 5_000)
     model, share = "claude-sonnet-4.5", 12.5
     assert found.records == (
-        Prompt(text="do it", at=1_000),
-        Answer(text="I write", message_id="m-0", model=model, context_share=share, at=2_000),
+        UserPrompt(text="do it", at=1_000),
+        ModelAnswer(text="I write", message_id="m-0", model=model, context_share=share, at=2_000),
         ToolUse(id="t-1", name="fs_write", input=EDIT, at=2_000),
         ToolResult(tool_use_id="t-1", text="done", succeeded=True, at=3_000),
-        Answer(text="all done", message_id="m-2", model=model, context_share=share, at=4_000),
+        ModelAnswer(text="all done", message_id="m-2", model=model, context_share=share, at=4_000),
     )
     assert (found.entries, found.since(1), found.since(99)) == (2, found.records[3:], ())
     assert credits_of(found.usages) == 0.75
@@ -187,15 +187,15 @@ def test_a_session_of_v2_is_read_whole(places: KiroPlaces, here: str) -> None:
     assert summary.updated - (summary.created or 0) == 5_250
     at = 1_793_000_000_000
     assert found.records == (
-        Prompt(text="do it", at=at),
-        Answer(text="so", message_id="m-1", model="auto", at=at + 1000),
+        UserPrompt(text="do it", at=at),
+        ModelAnswer(text="so", message_id="m-1", model="auto", at=at + 1000),
         ToolUse(id="t", name="write", input=EDIT, at=at + 1000),
         ToolResult(tool_use_id="t", text="ok", succeeded=True, at=at + 2000),
         HistoryCleared(),
         HistoryCompacted(),
-        Answer(text="done", message_id="m-6", model="auto", at=at + 6000),
+        ModelAnswer(text="done", message_id="m-6", model="auto", at=at + 6000),
     )
-    assert found.usages == (Usage(credits=0.25, output_tokens=7, model="auto"),)
+    assert found.usages == (KiroUsage(credits=0.25, output_tokens=7, model="auto"),)
 
 
 def test_a_session_of_v3_is_read_whole(places: KiroPlaces, here: str) -> None:
@@ -219,7 +219,7 @@ def test_a_session_of_v3_is_read_whole(places: KiroPlaces, here: str) -> None:
     assert (summary.engine, summary.id) == ("v3", "s-3")
     assert (prompts(found.records), final_answer(found.records)) == (("do it",), "done")
     assert modified_files(found.records) == ("src/a.py",)
-    assert found.usages == (Usage(credits=0.5, model="claude-haiku"),)
+    assert found.usages == (KiroUsage(credits=0.5, model="claude-haiku"),)
 
 
 @pytest.mark.parametrize("newest", ["v1", "v2", "v3"])

@@ -6,17 +6,29 @@ from collections.abc import Sequence
 
 import pytest
 
-from sortie.kiro.conversations import Answer, Conversation, Prompt, Record, Usage
+from sortie.kiro.conversations import (
+    Conversation,
+    KiroUsage,
+    ModelAnswer,
+    Record,
+    UserPrompt,
+)
 from sortie.kiro.conversations.records import ConversationSummary
 from sortie.kiro.conversations.turn import Addition, Position, added_since
 
-A, B, C = Usage(credits=0.1), Usage(credits=0.2), Usage(credits=0.3)
+A, B, C = (
+    KiroUsage(credits=0.1),
+    KiroUsage(credits=0.2),
+    KiroUsage(credits=0.3),
+)
 
 
-def conversation(*texts: str, identity: str = "c-1", usages: Sequence[Usage] = ()) -> Conversation:
+def conversation(
+    *texts: str, identity: str = "c-1", usages: Sequence[KiroUsage] = ()
+) -> Conversation:
     """A conversation of one record an entry; a prompt ends with a question mark."""
     records: list[Record] = [
-        Prompt(text=text) if text.endswith("?") else Answer(text=text) for text in texts
+        UserPrompt(text=text) if text.endswith("?") else ModelAnswer(text=text) for text in texts
     ]
     return Conversation(
         summary=ConversationSummary(engine="v1", id=identity, directory="/w", place="/db"),
@@ -62,7 +74,7 @@ def test_without_a_position_it_is_the_last_turn() -> None:
     [([A, B, C], (C,)), ([A, B], ()), ([C], (C,)), ([], ()), ([B, C], (C,)), ([C, C], (C, C))],
 )
 def test_what_was_used_is_what_was_told_since(
-    usages: Sequence[Usage], more: tuple[Usage, ...]
+    usages: Sequence[KiroUsage], more: tuple[KiroUsage, ...]
 ) -> None:
     """A list that was begun anew counts as a whole; one whose turn nobody knows does not."""
     now = conversation("a?", "b", "c?", "d", "e?", "f", usages=usages)

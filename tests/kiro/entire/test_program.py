@@ -506,17 +506,6 @@ def test_nothing_is_written_outside_of_the_sessions(repo: Repo) -> None:
     assert sorted(p.name for p in repo.root.iterdir()) == [".entire"]
 
 
-def test_chunks_are_put_together_again(repo: Repo) -> None:
-    """Each holds no more bytes than it may."""
-    content = os.urandom(1000)
-    code, out, _ = repo.call("chunk-transcript", "--max-size", "300", given=content)
-    chunks = json.loads(out)["chunks"]
-
-    assert code == 0
-    assert [len(base64.b64decode(chunk)) for chunk in chunks] == [300, 300, 300, 100]
-    assert repo.call("reassemble-transcript", given=out)[1] == content
-
-
 @given(st.binary(max_size=300), st.integers(1, 400))
 def test_chunking_has_an_inverse(content: bytes, size: int) -> None:
     """For any bytes and any size."""
@@ -577,12 +566,12 @@ def test_what_nobody_has_answered_is_not_lost() -> None:
     from sortie.kiro.conversations import records as r
 
     said = (
-        r.Prompt(text="one"),
+        r.UserPrompt(text="one"),
         r.ToolUsesCancelled(tool_use_ids=("t-1",)),
         r.ToolUse(id="t-1", name="fs_write", input={"path": "a.py"}),
-        r.Answer(text="stopped"),
-        r.Prompt(text="two"),
-        r.Prompt(text="three"),
+        r.ModelAnswer(text="stopped"),
+        r.UserPrompt(text="two"),
+        r.UserPrompt(text="three"),
     )
     summary = r.ConversationSummary(engine="v3", id="c-3", directory="", place="")
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.kiro.headless.arguments import PROMPT_ARGUMENT_LIMIT, ChatOptions, Invocation, chat
+from sortie.kiro.headless.arguments import ChatOptions, chat
+from sortie.model.invocation import PROMPT_ARGUMENT_LIMIT, Invocation
 
 BASE = ("chat", "--no-interactive", "--wrap", "never")
 NAMED = ("--model", "m-1", "--agent", "ops")

@@ -46,27 +46,6 @@ def test_set_state_changes_one_line(tmp_path: Path, line: str, state: str, expec
     assert os.listdir(tmp_path) == ["X 1.md"]
 
 
-def test_set_state_keeps_bom_and_line_ends(tmp_path: Path) -> None:
-    """A file from another editor keeps its bytes."""
-    path = tmp_path / "X-1.md"
-    path.write_bytes(b"\xef\xbb\xbf---\r\nstate: Open\r\n---\r\nbody\r\n")
-
-    set_state(f"{path} Done")
-
-    assert path.read_bytes() == b"\xef\xbb\xbf---\r\nstate: Done\r\n---\r\nbody\r\n"
-
-
-def test_set_state_follows_a_link(tmp_path: Path) -> None:
-    """The issue behind a link changes; the link stays one."""
-    (tmp_path / "real.md").write_text("---\nstate: Open\n---\n")
-    (tmp_path / "link.md").symlink_to("real.md")
-
-    set_state(f"{tmp_path / 'link.md'} Done")
-
-    assert (tmp_path / "real.md").read_text() == "---\nstate: Done\n---\n"
-    assert (tmp_path / "link.md").is_symlink()
-
-
 @pytest.mark.parametrize("content", ["no front matter", "---\ntitle: x\n---\nstate: Open\n"])
 def test_set_state_needs_a_state(tmp_path: Path, content: str) -> None:
     """A file without the line is left alone and told about."""
@@ -101,15 +80,6 @@ def test_files_of_a_turn(simulator: Simulator) -> None:
     assert [line.split(": ", 1)[1] for line in note] == ["Turn 1", "Turn 2"]
     assert Path("a/b.txt").read_text() == "Written by the Kiro simulator.\n"
     assert Path(".sortie/status").read_text() == "blocked\n"
-
-
-def test_an_action_that_fails_ends_the_turn(simulator: Simulator) -> None:
-    """A missing issue file is exit 1 with its name on stderr, and no trailer."""
-    ran = simulator.chat("sim: set_state=/missing/X-1.md Done")
-
-    assert ran.status == 1
-    assert "/missing/X-1.md" in ran.stderr
-    assert "Credits" not in ran.stderr
 
 
 def test_the_first_turns_fail(simulator: Simulator) -> None:

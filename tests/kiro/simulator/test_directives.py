@@ -7,8 +7,6 @@ import pytest
 from sortie.kiro.simulator.directives import (
     DirectiveError,
     Directives,
-    describe,
-    is_directive,
     read_directives,
 )
 
@@ -81,16 +79,3 @@ def test_an_unknown_variable_is_told() -> None:
     """The environment is held to the same rules."""
     with pytest.raises(DirectiveError, match="KIRO_SIM_DEALY: there is no directive 'dealy'"):
         read_directives("", {"KIRO_SIM_DEALY": "1"})
-
-
-def test_every_directive_is_described() -> None:
-    """The help names each directive that there is, and no other."""
-    described = {line.split("=")[0].strip() for line in describe().splitlines()}
-
-    assert described == set(vars(Directives()))
-
-
-def test_a_directive_is_no_title() -> None:
-    """The first line that says something is found among directives."""
-    assert is_directive("  - sim: hang")
-    assert not is_directive("simulate: hang")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,31 +53,6 @@ def test_it_dies_by_a_signal(name: str, tmp_path: Path) -> None:
     assert process.returncode == -signal.Signals[name]
     assert out.startswith(b"\x1b[38;5;141m> ")
     assert b"Credits" not in err
-
-
-def test_hanging_ends_by_sigterm(tmp_path: Path) -> None:
-    """Kiro has no handler: SIGTERM kills it at once, silently."""
-    with started(tmp_path, *chat("sim: hang=1")) as process:
-        assert process.stderr
-        process.stderr.readline()
-        process.terminate()
-
-        out, _ = process.communicate(timeout=20)
-
-    assert (process.returncode, out) == (-signal.SIGTERM, b"")
-
-
-def test_sigterm_can_be_ignored(tmp_path: Path) -> None:
-    """A turn that ignores SIGTERM goes on to its end."""
-    with started(tmp_path, *chat("sim: ignore_sigterm=1 delay=0.5")) as process:
-        assert process.stdout
-        process.stdout.read(1)
-        process.terminate()
-
-        _, err = process.communicate(timeout=20)
-
-    assert process.returncode == 0
-    assert b"Credits" in err
 
 
 def test_without_a_key_it_waits_for_a_login(tmp_path: Path) -> None:
@@ -147,29 +121,6 @@ def child_pid(log: Path) -> int:
                 tail.kill()
                 return int(event["child_pid"])
     raise AssertionError("no child was logged")
-
-
-def test_writers_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """Eight turns at once leave eight rows and eight lines in the note."""
-    commands = [sys.executable, "-m", "sortie.kiro.simulator", *chat("Hello")]
-    turns = [
-        subprocess.Popen(
-            commands,
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(8)
-    ]
-
-    statuses = [turn.wait(timeout=60) for turn in turns]
-
-    with closing(sqlite3.connect(tmp_path / "data" / "kiro-cli" / "data.sqlite3")) as connection:
-        count = connection.execute("SELECT count(*) FROM conversations_v2").fetchone()
-    assert statuses == [0] * 8
-    assert count == (8,)
-    assert len((tmp_path / "SORTIE_DEMO.md").read_text().splitlines()) == 8
 
 
 def test_it_starts_with_the_standard_library_only(tmp_path: Path) -> None:

@@ -35,13 +35,6 @@ def test_the_prompt_may_come_from_stdin(simulator: Simulator) -> None:
     assert "\x1b[1mHello \ufffd\x1b[22m" in ran.stdout
 
 
-def test_a_positional_prompt_leaves_stdin_unread(simulator: Simulator) -> None:
-    """Stdin does not count where a prompt is given."""
-    ran = simulator("chat", "--no-interactive", "Hello", stdin=b"sim: exit=1")
-
-    assert ran.status == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -90,11 +83,6 @@ def test_help_names_every_directive(simulator: Simulator, arguments: list[str]) 
         assert word in ran.stdout
 
 
-def test_a_dash_prompt_is_no_option(simulator: Simulator) -> None:
-    """Behind ``--`` even -h is a prompt."""
-    assert "\x1b[1m-h\x1b[22m" in simulator.chat("-h").stdout
-
-
 @pytest.mark.parametrize(
     ("key", "status", "text"),
     [
@@ -126,17 +114,6 @@ def test_a_bad_key_exits_0_without_a_word(simulator: Simulator, way: str) -> Non
     assert "Authentication failed. Your API key may be invalid or expired." in ran.stderr
     assert "Credits" not in ran.stderr
     assert os.listdir() == []
-
-
-def test_a_named_agent_must_exist(simulator: Simulator) -> None:
-    """Its file lies in the directory or in the user's folder."""
-    agents = Path(".kiro/agents")
-    agents.mkdir(parents=True)
-    (agents / "ops.json").write_text("{}")
-
-    statuses = [simulator.chat("Hi", "--agent", name).status for name in ("ops", "kiro_default")]
-
-    assert statuses == [0, 0]
 
 
 def test_output_of_a_size(simulator: Simulator) -> None:
@@ -176,15 +153,6 @@ def test_a_delay_shows_progress(simulator: Simulator) -> None:
     assert silent.startswith("\x1b[38;5;141m> ")
 
 
-def test_an_exit_status(simulator: Simulator) -> None:
-    """A failing turn has acted already but gives neither answer nor trailer."""
-    ran = simulator.chat("sim: exit=3 status=needs-human-review")
-
-    assert (ran.status, ran.stdout) == (3, "")
-    assert "Credits" not in ran.stderr
-    assert Path(".sortie/status").read_text() == "needs-human-review\n"
-
-
 def test_the_log(simulator: Simulator, tmp_path: Path) -> None:
     """Start and stop are lines with pid, directory, run and time; the key is not in them."""
     path = tmp_path / "log.jsonl"
@@ -206,11 +174,6 @@ def test_the_log(simulator: Simulator, tmp_path: Path) -> None:
     assert (lines[2]["resume"], lines[2]["prompt_bytes"]) == (True, 17)
     assert lines[3]["status"] == 1
     assert "sk-1" not in path.read_text()
-
-
-def test_a_prompt_of_directives_only(simulator: Simulator) -> None:
-    """There is always something to answer."""
-    assert "an empty prompt" in simulator.chat("sim: tools=none").stdout
 
 
 def test_it_reads_what_the_adapter_builds() -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from sortie.kiro.conversations import ConversationStores, KiroPlaces
 from sortie.kiro.conversations.records import prompts
-from sortie.kiro.simulator.exchange import new_id
 from tests.kiro.simulator.conftest import Simulator
 
 
@@ -44,15 +43,6 @@ def test_a_v1_row(simulator: Simulator) -> None:
     assert second["request_metadata"]["model_id"] == "m-1"
     assert document["model_info"] == {"model_id": "m-1"}
     assert document["user_turn_metadata"]["usage_info"] == [{"value": 0.25, "unit": "credit"}]
-
-
-def test_the_database_is_private(simulator: Simulator) -> None:
-    """The file has mode 0600 and a rollback journal, as Kiro's."""
-    simulator.chat("Hello")
-
-    assert simulator.database.stat().st_mode & 0o777 == 0o600
-    with closing(sqlite3.connect(simulator.database)) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_resume_goes_on_with_the_newest_conversation(simulator: Simulator) -> None:
@@ -106,12 +96,6 @@ def test_a_named_conversation_goes_on(simulator: Simulator, engine: str) -> None
     assert len(stores.summaries()) == 2
 
 
-def test_resume_without_a_conversation_begins_one(simulator: Simulator) -> None:
-    """The first turn may resume nothing."""
-    assert simulator.chat("Hello", "--resume").status == 0
-    assert len(rows(simulator)) == 1
-
-
 def test_a_real_store_is_left_alone(simulator: Simulator) -> None:
     """A database with Kiro's other tables gets no row; the turn says so and succeeds."""
     simulator.database.parent.mkdir(parents=True)
@@ -125,23 +109,6 @@ def test_a_real_store_is_left_alone(simulator: Simulator) -> None:
     assert "Credits" in ran.stderr
     with closing(sqlite3.connect(simulator.database)) as connection:
         assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("migrations",)]
-
-
-def test_a_store_that_cannot_be_written_fails_no_turn(simulator: Simulator) -> None:
-    """A file where a folder should be is a warning."""
-    Path(simulator.environment["XDG_DATA_HOME"]).write_text("in the way")
-
-    ran = simulator.chat("Hello")
-
-    assert ran.status == 0
-    assert "warning: the conversation could not be kept" in ran.stderr
-
-
-def test_the_engine_can_be_none(simulator: Simulator) -> None:
-    """Nothing is kept on demand."""
-    simulator.chat("sim: store=none")
-
-    assert not simulator.database.exists()
 
 
 def test_a_v2_session(simulator: Simulator) -> None:
@@ -182,13 +149,3 @@ def test_a_session_of_a_real_kiro_is_not_resumed(simulator: Simulator) -> None:
 
     assert json.loads(path.read_text()) == real
     assert len(list(folder.rglob("*.jsonl"))) == 2
-
-
-def test_ids_are_random_uuids() -> None:
-    """Version and variant bits are those of a UUID 4."""
-    identity = new_id()
-
-    assert len(identity) == 36
-    assert identity[14] == "4"
-    assert identity[19] in "89ab"
-    assert identity != new_id()

@@ -1,4 +1,4 @@
-"""When a limit ends, in each form in which it is said."""
+"""Which texts name a usage limit, and when it ends, in each form in which agents say it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.agents.claude_code.usage_limit import from_seconds, names_a_limit, reset_time
+from sortie.agents.usage_limit import from_seconds, names_a_limit, reset_time
 
 NOW = datetime(2026, 11, 22, 22, 22, 4, tzinfo=UTC)
 
@@ -43,6 +43,17 @@ NOW = datetime(2026, 11, 22, 22, 22, 4, tzinfo=UTC)
         ("limit · resets 12pm (UTC)", datetime(2026, 11, 23, 12)),
         ("limit · resets Nov 22 at 9pm (UTC)", datetime(2026, 11, 22, 21)),
         ("limit · resets Jan 3, 9pm (UTC)", datetime(2027, 1, 3, 21)),
+        # As agents that speak ACP word it.
+        (
+            "You have exhausted your capacity on this model. Your quota will reset after 2h5m30s.",
+            datetime(2026, 11, 23, 0, 27, 34),
+        ),
+        (
+            "You've hit your usage limit. Upgrade to Pro or try again in 1 day 2 hours 3 minutes.",
+            datetime(2026, 11, 24, 0, 25, 4),
+        ),
+        ("Monthly limit reached; resets at 2026-12-01T00:00:00Z", datetime(2026, 12, 1)),
+        ("Weekly limit reached, resets 2026-11-25 08:00 +02:00", datetime(2026, 11, 25, 6)),
     ],
 )
 def test_the_time_that_a_text_names(text: str, resets_at: datetime) -> None:
@@ -67,6 +78,7 @@ def test_the_time_that_a_text_names(text: str, resets_at: datetime) -> None:
         "limit · resets 3pm (etc/../passwd)",
         "You will regain access on 2026-13-01 at 00:00 UTC.",
         "limit reached|999999999999999",
+        "usage limit reached, try again in 999999 days 999999 days 999999 d 999999 d",
         "it resets nothing",
     ],
 )
@@ -92,12 +104,24 @@ def test_what_is_no_number_of_seconds(value: object) -> None:
 def test_which_texts_are_about_a_limit() -> None:
     """The sentences of the program; an error of another kind is none."""
     limits = (
+        "You have exhausted your capacity on this model.",
+        "Quota exceeded for your plan",
+        "You are out of credits",
+        "Monthly limit reached; resets at 2026-12-01T00:00:00Z",
         "You've hit your 5-hour limit · resets 3pm (UTC)",
         "You've hit your weekly limit",
         "Claude AI usage limit reached|1795389721",
         "You have reached your specified API usage limits.",
         "Credit balance is too low",
     )
-    others = ("API Error: Repeated 529 Overloaded errors.", "Reached maximum number of turns (2)")
+    others = (
+        "API Error: Repeated 529 Overloaded errors.",
+        "Reached maximum number of turns (2)",
+        "exceeded retry limit, last status: 429 Too Many Requests",
+        "Rate limit exceeded, slow down",
+        "prompt is too long: over the limit of 200000 tokens",
+        "the time limit of the tool was reached",
+    )
 
-    assert [names_a_limit(text) for text in (*limits, *others)] == [True] * 5 + [False] * 2
+    assert [text for text in limits if not names_a_limit(text)] == []
+    assert [text for text in others if names_a_limit(text)] == []

@@ -1,0 +1,32 @@
+"""How a prompt reaches an agent's program: as its last argument, or through stdin if too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from sortie.model.texts import UNUSABLE
+
+PROMPT_ARGUMENT_LIMIT = 96 * 1024
+"""Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """The arguments behind the program's name, and its stdin; None is an empty stdin."""
+
+    arguments: tuple[str, ...] = field(repr=False)
+    stdin: bytes | None = field(default=None, repr=False)
+
+
+def prompt_invocation(arguments: Iterable[str], prompt: str, *, separated: bool) -> Invocation:
+    """Return how to hand over a prompt behind other arguments.
+
+    ``--`` stands before it where it begins with a dash, or always where ``separated``. What no
+    argument can hold (NUL, lone surrogates) is replaced.
+    """
+    encoded = UNUSABLE.sub("\ufffd", prompt).encode()
+    if len(encoded) > PROMPT_ARGUMENT_LIMIT:
+        return Invocation(arguments=tuple(arguments), stdin=encoded)
+    separator = ("--",) if separated or encoded.startswith(b"-") else ()
+    return Invocation(arguments=(*arguments, *separator, encoded.decode()))
