@@ -13,7 +13,7 @@ from sortie.kiro import KiroAgentOptions, KiroSDKClient, KiroSDKError, OptionErr
 from tests.docs.pages import ROOT, page, table, words
 
 TEXT = page("kiro-client.md")
-ROWS = {words(row["name"])[0]: row["is"] for row in table(TEXT, "name") if words(row["name"])}
+ROWS = {name: row["is"] for row in table(TEXT, "name") for name in words(row["name"])}
 EXAMPLES = {path.stem for path in (ROOT / "docs/kiro-client").glob("*.py")}
 REFUSED: dict[str, Any] = {"temperature": 0.5, "max_turns": 1}
 
