@@ -155,24 +155,6 @@ def test_a_spinner_takes_no_memory() -> None:
     assert split([b"\r| working"] * 10 + [b"\rdone\n"], limit=10) == ["done"]
 
 
-def test_a_redraw_whose_parts_come_one_by_one_shows_the_last() -> None:
-    """A carriage return at the end of one chunk draws over with what the next chunk brings."""
-    splitter = LineSplitter()
-
-    lines = [splitter.feed(chunk) for chunk in (b"10 %", b"\r", b"20 %\r", b"", b"30 %", b"\n")]
-
-    assert lines == [[], [], [], [], [], ["30 %"]]
-
-
-def test_a_redraw_that_ends_its_line_in_one_chunk_shows_the_last() -> None:
-    """A carriage return at the end of a chunk counts where the next chunk has the line's end."""
-    splitter = LineSplitter()
-
-    lines = [splitter.feed(chunk) for chunk in (b"10 %\r", b"20 %\n", b"30 %\r", b"\n")]
-
-    assert lines == [[], ["20 %"], [], ["30 %"]]
-
-
 @given(STREAMS, st.integers(1, 7))
 def test_raw_lines_do_not_depend_on_chunks_and_lose_nothing(stream: bytes, size: int) -> None:
     """What stands between line feeds comes unchanged, however it was cut."""

@@ -6,11 +6,9 @@ import hashlib
 
 import pytest
 
-from sortie.config import AgentSettings, Frozen, Isolation, WorkerSettings, decode
-from sortie.documents import Node, Place
+from sortie.config import AgentSettings, Frozen, Isolation, WorkerSettings
 from tests.config.sample import (
     GOOD,
-    SCHEMAS,
     Board,
     Files,
     Robot,
@@ -155,13 +153,6 @@ server: {port: 7678}
         ssh_pass_env=("A_1",),
     )
     assert settings.server.port_given
-
-
-def test_a_command_may_be_one_text() -> None:
-    """A text is kept whole; whoever starts it splits it."""
-    settings = settings_of(GOOD + "agent: {command: my agent --fast}")
-
-    assert settings.agent.command == "my agent --fast"
 
 
 def test_a_key_without_a_value_has_its_default() -> None:
@@ -402,32 +393,6 @@ def test_bad_front_matter(name: str) -> None:
     assert result.settings is None
 
 
-def test_five_different_mistakes_are_five_errors() -> None:
-    """A wrong type, an unknown key, a broken rule, an unknown word and a missing key: all told."""
-    problems = findings(
-        """\
-tracker:
-  kind: file
-  active_states: [Todo, Done]
-  terminal_states: [done]
-  handoff_state: Review
-file: {pth: issues}
-polling: {interval_ms: fast}
-logging: {format: xml}
-robot: {trust_all: true}
-"""
-    )
-
-    assert problems == [
-        'W:4:21: tracker.terminal_states[0]: "done" is in active_states too; '
-        "a state is one or the other",
-        "W:6:1: file.path: is required",
-        'W:6:8: file.pth: unknown key; did you mean "path"?',
-        f'W:7:24: polling.interval_ms: {WHOLE_MS}, not the text "fast"',
-        'W:8:19: logging.format: needs text or json, not the text "xml"',
-    ]
-
-
 def test_useless_limits_are_ignored_with_a_warning() -> None:
     """Entries that limit nothing are left out; of two spellings of a state the last counts."""
     front_matter = GOOD + (
@@ -450,21 +415,6 @@ def test_useless_limits_are_ignored_with_a_warning() -> None:
     ]
     assert result.settings is not None
     assert result.settings.agent.max_concurrent_agents_by_state == {"doing": 3}
-
-
-def test_a_tree_without_places_of_keys_is_decoded_too() -> None:
-    """What YAML does not come from, such as a tree made by code, gets the places it has."""
-    place = Place(source="W", line=7, column=3)
-    entry = Node(value={"nope": Node(value=1, origin=place)}, origin=place)
-    document = Node(value={"polling": entry, "odd": entry}, origin=place)
-
-    result = decode(document, schemas=SCHEMAS, context=around())
-
-    assert [p.key for p in result.problems if p.line == 7 and p.column == 3][:3] == [
-        "odd",
-        "tracker.kind",
-        "polling.nope",
-    ]
 
 
 def test_no_hook_is_given_a_secret() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 
 import pytest
 from pydantic import SecretStr, ValidationError
 
 from sortie.config import (
     AgentSettings,
-    Frozen,
     PollingSettings,
     ServerSettings,
     Settings,
@@ -37,30 +34,6 @@ def test_a_secret_shows_itself_only_when_asked() -> None:
 
     assert all("***" in text and "hunter2" not in text for text in shown)
     assert secret.get_secret_value() == "hunter2"
-
-
-def test_secrets_are_values() -> None:
-    """Secrets with one text are equal and hash alike, and differ from the text itself."""
-    one, same, other = SecretStr("a"), SecretStr("a"), SecretStr("b")
-
-    assert one == same
-    assert hash(one) == hash(same)
-    assert one != other
-    assert one != "a"
-
-
-def test_a_frozen_mapping_is_a_value() -> None:
-    """A frozen mapping equals what it was made from, hashes, copies, and cannot be changed."""
-    frozen: Frozen[int] = Frozen({"todo": 2})
-
-    assert frozen == {"todo": 2}
-    assert copy.deepcopy(frozen) == frozen
-    assert pickle.loads(pickle.dumps(frozen)) == frozen
-    assert hash(frozen) == hash(Frozen({"todo": 2}))
-    assert repr(frozen) == "{'todo': 2}"
-    assert len(frozen) == 1
-    with pytest.raises(TypeError):
-        frozen["todo"] = 3  # type: ignore[index]
 
 
 def test_settings_can_be_made_by_code_and_not_changed() -> None:

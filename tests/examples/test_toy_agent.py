@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections import defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ import pytest
 import trio
 
 from sortie.agents import SessionParams
-from sortie.model import AgentError, ErrorKind, RunId, TurnOutcome
+from sortie.model import RunId, TurnOutcome
 from sortie.model.turns import PermissionAsked, SessionKnown, ToolEnded, ToolStarted, Usage
 from sortie.transports.local import LocalTransport, become_subreaper
-from tests.agents.kiro.simulated import Heard, is_alive
+from tests.agents.kiro.simulated import Heard
 from tests.e2e.place import Place
 from tests.e2e.remote import Fleet
-from tests.examples.toy_agent import KEY, ToyAgent, ToySettings
+from tests.examples.toy_agent import ToyAgent, ToySettings
 from tests.transports.ssh.sshd import requires_sshd
 
 FOLDER = Path(__file__).parent
@@ -70,69 +69,6 @@ async def test_a_question_in_mid_turn_is_answered(params: SessionParams, allowed
     assert SessionKnown(session_id=known) in heard.events
     assert heard.used == [Usage(input_tokens=10, cost=0.01, currency="USD", cumulative=True)]
     assert (Path(params.workspace) / "made-by-toy").exists() is allowed
-
-
-async def test_a_session_goes_on_by_its_id(params: SessionParams) -> None:
-    """One process serves all turns of a session, and the next session resumes its conversation."""
-    first, second, third = Heard(), Heard(), Heard()
-
-    with trio.fail_after(60):
-        async with CAREFUL.session(params) as session:
-            await session.run_turn("one", first)
-            await session.run_turn("two", second)
-        again = replace(params, resume_session_id=session.id)
-        async with CAREFUL.session(again) as session:
-            await session.run_turn("three", third)
-
-    assert first.pid == second.pid != third.pid
-    assert [heard.messages for heard in (first, second, third)] == [
-        ["prompt 1"],
-        ["prompt 2"],
-        ["prompt 3"],
-    ]
-
-
-async def test_an_agent_that_is_deaf_is_ended(params: SessionParams) -> None:
-    """A turn that is cancelled and does not end within the grace time takes its process along."""
-    heard = Heard()
-
-    with trio.fail_after(60):
-        async with CAREFUL.session(params) as session:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(session.run_turn, "toy: deaf", heard)
-                await heard.spoke.wait()
-                nursery.cancel_scope.cancel()
-            alive = is_alive(heard.pid)
-
-    assert not alive
-
-
-async def test_an_agent_that_does_not_answer_is_refused(params: SessionParams) -> None:
-    """The greeting has a limit, after which the session is a ``response_timeout``."""
-    agent = ToyAgent(("/bin/sleep", "600"), ToySettings())
-
-    with trio.fail_after(60), pytest.raises(ExceptionGroup) as caught:
-        async with agent.session(replace(params, read_timeout=0.3)):
-            pass
-
-    (error,) = caught.value.exceptions
-    assert isinstance(error, AgentError)
-    assert (error.kind, error.timed_out) == (ErrorKind.RESPONSE_TIMEOUT, True)
-
-
-async def test_its_key_is_shown_to_nobody(params: SessionParams) -> None:
-    """Neither a line nor a warning holds it."""
-    heard = Heard()
-    env = {**params.env, KEY: "sk-toy-secret"}
-
-    with trio.fail_after(60):
-        async with CAREFUL.session(replace(params, env=env)) as session:
-            await session.run_turn("toy: secret", heard)
-            result = await session.run_turn("toy: fail", heard)
-
-    assert "key ***" in heard.messages
-    assert "key ***" in result.warnings
-    assert "sk-toy" not in repr((heard.events, result))
 
 
 # Through the installed program

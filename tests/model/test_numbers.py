@@ -11,8 +11,6 @@ from sortie.model.numbers import (
     credits_text,
     dollars_text,
     number_text,
-    rounded,
-    seconds_text,
     span,
     tokens_text,
     took,
@@ -73,26 +71,6 @@ def test_amounts_have_their_units() -> None:
     ]
     assert [tokens_text(amount) for amount in (1, 12345.0)] == ["1 token", "12,345 tokens"]
     assert [counted(count, "run") for count in (0, 1, 1200)] == ["0 runs", "1 run", "1,200 runs"]
-
-
-def test_limits_of_time_have_no_exponent() -> None:
-    """A limit of weeks is told in seconds, as one of half a second is."""
-    assert [seconds_text(seconds) for seconds in (0.5, 60.0, 3600.0, 2_592_000.0)] == [
-        "0.5 s",
-        "60 s",
-        "3,600 s",
-        "2,592,000 s",
-    ]
-
-
-def test_programs_get_no_noise() -> None:
-    """What comes from adding up is taken off, and unknown stays so."""
-    assert [rounded(amount) for amount in (1.0000000000000002, NOISE, 0.123456, None)] == [
-        1.0,
-        0.0,
-        0.123456,
-        None,
-    ]
 
 
 @given(st.floats(0, 1e12))

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sortie.documents import Node, Place, yaml_reader
+from sortie.documents import Node, yaml_reader
 from sortie.documents.scalars import resolve_scalar
 from sortie.workflow.front_matter import split_workflow
 
@@ -64,14 +64,6 @@ def test_plain_scalars_follow_the_core_schema(text: str) -> None:
     assert type(resolve_scalar(text)) is type(SCALARS[text])
 
 
-def test_not_a_number_is_one() -> None:
-    """``.nan`` is a float that equals nothing."""
-    value = resolve_scalar(".nan")
-
-    assert isinstance(value, float)
-    assert math.isnan(value)
-
-
 def test_values_and_keys_know_their_places() -> None:
     """A value has its place and that of its key; an item its position; quoted text stays text."""
     document = tree('a: "5"\nb:\n  - x\n  - |\n    two\n    lines\n5: 6')
@@ -92,22 +84,6 @@ def placed(node: Node) -> tuple[tuple[int, int] | None, tuple[int, int], int | N
     """Return line and column of a node's key and of the node, and its index."""
     key = (node.key.place.line, node.key.place.column) if node.key else None
     return key, (node.place.line, node.place.column), node.index
-
-
-def test_lines_are_counted_by_line_feeds_only() -> None:
-    """Characters that some programs take for line ends do not shift the places after them."""
-    document = tree("a: b\u2028c\nd: e")
-
-    assert document.entries()["d"].place.line == 3
-
-
-def test_an_alias_stands_where_it_is_used() -> None:
-    """The value is that of the anchor, and its place that of the alias."""
-    document = tree("a: &x [1, 2]\nb: *x")
-
-    assert document.plain() == {"a": [1, 2], "b": [1, 2]}
-    assert document.entries()["b"].place == Place(source="W", line=3, column=4)
-    assert placed(document.entries()["b"]) == ((3, 1), (3, 4), None)
 
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(

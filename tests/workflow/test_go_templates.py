@@ -43,7 +43,6 @@ CONTEXT = PromptContext(
 FORMS: dict[str, tuple[str, str]] = {
     # Fields and variables
     "{{ .issue.title }}": ("{{ issue.title }}", "A title"),
-    "{{.issue.title}}": ("{{ issue.title }}", "A title"),
     "{{ $.issue.title }}": ("{{ issue.title }}", "A title"),
     "{{\n  .issue.state\n}}": ("{{ issue.state }}", "To Do"),
     "{{ (.issue).title }}": ("{{ issue.title }}", "A title"),
@@ -58,16 +57,8 @@ FORMS: dict[str, tuple[str, str]] = {
         "{% if attempt and (not run.is_continuation) %}a{% endif %}",
         "a",
     ),
-    "{{ if or .issue.assignee .issue.url }}a{{ end }}": (
-        "{% if issue.assignee or issue.url %}a{% endif %}",
-        "a",
-    ),
     "{{ if or (and .attempt .issue.assignee) .issue.url }}a{{ end }}": (
         "{% if (attempt and issue.assignee) or issue.url %}a{% endif %}",
-        "a",
-    ),
-    "{{ if not .run.is_continuation }}a{{ end }}": (
-        "{% if not run.is_continuation %}a{% endif %}",
         "a",
     ),
     '{{ if eq .issue.state "To Do" }}a{{ end }}': (
@@ -79,17 +70,9 @@ FORMS: dict[str, tuple[str, str]] = {
         "a",
     ),
     "{{if eq .attempt nil}}a{{end}}": ("{% if attempt == none %}a{% endif %}", ""),
-    '{{ if ne .issue.state "Done" }}a{{ end }}': (
-        '{% if issue.state != "Done" %}a{% endif %}',
-        "a",
-    ),
     "{{ if gt .run.turn_number 1 }}a{{ else if lt .attempt 3 }}b{{ end }}": (
         "{% if run.turn_number > 1 %}a{% elif attempt < 3 %}b{% endif %}",
         "b",
-    ),
-    "{{ if ge .attempt 1 }}a{{ end }}{{ if le .attempt 1 }}b{{ end }}": (
-        "{% if attempt >= 1 %}a{% endif %}{% if attempt <= 1 %}b{% endif %}",
-        "ab",
     ),
     "{{ if gt (len .issue.labels) 1 }}a{{ end }}": (
         "{% if issue.labels | length > 1 %}a{% endif %}",
@@ -125,10 +108,6 @@ FORMS: dict[str, tuple[str, str]] = {
         " {%- endfor %}",
         "bug,ui",
     ),
-    "{{ range $_, $l := .issue.labels }}{{ $l }}{{ end }}": (
-        "{% for l in issue.labels %}{{ l }}{% endfor %}",
-        "bugui",
-    ),
     "{{ range $l := .issue.labels }}{{ $l }}{{ else }}none{{ end }}": (
         "{% for l in issue.labels %}{{ l }}{% else %}none{% endfor %}",
         "bugui",
@@ -148,27 +127,16 @@ FORMS: dict[str, tuple[str, str]] = {
         "{% if issue %}{{ issue.title }}{% else %}{{ attempt }}{% endif %}",
         "A title",
     ),
-    "{{ with $u := .issue.url }}{{ $u }}{{ . }}{{ end }}": (
-        "{% if issue.url %}{{ issue.url }}{{ issue.url }}{% endif %}",
-        "http://t/7http://t/7",
-    ),
     # Functions, in front and behind a bar
     '{{ .issue.labels | join ", " }}': ('{{ issue.labels | join(", ") }}', "bug, ui"),
     '{{ join ", " .issue.labels }}': ('{{ issue.labels | join(", ") }}', "bug, ui"),
-    "{{ lower .issue.state }}": ("{{ issue.state | lower }}", "to do"),
     "{{ .issue.state | lower }}": ("{{ issue.state | lower }}", "to do"),
     '{{ .issue.labels | join "," | upper }}': (
         '{{ issue.labels | join(",") | upper }}',
         "BUG,UI",
     ),
     "{{ len .issue.labels }}": ("{{ issue.labels | length }}", "2"),
-    "{{ .issue.labels | len }}": ("{{ issue.labels | length }}", "2"),
     "{{ toJSON .issue.labels }}": ("{{ issue.labels | tojson }}", '["bug", "ui"]'),
-    "{{ .issue.labels | toJSON }}": ("{{ issue.labels | tojson }}", '["bug", "ui"]'),
-    "{{ range .issue.labels }}{{ toJSON . }}{{ end }}": (
-        "{% for item in issue.labels %}{{ item | tojson }}{% endfor %}",
-        '"bug""ui"',
-    ),
     '{{ printf "%s!" .issue.title }}': ('{{ "%s!" | format(issue.title) }}', "A title!"),
     '{{ printf "%v of %d %q" .attempt .run.max_turns .issue.id }}': (
         '{{ "%s of %d \\"%s\\"" | format(attempt, run.max_turns, issue.id) }}',
@@ -180,10 +148,6 @@ FORMS: dict[str, tuple[str, str]] = {
     '{{ .issue.assignee | default "nobody" }}': (
         '{{ issue.assignee | default("nobody", true) }}',
         "nobody",
-    ),
-    '{{ if eq (lower .issue.state) "to do" }}a{{ end }}': (
-        '{% if issue.state | lower == "to do" %}a{% endif %}',
-        "a",
     ),
     # Comments
     "{{/* a comment */}}b": ("{# a comment #}b", "b"),
@@ -267,13 +231,6 @@ def test_what_is_half_known_is_shown_too(go: str, jinja: list[str]) -> None:
 def test_jinja_is_left_alone(jinja: str) -> None:
     """What Jinja reads otherwise, ignores or rejects by itself is not taken for Go."""
     assert list(go_actions(jinja)) == []
-
-
-def test_going_on_after_what_is_ignored() -> None:
-    """Comments and raw parts hide what is in them, not what follows."""
-    template = "{# {{ .a }} #}{% raw %}{{ .b }}{% endraw %}{{ .c }}"
-
-    assert [action.jinja for action in go_actions(template)] == ["{{ c }}"]
 
 
 PIECES = [

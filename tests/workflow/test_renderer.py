@@ -6,7 +6,6 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,41 +80,6 @@ async def test_every_variable_has_its_value() -> None:
     )
 
 
-JINJA = {
-    "{% for l in issue.labels %}{{ loop.index }}/{{ loop.length }}{{ l }}"
-    "{{ ',' if not loop.last else '' }}{% endfor %}": "1/2a,2/2b",
-    "{{ 2 ** 3 }} {{ 7 % 4 }} {{ 'a' * 3 }} {{ 2 * 'b' }} {{ [1] + [2] }} {{ 1 + 2.5 }}": (
-        "8 3 aaa bb [1, 2] 3.5"
-    ),
-    "{{ 'a' ~ 1 ~ issue.labels[0] }} {{ '%s-%03d' % ('x', 7) }} {{ '%s'|format(1) }}": (
-        "a1a x-007 1"
-    ),
-    "{{ 'x y'.replace(' ', '_') }} {{ 'xy'|replace('x', 'z') }} {{ 'A'.lower() }}": "x_y zy a",
-    "{{ issue.labels == ['a', 'b'] }} {{ 'a' in issue.labels }} {{ {'k': 1}['k'] }}": (
-        "True True 1"
-    ),
-    "{{ [3, 1]|sort|join('<') }} {{ [1, 2]|sum }} {{ ['x']|map('upper')|list }}": "1<3 3 ['X']",
-    "{{ 'a\nb'|indent(2) }} {{ 'abc'|center(5) }} {{ [1, 2, 3]|batch(2)|list }}": (
-        "a\n  b  abc  [[1, 2], [3]]"
-    ),
-    "{% set x %}{{ issue.title }}{% endset %}{{ x|upper }}": "MEND {{ 7*7 }}",
-    "{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(1) }}{{ m('&') }}": "<1><&>",
-    "{% for x in [1, [2, [3]]] recursive %}{{ x if x is number else loop(x) }}{% endfor %}": "123",
-    "{{ issue.url is defined }} {{ issue.x is defined }} {{ issue.x|default('-') }}": (
-        "True False -"
-    ),
-    "{{ issue|items|list|length }} {{ issue.items()|length }} {{ [1].index(1) }}": "16 16 0",
-    "{{ issue|tojson|length > 9 }} {{ dict(a=1).a }} {{ range(3)|list }}": "True 1 [0, 1, 2]",
-    "\n\n  {{ attempt }}  \n\n": "0",
-}
-
-
-@pytest.mark.parametrize("source", JINJA)
-async def test_jinja_works_as_its_users_know_it(source: str) -> None:
-    """Loops, operators, filters, methods, macros and sets give what Jinja gives."""
-    assert await rendered(source, context(FULL)) == JINJA[source]
-
-
 FAILURES = {
     "a\n\n{{ 1 / 0 }}": "W:12: prompt: ZeroDivisionError: division by zero",
     "{{ issue.titel }}": 'W:10: prompt: issue has no "titel"; did you mean "title"?',
@@ -171,9 +135,6 @@ async def test_a_prompt_cannot_reach_for_internals(source: str) -> None:
 LARGE = "makes too much text; a prompt may have 4 MiB"
 TOO_MUCH = {
     "{{ issue.description * 5 }}": LARGE,
-    "{{ 'x' * 10 ** 10 }}": LARGE,
-    "{{ 10 ** 10 * 'x' }}": LARGE,
-    "{{ [1] * 10 ** 10 }}": LARGE,
     "{{ 10 ** (10 ** 10) }}": "a power is too large for a prompt",
     "{{ 2 ** 5000 * 2 ** 5000 * 2 ** 5000 }}": "a product is too large for a prompt",
     "{{ issue.description }}" * 5: LARGE,
@@ -262,14 +223,14 @@ async def test_abandoned_renderings_cannot_pile_up(monkeypatch: pytest.MonkeyPat
                 rendering.append(rendering[-1] - 1)
 
     async def try_one() -> None:
-        messages.append(await failure(SLOW_STEP, slow(1 << 17), seconds=0.1))
+        messages.append(await failure(SLOW_STEP, slow(1 << 15), seconds=0.02))
 
     monkeypatch.setattr(renderer, "_rendered", counted)
     async with trio.open_nursery() as nursery:
-        for _ in range(30):
+        for _ in range(16):
             nursery.start_soon(try_one)
 
-    assert messages == ["W:10: prompt: takes too long to render; it has 5 s"] * 30
+    assert messages == ["W:10: prompt: takes too long to render; it has 5 s"] * 16
     assert 1 < max(rendering) <= 8
     with trio.fail_after(60):
         while rendering[-1]:
@@ -373,20 +334,6 @@ async def test_virtual_time_does_not_cut_a_rendering(
 ) -> None:
     """The limit is real time: a test on a virtual clock renders as the daemon does."""
     assert await render(Prompt(source="{{ attempt }}"), context(), seconds=5.0) == "0"
-
-
-def test_the_example_renders_for_every_kind_of_turn() -> None:
-    """The example in the repository works on first, later and repeated turns."""
-    path = Path(__file__).parents[2] / "WORKFLOW.example.md"
-    source = path.read_text().split("---\n", 2)[2]
-
-    texts = [
-        trio.run(rendered, source, given)
-        for given in (context(), context(FULL), context(FULL, turn=2), context(FULL, attempt=2))
-    ]
-
-    assert ["DEMO-" in text for text in texts] == [True] * 4
-    assert "2 attempts failed before" in texts[3]
 
 
 async def test_a_thread_that_cannot_be_had_costs_no_later_prompt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -78,21 +77,6 @@ async def test_every_way_to_change_a_file_is_noticed(tmp_path: Path) -> None:
         await changes.after(lambda: path.chmod(0))
 
 
-async def test_a_change_elsewhere_is_none(tmp_path: Path) -> None:
-    """Other files beside it, such as the daemon's own database, cause no notification."""
-    path = tmp_path / "WORKFLOW.md"
-    path.write_text("a")
-
-    async with watched(path) as changes:
-        await changes.after(lambda: path.write_text("b"))
-        before = changes.count
-        (tmp_path / ".sortie.db").write_text("x")
-        (tmp_path / "dir").mkdir()
-        await trio.sleep(2.5)  # twice as long as any look takes
-
-        assert changes.count == before
-
-
 async def test_a_mounted_configuration_is_noticed(tmp_path: Path) -> None:
     """Changing the link through which the file is reached changes the file."""
     for version in ("one", "two"):
@@ -126,18 +110,6 @@ async def test_a_directory_may_go_and_come_back(tmp_path: Path) -> None:
         await changes.after(lambda: shutil.rmtree(directory))
         await changes.after(come_back)
         await changes.after(lambda: path.write_text("c"))
-
-
-async def test_a_directory_may_not_be_there_yet(tmp_path: Path) -> None:
-    """A file that is made later is noticed when it comes."""
-    path = tmp_path / "later" / "WORKFLOW.md"
-
-    def come() -> None:
-        path.parent.mkdir()
-        path.write_text("a")
-
-    async with watched(path) as changes:
-        await changes.after(come)
 
 
 async def test_a_shortage_of_threads_is_survived(
@@ -184,21 +156,3 @@ async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
                 await trio.sleep(0.05)
         while looking():
             await trio.sleep(0.05)
-
-
-async def test_an_error_of_the_caller_is_not_swallowed(tmp_path: Path) -> None:
-    """What the notification raises comes out; it is no trouble with watching."""
-    path = tmp_path / "WORKFLOW.md"
-    path.write_text("a")
-
-    def fail() -> None:
-        raise RuntimeError("mine")
-
-    with trio.fail_after(20), pytest.raises(ExceptionGroup) as caught:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch, path, fail)
-            while True:
-                await trio.sleep(0.2)
-                os.utime(path)
-
-    assert caught.group_contains(RuntimeError, match="mine")

@@ -199,24 +199,6 @@ async def test_what_did_not_change_is_the_same_object(folder: Path, memory: Memo
     assert [issue.id for issue in others] == ["C"]
 
 
-async def test_a_file_that_cannot_be_read_changes_nothing_while_it_stays_so(
-    folder: Path, memory: Memory
-) -> None:
-    """It is tried with each look, and the others need not be put together again."""
-    write(folder, "A.md")
-    (folder / "B.md").symlink_to("A.md")
-    tracker = make(folder, memory)
-
-    first = await tracker.fetch_candidates(STATES)
-    again = await tracker.fetch_candidates(STATES)
-    (folder / "B.md").unlink()
-    write(folder, "B.md")
-    mended = await tracker.fetch_candidates(STATES)
-
-    assert again is first
-    assert {issue.id for issue in mended} == {"A", "B"}
-
-
 async def test_a_reread_looks_at_no_file_that_has_nothing_to_do_with_it(
     folder: Path, memory: Memory
 ) -> None:

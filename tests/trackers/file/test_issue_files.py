@@ -58,19 +58,3 @@ def test_a_trusted_file_is_not_read_again(file: Path) -> None:
     assert trusted is unread
     assert titles(read) == []
     assert set(read.index.troubles) == {IssueId("A")}
-
-
-def test_a_look_that_finds_nothing_new_is_the_look_before(file: Path) -> None:
-    """Nothing is put together again where every file is as it was, fresh ones included."""
-    files = IssueFiles(file.parent)
-
-    first = files.look(FilesRead(), 0.0)
-    second = files.look(first, 0.0)
-    file.with_name("B.md").write_bytes(file.read_bytes())
-    third = files.look(second, 0.0)
-    file.unlink()
-    fourth = files.look(third, 0.0)
-
-    assert second is first
-    assert set(third.index.found) == {"A", "B"}
-    assert set(fourth.index.found) == {"B"}

@@ -17,7 +17,6 @@ from sortie.model import (
     TrackerError,
     TrackerErrorKind,
 )
-from sortie.trackers import IssuesRead
 from sortie.trackers.file.issue_files import IssueFiles
 from sortie.trackers.file.issue_index import FilesRead
 from sortie.trackers.file.tracker import FileTracker
@@ -299,13 +298,3 @@ async def test_a_cancelled_look_leaves_the_tracker_usable(folder: Path, memory: 
     files.let_go.set()
 
     assert found == {"A"}
-
-
-async def test_nothing_asked_for_is_nothing_found(folder: Path, memory: Memory) -> None:
-    """An empty directory has no issues, and no sighting is asked for."""
-    tracker = make(folder, memory)
-
-    found = await names(tracker)
-    read = await tracker.fetch_by_ids([IssueId("A")])
-
-    assert (found, read, memory.asked) == (set(), IssuesRead(), [])
