@@ -26,7 +26,6 @@ from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.routes import Dashboard
 from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.listener import HttpListener
-from sortie.web.redaction import Redaction
 from sortie.web.server import connection_limit, serve
 from sortie.web.state_feed import StateFeed
 
@@ -42,7 +41,7 @@ class HttpServer:
         registry.register(GaugeCollector(lambda: gauges_of(view)))
         register_machine(registry, disks.known)
         dashboard = Dashboard(view)
-        feed = StateFeed(view.state, Redaction(view.secrets))
+        feed = StateFeed(view.state, view.secrets)
         self._live = LiveEvents(
             events=Broadcaster(feed, secrets.token_hex(4)),
             room=StreamRoom(connection_limit(open_files_limit())),

@@ -22,7 +22,7 @@ from sortie.web.middleware import AccessMiddleware
 from sortie.web.openapi import document
 from sortie.web.operations import JSON, DescribedAnswer, Handler, Operation, identifier_in
 from sortie.web.record_operations import issue_endpoint, issue_operation, record_operations
-from sortie.web.redaction import Redaction, json_bytes
+from sortie.web.redaction import json_bytes
 from sortie.web.responses import error_response
 from sortie.web.sign_in import sign_in_operation, sign_in_pages
 from sortie.web.source import DaemonSource
@@ -48,7 +48,7 @@ def create_app(served: Served, access: Access, publish: Publish) -> ASGIApp:
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.router.redirect_slashes = False
-    return AccessMiddleware(app, access, Redaction(served.daemon.secrets), publish)
+    return AccessMiddleware(app, access, served.daemon.secrets, publish)
 
 
 def routes_of(served: Served, access: Access) -> list[Route]:

@@ -21,7 +21,7 @@ from sortie.facts import HttpAnswered
 from sortie.telemetry import Publish
 from sortie.web.access import Access, Refusal, RequestHead, caller_of, refusal
 from sortie.web.operations import JSON
-from sortie.web.redaction import Redaction
+from sortie.web.redaction import Secrets, without_secrets
 from sortie.web.responses import error_response, page_response
 
 _HEADERS = {
@@ -64,11 +64,9 @@ connection is closed never reads the answer."""
 class AccessMiddleware:
     """An ASGI application around another; ``routes`` give the names under which it counts."""
 
-    def __init__(
-        self, app: Starlette, access: Access, redaction: Redaction, publish: Publish
-    ) -> None:
+    def __init__(self, app: Starlette, access: Access, secrets: Secrets, publish: Publish) -> None:
         self._app = app
-        self._redaction = redaction
+        self._secrets = secrets
         self._access = access
         self._publish = publish
 
@@ -96,7 +94,7 @@ class AccessMiddleware:
             elif json_start:
                 start = json_start.pop()
                 if body := message.get("body", b""):
-                    message = {**message, "body": self._redaction.json(body)}
+                    message = {**message, "body": without_secrets(body, self._secrets())}
                     MutableHeaders(scope=start)["content-length"] = str(len(message["body"]))
                 await send(start)
             await send(message)

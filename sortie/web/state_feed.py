@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from sortie.web.broadcaster import Message
-from sortie.web.redaction import NOTHING_SECRET, Redaction, json_bytes
+from sortie.web.redaction import Secrets, json_bytes, without_secrets
 from sortie.web.state import StateView, to_json
 
 BY_ISSUE = ("running", "waiting", "held", "kept")
@@ -27,11 +27,9 @@ _SENT_WHOLE = tuple(
 class StateFeed:
     """A feed of what ``look`` returns, without secrets."""
 
-    def __init__(
-        self, look: Callable[[], StateView], redaction: Redaction = NOTHING_SECRET
-    ) -> None:
+    def __init__(self, look: Callable[[], StateView], secrets: Secrets = frozenset) -> None:
         self._look = look
-        self._redaction = redaction
+        self._secrets = secrets
         self._seen: StateView | None = None
 
     def changes(self) -> Sequence[Message]:
@@ -47,7 +45,9 @@ class StateFeed:
         return self._clean((Message(event="state", data=to_json(seen)),))
 
     def _clean(self, messages: Sequence[Message]) -> Sequence[Message]:
-        return tuple(replace(each, data=self._redaction.json(each.data)) for each in messages)
+        return tuple(
+            replace(each, data=without_secrets(each.data, self._secrets())) for each in messages
+        )
 
 
 def _differences(before: StateView, now: StateView) -> Sequence[Message]:

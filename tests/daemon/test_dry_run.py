@@ -25,7 +25,6 @@ from sortie.model import (
 from sortie.scheduler import Policy, Record
 from sortie.scheduler.records import ForgetHold, RecordHold, RecordPause, RecordRetry, RecordRun
 from sortie.store.sqlite import open_store
-from sortie.trackers.file.tracker import FileTracker
 from tests.worker.rig import issue
 
 POLICY = Policy(active_states=frozenset({"todo"}), terminal_states=frozenset({"done"}))
@@ -107,35 +106,6 @@ def test_an_issue_that_is_not_there_is_an_error(options: RunOptions, name: str) 
     """One that is unknown is said not to be found."""
     with pytest.raises(SortieError, match="has no issue"):
         read_issue(options, name)
-
-
-def test_an_issue_that_cannot_be_read_is_named_with_its_mistake(
-    options: RunOptions, tmp_path: Path
-) -> None:
-    """It is not said that there is none: the place of the mistake is told."""
-    (tmp_path / "issues/T-1.md").write_text("---\ntitle: Mend\nstate: [\n---\n")
-
-    with pytest.raises(SortieError, match=r"^T-1\.md:\d+:\d+: "):
-        read_issue(options, "T-1")
-
-
-def test_a_tracker_that_crashes_is_an_error_in_one_line(
-    options: RunOptions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A look goes through the same guard as a daemon: a bug is told, and its traceback logged."""
-
-    async def crash(*_args: object) -> object:
-        await trio.lowlevel.checkpoint()
-        raise LookupError("a bug")
-
-    monkeypatch.setattr(FileTracker, "fetch_candidates", crash)
-    monkeypatch.setattr(FileTracker, "find", crash)
-
-    with pytest.raises(SortieError, match="the tracker adapter crashed"):
-        dry_run(options)
-    with pytest.raises(SortieError, match="the tracker adapter crashed"):
-        read_issue(options, "T-1")
-    assert capfd.readouterr().err.count("adapter.crashed") == 2
 
 
 def record(tmp_path: Path, *records: Record) -> None:

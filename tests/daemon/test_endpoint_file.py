@@ -161,22 +161,6 @@ def test_it_is_removed_by_its_writer_alone(db_path: str) -> None:
     assert not file_of(db_path).exists()
 
 
-def test_removing_follows_no_link_and_waits_for_nobody(db_path: str) -> None:
-    """A link to a copy, or a FIFO, in the file's place is left alone."""
-    endpoint_file = EndpointFile(db_path, OURS)
-    endpoint_file.write()
-    file_of(db_path).rename(Path(db_path).parent / "moved")
-    os.symlink("moved", file_of(db_path))
-
-    endpoint_file.remove()
-    assert file_of(db_path).is_symlink()
-
-    file_of(db_path).unlink()
-    os.mkfifo(file_of(db_path))
-    endpoint_file.remove()
-    assert file_of(db_path).is_fifo()
-
-
 def test_no_file_is_no_endpoint(db_path: str) -> None:
     """A missing file, or directory, has an error of its own."""
     with pytest.raises(NoEndpointFile):

@@ -10,7 +10,7 @@ from sortie.model import RunId, RunStatus, Spending, StoreError, TurnOutcome
 from sortie.scheduler.records import RecordExit
 from sortie.store import HistoryRow
 from sortie.telemetry import facts
-from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket, PollView
+from sortie.web.dashboard.activity import BUCKET, BUCKETS, Bucket
 from tests.growth import held
 from tests.scheduler.driver import issue
 from tests.store.inline import MemoryStore
@@ -121,16 +121,6 @@ async def test_runs_that_are_over_leave_what_is_shown_of_them_alone() -> None:
                 sizes.append(held(activity))
 
         assert sizes == sizes[:1] * 10
-
-
-def test_the_last_poll_is_known() -> None:
-    """With its error, until the next one."""
-    activity = RecentActivity(Clock())
-    before = activity.view().poll
-    activity(facts.PollCompleted(result="error", seconds=1.0, error="502"))
-
-    assert before is None
-    assert activity.view().poll == PollView(at=NOON, result="error", error="502")
 
 
 async def test_history_fills_the_hours_before() -> None:

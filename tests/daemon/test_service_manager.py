@@ -91,27 +91,6 @@ async def test_signs_of_life_end_with_the_rounds(
     assert listener.lines() == told
 
 
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {},
-        {"WATCHDOG_USEC": "0"},
-        {"WATCHDOG_USEC": "soon"},
-        {"WATCHDOG_USEC": "9", "WATCHDOG_PID": "1"},
-    ],
-)
-async def test_nobody_waits_for_signs(
-    listener: ServiceSocket, autojump_clock: MockClock, environ: dict[str, str]
-) -> None:
-    """Without a watchdog, or with one for another process, there are no signs of life."""
-    await pulses(
-        ServiceManager.of({"NOTIFY_SOCKET": listener.address} | environ, ignore),
-        ServiceStanding(live=True, status="well"),
-    )
-
-    assert listener.lines() == ["STATUS=well"]
-
-
 async def test_a_status_is_one_line(listener: ServiceSocket, autojump_clock: MockClock) -> None:
     """A text from outside makes no assignment of its own, and no status without end."""
     status = f"not ready: asked\nMAINPID=1\r\nREADY=1 {'x' * 9999}"
@@ -151,14 +130,3 @@ def test_a_manager_that_is_gone_is_told_of_once(listener: ServiceSocket) -> None
 
     gone = facts.ServiceManagerUnreachable(socket=listener.address, error="Connection refused")
     assert told == [gone]
-
-
-@pytest.mark.parametrize("address", ["", "vsock:2:9"])
-async def test_without_a_manager_nothing_is_done(address: str) -> None:
-    """Where no socket is named, or none of a kind that is known, all is lost and nobody waits."""
-    one = manager(address)
-
-    one(STARTED)
-    one.reloading()
-
-    await one.pulse(lambda: ServiceStanding(live=True, status="well"))

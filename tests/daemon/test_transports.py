@@ -68,18 +68,6 @@ async def test_a_daemon_without_hosts_has_nothing_of_ssh() -> None:
             await trio.sleep(0.01)
 
 
-async def test_hosts_keep_their_transport_while_the_settings_stay() -> None:
-    """Another time for the handshake makes another one; this machine has always the same."""
-    async with open_transports(_nobody, {"PATH": "/bin"}) as pool:
-        first = pool.transport(NOWHERE, settings())
-        again = pool.transport(NOWHERE, settings())
-        patient = pool.transport(NOWHERE, settings(read_timeout_ms=60_000))
-
-        assert first is again
-        assert patient is not first
-        assert pool.transport(LOCAL, settings()) is pool.local
-
-
 async def test_what_was_ended_on_a_host_is_counted_as_a_hosts(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -132,30 +130,6 @@ async def test_waits_and_holds_are_shown_with_their_reasons(clock: MockClock) ->
     assert abs(held.since - noticed_at + timedelta(seconds=1)) < SLACK
     assert state.counts == first.counts == Counts(running=0, waiting=2, held=1)
     assert first.waiting == (min(state.waiting, key=lambda w: w.due_at),)
-
-
-@pytest.mark.parametrize("kind", [TrackerErrorKind.CLOSED, TrackerErrorKind.UNAVAILABLE])
-async def test_a_tracker_that_takes_no_changes_is_shown(
-    clock: MockClock, kind: TrackerErrorKind
-) -> None:
-    """The daemon is not ready while a handoff waits for it, and says why; then it is again."""
-    world = World(issue(), tracker={"handoff_state": "Review"})
-    world.tracker.transitions_fail = kind
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator, world)
-        await world.until(facts.TransitionCompleted, 2)
-        await trio.sleep(1)
-        closed, state = view.health(), view.state()
-        world.tracker.transitions_fail = None
-        await world.until(facts.TransitionCompleted, where=lambda fact: not fact.error)
-        await trio.sleep(1)
-        after = view.health()
-
-    error = world.of(facts.TransitionCompleted)[0].error
-    assert (closed.ready, closed.reasons) == (False, (error,))
-    assert [(w.kind, w.attempt, w.reason) for w in state.waiting] == [("handoff", 0, error)]
-    assert after.ready
 
 
 async def polled(world: World, count: int) -> None:
@@ -367,17 +341,3 @@ async def test_each_host_is_shown_once_with_its_trouble(clock: MockClock) -> Non
     assert abs(west.rests_until - noticed_at - timedelta(seconds=10)) < SLACK
     (kept,) = state.queued
     assert kept.reason == "no host is free (east has 1 of 1 runs, west rests after trouble)"
-
-
-async def test_transcripts_that_cannot_be_written_make_nobody_unready(clock: MockClock) -> None:
-    """Work goes on without them, and whoever asks is told."""
-    world = World()
-
-    async with world.life() as orchestrator:
-        view = replace(view_of(orchestrator, world), transcripts_error=lambda: "the disk is full")
-        await world.until(facts.PollCompleted)
-        with trio.fail_after(60):  # until the look before the poll is known, too
-            while not (health := view.health()).ready:
-                await trio.sleep(0.1)
-
-    assert "transcripts cannot be written: the disk is full" in health.details

@@ -10,7 +10,6 @@ import pytest
 from sortie.facts import HttpAnswered
 from sortie.web.access import Access
 from sortie.web.app import create_app
-from sortie.web.health import Health
 from sortie.web.state import to_json
 from tests.web.conftest import STATE, World
 
@@ -35,20 +34,6 @@ async def test_the_state_is_the_view(client: httpx.AsyncClient, world: World) ->
     assert answer.headers["content-type"] == "application/json"
     assert answer.content == to_json(STATE)
     assert world.facts == [HttpAnswered(route="/api/v1/state", status=200)]
-
-
-async def test_the_probes_follow_the_health(client: httpx.AsyncClient, world: World) -> None:
-    """Live but not ready is 200 and 503, with the reasons."""
-    world.health = Health(ready=False, reasons=("no tracker",))
-
-    live = await client.get("/livez")
-    ready = await client.get("/readyz")
-
-    assert (live.status_code, live.json()) == (200, {"status": "ok"})
-    assert (ready.status_code, ready.json()) == (
-        503,
-        {"status": "not ready", "reasons": ["no tracker"]},
-    )
 
 
 @pytest.mark.parametrize(

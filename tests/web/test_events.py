@@ -226,16 +226,6 @@ async def test_a_view_that_fails_ends_streams_and_nothing_else(
     assert (crash.where, "a detail that no client" in crash.traceback) == ("live events", True)
 
 
-async def test_a_view_that_fails_at_once_is_an_error(world: World) -> None:
-    """Before anything was sent, the answer can still say so; the place is free again."""
-    world.broken = True
-    async with serving(world) as listener, httpx.AsyncClient() as client:
-        answer = await client.get(f"{listener.url}api/v1/events")
-
-    assert answer.status_code == 500
-    assert world.live.room.taken == 0
-
-
 async def test_an_answer_is_no_change(world: World) -> None:
     """Requests that are counted do not have the state looked at, or looking would never end."""
     async with serving(world) as listener:

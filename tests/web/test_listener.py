@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 import trio
@@ -58,31 +58,6 @@ async def test_a_taken_port_that_was_asked_for_is_an_error(taken: int) -> None:
         f"port {taken} on 127.0.0.1 is taken: stop what uses it, or choose another with "
         "server.port or --port (0: no server)"
     )
-
-
-async def test_when_all_ports_are_taken_it_ends() -> None:
-    """After the wanted port and the ten after it, the error names the range."""
-    with ExitStack() as stack:
-        first = occupy_row(stack)
-
-        with pytest.raises(ListenError) as caught:
-            await listen(ListenAddress(host="127.0.0.1", port=first, asked=False))
-
-        assert str(caught.value).startswith(
-            f"ports {first} to {first + PORTS_TO_TRY} on 127.0.0.1 are all taken: "
-        )
-
-
-def occupy_row(stack: ExitStack) -> int:
-    """See to it that a row of ports is taken, by us or by others; return the first."""
-    first = int(stack.enter_context(closing(occupy(0))).getsockname()[1])
-    first = min(first, 65535 - PORTS_TO_TRY)
-    for port in range(first, first + PORTS_TO_TRY + 1):
-        try:
-            stack.enter_context(closing(occupy(port)))
-        except OSError:
-            continue  # taken already, which is what is wanted
-    return first
 
 
 @pytest.mark.parametrize(

@@ -225,23 +225,6 @@ async def test_a_connection_that_crashes_the_library_ends_alone(world: World) ->
     assert crashes == [f"an HTTP connection ({count} so far)" for count in (1, 2, 4)]
 
 
-async def test_a_crash_of_the_application_is_logged_with_its_traceback(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The log has the traceback that the client is not shown."""
-    world.broken = True
-    async with serving(world) as listener, httpx.AsyncClient() as client:
-        answer = await client.get(f"{listener.url}api/v1/state")
-        await trio.testing.wait_all_tasks_blocked()  # it is logged after it is answered
-
-    assert answer.status_code == 500
-    (record,) = caplog.records
-    assert record.name == "hypercorn.error"
-    assert record.exc_info is not None
-    assert "a detail that no client may see" in caplog.text
-    assert "a detail" not in answer.text
-
-
 async def test_without_descriptors_the_oldest_connection_makes_room(world: World) -> None:
     """A newcomer is answered, the shortage is taken down, and no library fills the log."""
     account = Shortages()

@@ -117,18 +117,6 @@ async def test_a_command_from_elsewhere_is_refused(
     assert (answer.status_code, world.commands) == (403, [])
 
 
-@pytest.mark.parametrize(
-    "headers", [OWN, {"origin": URL, "sec-fetch-site": "same-origin"}, {"origin": URL.upper()}]
-)
-async def test_the_same_origin_is_found_however_it_is_written(
-    client: httpx.AsyncClient, headers: dict[str, str]
-) -> None:
-    """In other letters, or told twice."""
-    await signed_in(client)
-
-    assert (await client.post("/api/v1/pause", headers=headers)).status_code == 200
-
-
 @pytest.mark.parametrize("cookie", ["", "x", "x" * 5000, "{name}", "{name}=", "{name}=x"])
 async def test_a_cookie_that_is_no_session_is_nobody(
     client: httpx.AsyncClient, world: World, sessions: BrowserSessions, cookie: str
@@ -181,15 +169,6 @@ async def test_a_look_at_the_link_uses_up_nothing(client: httpx.AsyncClient) -> 
     followed = await client.get(path)
 
     assert (looked.status_code, followed.status_code) == (403, 200)
-
-
-async def test_a_link_that_is_followed_again_leads_on(client: httpx.AsyncClient) -> None:
-    """A browser that is signed in is welcome, whatever code it brings."""
-    await signed_in(client)
-
-    again = await client.get("/sign-in?code=used")
-
-    assert (again.status_code, "set-cookie" in again.headers) == (200, False)
 
 
 async def test_elsewhere_than_on_loopback_a_session_may_read(

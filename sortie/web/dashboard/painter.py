@@ -1,8 +1,7 @@
-"""Make HTML of pieces and pages; what is put into a template is escaped, and rid of secrets.
+"""Make HTML of pieces and pages; texts that are put into a template are escaped, and lose secrets.
 
 Rule 1: no text reaches a page but through ``Painter``, so nothing has to be escaped elsewhere.
-Rule 2: HTML with a secret in it is painted again, with each text redacted before it is escaped: a
-secret that looks like a tag breaks none, and pages without secrets pay for one look.
+Rule 2: texts are redacted before they are escaped: a secret that looks like a tag breaks no page.
 Rule 3: all files are read when this module is loaded, so that no page needs a descriptor.
 """
 
@@ -11,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,10 +21,11 @@ from starlette.responses import Response
 
 from sortie import __version__
 from sortie.model.numbers import credits_text, dollars_text, number_text, tokens_text, took
+from sortie.model.secrets import redactor
 from sortie.web.dashboard import formats
 from sortie.web.dashboard.charts import svg
 from sortie.web.dashboard.pieces import Part, Piece
-from sortie.web.redaction import Redaction
+from sortie.web.redaction import Secrets
 from sortie.web.sign_in import is_signed_in
 
 _HERE = Path(__file__).parent
@@ -56,20 +56,17 @@ def static_path(name: str) -> str:
     raise KeyError(name)
 
 
-class _Templates:
-    """The templates, with what is done to each text that is put into one."""
+class Painter:
+    """Templates; the texts that are put into one lose the ``secrets`` in force and are escaped."""
 
-    def __init__(self, redacted: Callable[[str], str] | None) -> None:
-        clean: Callable[[str], str] = str if redacted is None else redacted
-
-        def shown(value: object) -> object:
-            return clean(value) if type(value) is str else value
-
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._redact: Callable[[str], str] = str
         environment = Environment(
             loader=DictLoader(_TEMPLATES),
             autoescape=True,
             undefined=StrictUndefined,
-            finalize=None if redacted is None else shown,
+            finalize=self._shown,
             auto_reload=False,
             trim_blocks=True,
         )
@@ -86,9 +83,9 @@ class _Templates:
             "tokens": tokens_text,
             "took": took,
             # Cut before it is redacted, half a secret could be left.
-            "short": lambda text: formats.short(clean(text)),
+            "short": lambda text: formats.short(self._redact(text)),
             "quoted": formats.quoted,
-            "start": lambda text: clean(text)[:_ID_START],
+            "start": lambda text: self._redact(text)[:_ID_START],
             "static": static_path,
             "svg": svg,
             "web_url": formats.web_url,
@@ -98,55 +95,40 @@ class _Templates:
         self._environment = environment
         self._macros = cast(Any, environment.get_template(_MACROS).module)
 
-    def paint(self, piece: Piece, now: float, operator: bool) -> Markup:
-        macro = getattr(self._macros, piece.kind)
-        if piece.inner is None:
-            return cast(Markup, macro(piece.content, piece.id, now, operator))
-        inner = self.paint(piece.inner, now, operator)
-        return cast(Markup, macro(piece.content, piece.id, now, operator, inner))
-
-    def page(self, template: str, parts: Mapping[str, Part], values: Mapping[str, object]) -> str:
-        now, operator = cast(float, values["now"]), bool(values["operator"])
-
-        def part(id_: str) -> Markup:
-            found = parts[id_]
-            if isinstance(found, Piece):
-                return self.paint(found, now, operator)
-            return Markup("\n").join(self.paint(piece, now, operator) for piece in found.pieces)
-
-        return self._environment.get_template(template).render(
-            {"here": "", "done": "", "part": part, **values}
-        )
-
-
-class Painter:
-    """Templates whose texts pass through ``redaction``."""
-
-    def __init__(self, redaction: Redaction) -> None:
-        self._redaction = redaction
-        self._plain = _Templates(None)
-
-    @cached_property
-    def _redacting(self) -> _Templates:
-        """Made when a secret is to be hidden for the first time."""
-        return _Templates(self._redaction)
-
     def paint(self, piece: Piece, now: float, operator: bool) -> str:
         """Make the element of a piece as it is at ``now`` (Unix seconds)."""
-        return self._clean(lambda templates: str(templates.paint(piece, now, operator)))
+        self._redact = redactor(self._secrets())
+        return str(self._paint(piece, now, operator))
 
     def page(self, template: str, parts: Sequence[Part], values: Mapping[str, object]) -> bytes:
         """Make a page; ``part(ID)`` stands in its template for a piece or list.
 
         ``values`` have ``now`` and ``operator``, whether the viewer may give commands.
         """
+        self._redact = redactor(self._secrets())
         known = {part.id: part for part in parts}
-        page = self._clean(lambda templates: templates.page(template, known, values))
+        now, operator = cast(float, values["now"]), bool(values["operator"])
+
+        def part(id_: str) -> Markup:
+            found = known[id_]
+            if isinstance(found, Piece):
+                return self._paint(found, now, operator)
+            return Markup("\n").join(self._paint(piece, now, operator) for piece in found.pieces)
+
+        page = self._environment.get_template(template).render(
+            {"here": "", "done": "", "part": part, **values}
+        )
         return page.encode(errors="backslashreplace")
 
-    def _clean(self, make: Callable[[_Templates], str]) -> str:
-        made = make(self._plain)
-        return make(self._redacting) if self._redaction.is_needed(made) else made
+    def _paint(self, piece: Piece, now: float, operator: bool) -> Markup:
+        macro = getattr(self._macros, piece.kind)
+        if piece.inner is None:
+            return cast(Markup, macro(piece.content, piece.id, now, operator))
+        inner = self._paint(piece.inner, now, operator)
+        return cast(Markup, macro(piece.content, piece.id, now, operator, inner))
+
+    def _shown(self, value: object) -> object:
+        return self._redact(value) if type(value) is str else value
 
     def answer(
         self,

@@ -23,7 +23,6 @@ from sortie.web.dashboard.painter import STATIC, Painter, static_files
 from sortie.web.dashboard.pieces import PageFeed, Part, orders_of, painted, pieces_of
 from sortie.web.event_stream import EventStream, StreamRoom
 from sortie.web.operations import JSON, identifier_in
-from sortie.web.redaction import Redaction
 from sortie.web.sign_in import is_signed_in
 from sortie.web.source import DaemonSource
 
@@ -36,7 +35,7 @@ class Dashboard:
 
     def __init__(self, daemon: DaemonSource) -> None:
         self._daemon = daemon
-        self._painter = Painter(Redaction(daemon.secrets))
+        self._painter = Painter(daemon.secrets)
         self._feeds = {
             operator: PageFeed(
                 look=self._look, paint=self._painter.paint, clock=time.time, operator=operator

@@ -23,7 +23,6 @@ from sortie.web.event_stream import LiveEvents, StreamRoom
 from sortie.web.health import Health
 from sortie.web.issue import ExplanationView, GateAnswer, IssueView
 from sortie.web.listener import ListenAddress, listen
-from sortie.web.redaction import Redaction
 from sortie.web.runs import RunView
 from sortie.web.server import serve
 from sortie.web.sessions import BrowserSessions
@@ -133,7 +132,7 @@ class Served:
         self._scope = trio.CancelScope()
         self.daemon = FixedDaemon(world)
         self.dashboard = Dashboard(self.daemon)
-        feed = StateFeed(world.look, Redaction(self.daemon.secrets))
+        feed = StateFeed(world.look, self.daemon.secrets)
         self.live = LiveEvents(
             events=Broadcaster(feed, "life"),
             room=StreamRoom(100),

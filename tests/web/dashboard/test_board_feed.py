@@ -15,7 +15,6 @@ from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import board
 from sortie.web.dashboard.painter import Painter
 from sortie.web.dashboard.pieces import PageFeed, Piece
-from sortie.web.redaction import NOTHING_SECRET
 from sortie.web.state import StateView
 from tests.web.dashboard import states
 from tests.web.dashboard.served import World
@@ -24,7 +23,7 @@ from tests.web.dashboard.served import World
 def feed_of(world: World, operator: bool = False) -> PageFeed:
     return PageFeed(
         look=lambda: board(world.look(), world.health, world.activity),
-        paint=Painter(NOTHING_SECRET).paint,
+        paint=Painter(frozenset).paint,
         clock=states.NOW.timestamp,
         operator=operator,
     )
@@ -114,7 +113,7 @@ async def test_ten_who_watch_are_painted_for_once(autojump_clock: trio.testing.M
             painted.append(piece.id)
             return super().paint(piece, now, operator)
 
-    feed = replace(feed_of(world), paint=Counting(NOTHING_SECRET).paint)
+    feed = replace(feed_of(world), paint=Counting(frozenset).paint)
     broadcaster = Broadcaster(feed, "life")
     first = broadcaster.look_now()
     async with trio.open_nursery() as nursery:

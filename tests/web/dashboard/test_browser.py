@@ -152,18 +152,6 @@ def test_who_is_on_a_button_stays_on_it(look: Any, server: Served, world: World)
         )
 
 
-def test_everything_works_without_javascript(look: Any, world: World) -> None:
-    """The page is whole, and a button leads to a question and back."""
-    with look(java_script_enabled=False) as page:
-        rows = page.locator("#running-rows tr").count()
-        page.click("text=Pause…")
-        page.click("main button")
-
-        assert rows == len(world.state.running)
-        assert world.commands == ["pause"]
-        assert page.locator("[role=status]").inner_text().strip() == "Dispatch is paused."
-
-
 def test_scripts_in_texts_do_nothing(look: Any, server: Served, world: World) -> None:
     """Neither those that the page came with, nor those that came live."""
     first_run(world, title=SCRIPT, last_message=SCRIPT)
