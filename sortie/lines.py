@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 LINE_LIMIT = 10 * 1024 * 1024
 """Bytes that a line of output may have."""
@@ -60,8 +61,7 @@ def clean_lines(block: bytes | bytearray) -> list[str]:
     return strip_escapes(text).split("\n")
 
 
-@dataclass(frozen=True, slots=True)
-class LineTooLong:
+class LineTooLong(Struct, frozen=True):
     """Stands for a line of more than ``limit`` bytes, which was dropped."""
 
     limit: int

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 Check = Callable[[Any], bool]
 
 
 def wrongly_typed(thing: object) -> list[str]:
-    """Return the fields of a dataclass that hold something else than their annotations say."""
+    """Return the fields of a Struct that hold something else than their annotations say."""
     wrong = []
     for name, is_right, good in _checks_of(thing):
         value = getattr(thing, name)
@@ -20,18 +22,18 @@ def wrongly_typed(thing: object) -> list[str]:
             continue
         if not is_right(value):
             wrong.append(f"{type(thing).__name__}.{name} is {value!r}")
-        elif type(value) in _SIMPLE or is_dataclass(value):
+        elif type(value) in _SIMPLE or isinstance(value, Struct):
             good.add(type(value))
     return wrong
 
 
-def wrong_defaults(kind: type) -> list[str]:
-    """Return the defaults of a dataclass that are not what their annotations say."""
+def wrong_defaults(kind: type[Struct]) -> list[str]:
+    """Return the defaults of a Struct that are not what their annotations say."""
     hints = get_type_hints(kind)
     return [
         f"{kind.__name__}.{part.name} is {part.default!r}"
         for part in fields(kind)
-        if part.default is not MISSING and not _check(hints[part.name])(part.default)
+        if part.default is not NODEFAULT and not _check(hints[part.name])(part.default)
     ]
 
 
@@ -46,7 +48,7 @@ def _checks_of(thing: Any) -> tuple[tuple[str, Check, set[type]], ...]:
     if kind.__qualname__ not in _CHECKS:
         hints = get_type_hints(kind)
         _CHECKS[kind.__qualname__] = tuple(
-            (f.name, _check(hints[f.name]), set()) for f in fields(kind)
+            (name, _check(hints[name]), set()) for name in kind.__struct_fields__
         )
     return _CHECKS[kind.__qualname__]
 

@@ -3,63 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from sortie.acp.wire import Id, Junk
 from sortie.lines import LineTooLong
+from sortie.model.hiding import repr_without
 
 When = Literal["replay", "turn", "late"]
 """Where an update stands: in the opening of a session, in a turn, or outside of both."""
 
 
-@dataclass(frozen=True, slots=True)
-class Initialized:
+class Initialized(Struct, frozen=True):
     """The agent speaks version 1; ``result`` has its name and what it can do."""
 
-    result: Mapping[str, Any] = field(repr=False)
+    result: Mapping[str, Any]
+
+    __repr__ = repr_without("result")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOpened:
+class SessionOpened(Struct, frozen=True):
     """There is a session, new or gone on with; ``result`` has its modes and options."""
 
     session_id: str
-    result: Mapping[str, Any] = field(repr=False)
+    result: Mapping[str, Any]
+
+    __repr__ = repr_without("result")
 
 
-@dataclass(frozen=True, slots=True)
-class SettingTaken:
+class SettingTaken(Struct, frozen=True):
     """The agent took a mode or an option."""
 
     method: str
-    result: Mapping[str, Any] = field(repr=False)
+    result: Mapping[str, Any]
+
+    __repr__ = repr_without("result")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionUpdated:
+class SessionUpdated(Struct, frozen=True):
     """The agent tells something of a session; ``kind`` is "" where it does not say of what kind.
 
     ``ours``: it is the connection's session, and not one beside it, such as a subagent's.
     """
 
     kind: str
-    body: Mapping[str, Any] = field(repr=False)
+    body: Mapping[str, Any]
     when: When = "turn"
     ours: bool = True
 
+    __repr__ = repr_without("body")
 
-@dataclass(frozen=True, slots=True)
-class PermissionRequested:
+
+class PermissionRequested(Struct, frozen=True):
     """The agent asks whether a tool may be used; it waits until ``answer_permission``."""
 
     id: Id
-    call: Mapping[str, Any] = field(repr=False)
-    options: tuple[Mapping[str, Any], ...] = field(repr=False)
+    call: Mapping[str, Any]
+    options: tuple[Mapping[str, Any], ...]
+
+    __repr__ = repr_without("call", "options")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDeclined:
+class RequestDeclined(Struct, frozen=True):
     """A request of the agent's was answered already, with no.
 
     It is something that is not offered, or a permission where none can be given: in a cancel,
@@ -67,44 +73,47 @@ class RequestDeclined:
     """
 
     method: str
-    params: Mapping[str, Any] = field(repr=False)
+    params: Mapping[str, Any]
+
+    __repr__ = repr_without("params")
 
 
-@dataclass(frozen=True, slots=True)
-class PromptAnswered:
+class PromptAnswered(Struct, frozen=True):
     """The turn is over. ``stop_reason`` is the agent's word, "" where it gave none."""
 
     stop_reason: str
-    result: Mapping[str, Any] = field(repr=False)
+    result: Mapping[str, Any]
+
+    __repr__ = repr_without("result")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestFailed:
+class RequestFailed(Struct, frozen=True):
     """A request of ours was answered with an error; one to ``session/prompt`` ends the turn."""
 
     method: str
     code: int
     message: str
-    data: Any = field(default=None, repr=False)
+    data: Any = None
+
+    __repr__ = repr_without("data")
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionTold:
+class ExtensionTold(Struct, frozen=True):
     """The agent tells something that the protocol does not know."""
 
     method: str
-    params: Mapping[str, Any] = field(repr=False)
+    params: Mapping[str, Any]
+
+    __repr__ = repr_without("params")
 
 
-@dataclass(frozen=True, slots=True)
-class StrayAnswer:
+class StrayAnswer(Struct, frozen=True):
     """An answer to what was not asked, or was answered before."""
 
     id: Id
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionEnded:
+class ConnectionEnded(Struct, frozen=True):
     """Nothing comes any more; ``pending`` is the method that is still to be answered."""
 
     pending: str | None

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from sortie.lines import LINE_LIMIT, LineTooLong, RawLineSplitter
+from sortie.model.hiding import repr_without
 from sortie.model.texts import start_of
 
 JUNK_SHOWN = 200
@@ -28,48 +30,50 @@ INTERNAL_ERROR = -32603
 AUTH_REQUIRED = -32000
 
 
-@dataclass(frozen=True, slots=True)
-class RpcRequest:
+class RpcRequest(Struct, frozen=True):
     """The other side asks, and waits for an answer with the same id."""
 
     id: Id
     method: str
-    params: Mapping[str, Any] = field(repr=False)
+    params: Mapping[str, Any]
+
+    __repr__ = repr_without("params")
 
 
-@dataclass(frozen=True, slots=True)
-class BadRequest:
+class BadRequest(Struct, frozen=True):
     """A request whose id cannot be put into an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class RpcNotification:
+class RpcNotification(Struct, frozen=True):
     """The other side tells something; a JSON-RPC notification."""
 
     method: str
-    params: Mapping[str, Any] = field(repr=False)
+    params: Mapping[str, Any]
+
+    __repr__ = repr_without("params")
 
 
-@dataclass(frozen=True, slots=True)
-class RpcResult:
+class RpcResult(Struct, frozen=True):
     """The other side answers; a result may be any value."""
 
     id: Id
-    value: Any = field(repr=False)
+    value: Any
+
+    __repr__ = repr_without("value")
 
 
-@dataclass(frozen=True, slots=True)
-class RpcError:
+class RpcError(Struct, frozen=True):
     """The other side answers that it could not; what it left out is 0, "" and None."""
 
     id: Id
     code: int
     message: str
-    data: Any = field(default=None, repr=False)
+    data: Any = None
+
+    __repr__ = repr_without("data")
 
 
-@dataclass(frozen=True, slots=True)
-class Junk:
+class Junk(Struct, frozen=True):
     """A line that is no message; at most JUNK_SHOWN characters of it."""
 
     text: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
-from sortie.dataclass import dataclass
 from sortie.model import RunId, TurnResult
+from sortie.model.hiding import repr_without
 from sortie.model.turns import AgentEvent
 
 if TYPE_CHECKING:
@@ -26,8 +26,7 @@ OnEvents = Callable[[Sequence[AgentEvent]], None]
 """Takes a batch of events, one call for each chunk of output; an empty batch is a sign of life."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionParams:
+class SessionParams(Struct, frozen=True, kw_only=True):
     """What a session needs; ``env`` is the whole environment of the agent.
 
     ``resume_session_id`` names an earlier session to go on with, where the agent can.
@@ -37,10 +36,12 @@ class SessionParams:
     run_id: RunId
     workspace: str
     transport: Transport
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str]
     resume_session_id: str | None = None
     read_timeout: float = 5.0
     stop_grace: float = 5.0
+
+    __repr__ = repr_without("env")
 
 
 class Session(Protocol):
@@ -78,8 +79,7 @@ class Agent(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentContext:
+class AgentContext(Struct, frozen=True, kw_only=True):
     """What an adapter is made from. ``clock`` gives monotonic seconds.
 
     ``command`` is None where the workflow gives none; a list is an argv; a string is one program
@@ -91,8 +91,7 @@ class AgentContext:
     clock: Callable[[], float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLook:
+class AgentLook(Struct, frozen=True, kw_only=True):
     """What an adapter's checks are given.
 
     ``params`` are those of a session on this machine; no session is opened. Where runs are
@@ -105,8 +104,7 @@ class AgentLook:
     remote: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentAdapter:
+class AgentAdapter(Struct, frozen=True, kw_only=True):
     """What an adapter's folder offers.
 
     ``block`` is the schema of the adapter's block in WORKFLOW.md, named ``block_name``; its

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.transports import Exit
@@ -13,8 +14,7 @@ _COMMAND_NOT_FOUND = 127
 _CANCELLING = (signal.SIGTERM, signal.SIGKILL)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Why a turn did not complete; ``resets_at`` as in TurnResult."""
 
     kind: ErrorKind

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import OnEvents, Session, SessionParams
 from sortie.agents.exits import Failure, exit_failure
 from sortie.agents.output import AgentOutput, OutputReader
 from sortie.lines import LineSplitter, Splitter
 from sortie.model import ErrorKind, TransportError, TurnOutcome, TurnResult
+from sortie.model.hiding import repr_without
 from sortie.model.turns import Launched
 from sortie.transports import Command, Exit, Process
 from sortie.transports.exit_shortage import exit_shortage
@@ -39,14 +40,15 @@ class TurnReader(OutputReader, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCommand:
+class TurnCommand(Struct, frozen=True, kw_only=True):
     """How a turn is run; ``stdin`` as in Command, ``splitter`` makes the lines of its stdout."""
 
-    argv: tuple[str, ...] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
+    argv: tuple[str, ...]
+    stdin: bytes | None = None
     reader: TurnReader
     splitter: Callable[[], Splitter] = LineSplitter
+
+    __repr__ = repr_without("argv", "stdin")
 
 
 @asynccontextmanager

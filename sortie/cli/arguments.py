@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from sortie.cli.output import Format
 from sortie.cli.parameters import WrongUsage, argument, option
-from sortie.dataclass import dataclass
 from sortie.model import SortieError
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def workflow_of(argument: Path | None, option: Path | None) -> Path:
     return argument or option or DEFAULT_WORKFLOW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The files that settings come from: the workflow file, named in one of two ways, and more."""
 
     argument: WorkflowArgument = None
@@ -147,8 +147,7 @@ class Source:
             pass  # reading it says what is wrong
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonFlags:
+class DaemonFlags(Struct, frozen=True, kw_only=True):
     """What a command line says to a daemon, beside its files."""
 
     host: Host = None
@@ -192,16 +191,15 @@ def grouped(command: Callable[..., T]) -> Callable[..., T]:
     hints = get_type_hints(command, include_extras=True)
     for parameter in signature(command).parameters.values():
         hint = hints[parameter.name]
-        if is_dataclass(hint):
+        if isinstance(hint, type) and issubclass(hint, Struct):
             inner = get_type_hints(hint, include_extras=True)
             groups[parameter.name] = {
-                field.name: Parameter(
-                    field.name,
-                    Parameter.KEYWORD_ONLY,
-                    default=field.default,
-                    annotation=inner[field.name],
+                name: Parameter(
+                    name, Parameter.KEYWORD_ONLY, default=default, annotation=inner[name]
                 )
-                for field in fields(hint)
+                for name, default in zip(
+                    hint.__struct_fields__, hint.__struct_defaults__, strict=True
+                )
             }
             parameters |= groups[parameter.name]
         else:

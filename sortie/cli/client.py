@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
 
 from sortie import __version__
 from sortie.cli.discovery import DaemonPlace, NoDaemon
@@ -34,8 +35,7 @@ class Refused(SortieError):
     """The daemon answered, and will not or cannot do it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonAnswer:
+class DaemonAnswer(Struct, frozen=True, kw_only=True):
     """What the daemon answered; ``document`` is its JSON."""
 
     status: int

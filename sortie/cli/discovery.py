@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sortie.cli.arguments import DEFAULT_WORKFLOW, NoWorkflowFile, Source
 from sortie.cli.format import utc
@@ -32,8 +33,7 @@ class NoDaemon(SortieError):
     """No daemon answers now; one may later."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonPlace:
+class DaemonPlace(Struct, frozen=True, kw_only=True):
     """Where the daemon of a workflow file leaves word.
 
     ``guessed``: the file is not valid, and the database is what can be told of it all the same.

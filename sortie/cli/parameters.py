@@ -6,12 +6,12 @@ They say what typer's say, and can be read without it: to load it takes as long 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+
+class Declaration(Struct, frozen=True):
     """What is said of a parameter beside its name, its type and its default.
 
     ``names`` are an option's; without any it is called like its parameter. ``more`` is what typer

@@ -8,9 +8,10 @@ of ``agent`` go among the others of that block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from sortie.model import SortieError
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 _AGENT = "agent:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starter:
+class Starter(Struct, frozen=True, kw_only=True):
     """A workflow file to begin with; ``first`` is what is to be done before it is of use."""
 
     text: str

@@ -9,9 +9,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Struct
 
 from sortie.cli.arguments import NO_VALUE, OutputFormat, Source
 from sortie.cli.format import utc
@@ -93,8 +94,7 @@ def pausing() -> Iterator[Pause]:
             signal.signal(signal.SIGWINCH, heeded)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
+class _Status(Struct, frozen=True, kw_only=True):
     """A daemon, and the document that programs get of it."""
 
     endpoint: DaemonEndpoint

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
@@ -53,8 +53,7 @@ _SHOWN = 3
 _FAILURE_LIMIT = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonStatus:
+class DaemonStatus(Struct, frozen=True, kw_only=True):
     """What was seen of a daemon; ``reasons`` say why it is not ready."""
 
     endpoint: DaemonEndpoint

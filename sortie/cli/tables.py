@@ -7,8 +7,8 @@ cells where there is room, else below them; where not even the cells fit, the ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -27,8 +27,7 @@ _NUMBERS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of a table; ``text`` may be long, and "" is none."""
 
     cells: Sequence[str]

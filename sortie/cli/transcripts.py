@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+from msgspec import Struct, field
 
 from sortie.cli.format import utc
 from sortie.daemon.locks import database_lock_path, holder_of
@@ -48,8 +49,7 @@ def find(db_path: str, issue: str, run: str | None) -> RunTranscript:
     return RunTranscript(db_path, row)
 
 
-@dataclass(slots=True)
-class RunTranscript:
+class RunTranscript(Struct):
     """The transcript of one run; ``notes`` are what is to be said of it when all is shown."""
 
     db_path: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -43,8 +44,7 @@ def decode_block(
     return block
 
 
-@dataclass(slots=True, kw_only=True)
-class _Decoding:
+class _Decoding(Struct, kw_only=True):
     path: Path
     model: type[BaseModel]
     context: DecodeContext

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any
 
+from msgspec import Struct
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from sortie.config.blocks import decode_block
@@ -48,8 +48,7 @@ A shorter one is a user's name as often as not, which stands in paths and greeti
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoded:
+class Decoded(Struct, frozen=True, kw_only=True):
     """The settings, None exactly where ``problems`` holds an error."""
 
     settings: Settings | None

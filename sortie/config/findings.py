@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sortie.documents import Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """Something wrong with the setting at ``path``; ``needs`` are others that it depends on.
 
     ``severity`` is ``error`` or ``warning``. ``because`` is the setting to point at instead, where

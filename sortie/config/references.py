@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sortie.config.schemas import DecodeContext
 from sortie.config.values import Lookup
@@ -15,8 +17,7 @@ from sortie.model.texts import UNUSABLE
 _REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 
 
-@dataclass(slots=True)
-class Resolved:
+class Resolved(Struct):
     """A setting after its references were looked up.
 
     ``node`` is None where it counts as missing. ``unset`` are variables that are not set or

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sortie.documents import Node, Path, dotted
 from sortie.model import Problem
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """All findings so far, and the front matter they are about.
 
     Rule 1: a setting with an error is in ``bad``, so no rule about several settings trusts it.

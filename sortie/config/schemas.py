@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import PurePosixPath
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from sortie.config.findings import Finding
 from sortie.config.settings import AgentSettings, TrackerSettings
-from sortie.dataclass import dataclass
 from sortie.documents import Place
+from sortie.model.hiding import repr_without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockSchema:
+class BlockSchema(Struct, frozen=True, kw_only=True):
     """The block of an adapter: its name, its model, and what to warn about.
 
     ``warn`` takes the decoded block and returns ``(dotted key, message)``; it is asked only for
@@ -30,8 +29,7 @@ class BlockSchema:
     commands: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSchema(BlockSchema):
+class AgentSchema(BlockSchema, frozen=True, kw_only=True):
     """The block of an agent's adapter.
 
     ``check`` takes the decoded settings of ``agent`` and the decoded block, and yields what is
@@ -43,8 +41,7 @@ class AgentSchema(BlockSchema):
     unreported: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerSchema(BlockSchema):
+class TrackerSchema(BlockSchema, frozen=True, kw_only=True):
     """The block of a tracker's adapter, and what it makes of the keys of ``tracker``.
 
     Of ``TRACKER_KEYS`` those in ``required`` must be set, and those in ``known`` may be. ``check``
@@ -59,8 +56,7 @@ class TrackerSchema(BlockSchema):
     check: Callable[[TrackerSettings, Any], Iterable[Finding]] = lambda _tracker, _block: ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schemas:
+class Schemas(Struct, frozen=True, kw_only=True):
     """The blocks of all adapters, by kind.
 
     ``broken`` says what is wrong with adapters that are there and cannot be used, by the section
@@ -77,16 +73,16 @@ class Schemas:
         yield from self.agents.values()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class Override(Struct, frozen=True, kw_only=True):
     """A value from outside WORKFLOW.md."""
 
-    text: str = field(repr=False)
+    text: str
     place: Place
 
+    __repr__ = repr_without("text")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeContext:
+
+class DecodeContext(Struct, frozen=True, kw_only=True):
     """Where a WORKFLOW.md stands, and what is around it.
 
     ``path`` is how the file is named in problems; ``directory`` is absolute; ``identity`` tells
@@ -99,9 +95,11 @@ class DecodeContext:
     directory: PurePosixPath
     identity: str
     home: str
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict)
     env_file: Mapping[str, Override] = field(default_factory=dict)
     flags: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = repr_without("env")
 
     def lookup(self, name: str) -> str:
         """Return a variable's value, "" where it is unset; the environment comes first."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import TypeVar
 
 import trio
+from msgspec import Struct, field
 
 from sortie.daemon import state_view as views
 from sortie.daemon.last_failures import LastFailures
@@ -45,8 +45,7 @@ _COMMAND_STATUSES: dict[str, CommandStatus] = {"done": 200, "unknown": 404, "con
 _Row = TypeVar("_Row", RunningView, WaitingView, HeldView)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonView:
+class DaemonView(Struct, frozen=True, kw_only=True):
     """What views are made from, and where commands go; see DaemonSource."""
 
     orchestrator: Orchestrator

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import UUID
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
@@ -39,8 +40,7 @@ from sortie.workflow import Workflow
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateVerdict:
+class CandidateVerdict(Struct, frozen=True):
     """A candidate and why it would not be started now; no reason: it would."""
 
     issue: Issue

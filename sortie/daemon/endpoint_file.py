@@ -13,14 +13,15 @@ import pwd
 import socket
 import stat
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import psutil
+from msgspec import Struct
 
 from sortie import __version__
 from sortie.model import ProcessIdentity, SortieError
+from sortie.model.hiding import repr_without
 from sortie.resources.descriptors import own
 from sortie.transports.identity import identity_of
 
@@ -36,17 +37,18 @@ class UnreadableEndpointFile(SortieError):
     """There is a file, and it cannot be read or believed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonEndpoint:
+class DaemonEndpoint(Struct, frozen=True, kw_only=True):
     """How to reach a daemon; ``url`` and ``token`` are None where it has no HTTP server."""
 
     url: str | None
-    token: str | None = field(repr=False)
+    token: str | None
     process: ProcessIdentity
     started_at: datetime
     host: str
     version: str
     workflow: str
+
+    __repr__ = repr_without("token")
 
     def is_here(self) -> bool:
         """Tell whether it runs on this machine, or did."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.daemon.stop_deadline import StopDeadline
 from sortie.model import SortieError
@@ -21,8 +21,7 @@ STARTED_AFTER = 2.0
 """Seconds after which a daemon has loaded what it needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guards:
+class Guards(Struct, frozen=True):
     """The clock that notices pauses of the daemon, the watchdog that ends one that hangs, and the
     deadline of its end."""
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+from sortie.model.hiding import repr_without
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
     """What the command line says; None leaves it to WORKFLOW.md and the environment."""
 
     workflow: Path
-    environ: Mapping[str, str] = field(repr=False)
+    environ: Mapping[str, str]
     env_file: Path | None = None
     host: str | None = None
     port: int | None = None
     log_level: str | None = None
     log_format: str | None = None
     exit_when_idle: bool = False
-    content: bytes | None = field(default=None, repr=False)
+    content: bytes | None = None
+
+    __repr__ = repr_without("environ", "content")
     """What the workflow file holds, where it does not stand at ``workflow``."""
 
     @property

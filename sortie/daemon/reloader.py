@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie.daemon.options import RunOptions
 from sortie.daemon.run_contexts import RunContexts

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie import agents
 from sortie.agents.launch import resolve_command

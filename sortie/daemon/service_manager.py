@@ -15,9 +15,9 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.daemon.daemon_view import DaemonView
 from sortie.facts import (
@@ -43,8 +43,7 @@ STATUS_LINE_LIMIT = 400
 _LASTING = (b"READY=", b"RELOADING=", b"STOPPING=")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceStanding:
+class ServiceStanding(Struct, frozen=True, kw_only=True):
     """Whether the daemon is live, and its status line."""
 
     live: bool

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection
 from datetime import UTC
 from difflib import get_close_matches
 
+from msgspec import Struct
+
 from sortie.config import TrackerSettings
 from sortie.daemon.tracker import states_of
 from sortie.daemon.wall_time import wall_time
-from sortie.dataclass import dataclass
 from sortie.model import Issue, state_key
 from sortie.model.natural_order import natural_key
 from sortie.orchestrator.guarded_tracker import GuardedTracker
@@ -25,8 +26,7 @@ _HINTS = 3
 _COMPARED_NAMES = 500  # names, which takes some ten milliseconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _UnnamedStates:
+class _UnnamedStates(Struct, frozen=True, kw_only=True):
     """The states of some issues that are not among the named ones."""
 
     overview: Overview
@@ -34,8 +34,7 @@ class _UnnamedStates:
     found: tuple[UnnamedStateView, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class TrackerStatus:
+class TrackerStatus(Struct, kw_only=True):
     """The tracker as of its last answers; each method returns at once."""
 
     tracker: GuardedTracker

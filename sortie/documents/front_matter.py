@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from frontmatter.default_handlers import BaseHandler
+from msgspec import Struct
 
 
 class _Handler(BaseHandler):
@@ -15,8 +15,7 @@ class _Handler(BaseHandler):
 _HANDLER = _Handler()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontMatter:
+class FrontMatter(Struct, frozen=True, kw_only=True):
     """Where a front matter stands: from ``start`` to ``end``, the start of the closing line.
 
     What follows begins at ``body``, with the end of the closing line.

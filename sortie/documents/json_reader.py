@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from json import JSONDecodeError, JSONDecoder
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.documents.places import Duplicate, Fault, Text
 from sortie.documents.scalars import resolve_scalar
@@ -17,8 +19,7 @@ DEPTH_LIMIT = 64
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListItem:
+class ListItem(Struct, frozen=True, kw_only=True):
     """One item of the list; with a fault, ``node`` is what could be made of it."""
 
     node: Node

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+
+from msgspec import Struct
 
 from sortie.model import Problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where something was written; ``line`` and ``column`` count from 1, 0 when unknown.
 
     ``name`` is what an override is called, such as ``SORTIE_POLLING_INTERVAL_MS``; it stands in

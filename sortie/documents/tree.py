@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.documents.places import Place, Text
 
@@ -26,8 +28,7 @@ def dotted(path: Path) -> str:
 
 
 # Not frozen, which would make reading a thousand issues a tenth slower; it is never changed.
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """A value, and where it was written: from ``start`` to ``end`` of a text, or in an override.
 
     ``text`` is a single value as written, but for quotes and escapes. ``key`` is the key of an
@@ -42,7 +43,7 @@ class Node:
     text: str = ""
     flow: bool = False
     key: Node | None = None
-    index: int | None = field(default=None, compare=False)
+    index: int | None = None
 
     @property
     def place(self) -> Place:

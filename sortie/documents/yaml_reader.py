@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from sortie.dataclass import dataclass
 from sortie.documents.places import Duplicate, Fault, Place, Text
 from sortie.documents.scalars import resolve_scalar
 from sortie.documents.tree import Node, Scalar, dotted
@@ -33,8 +33,7 @@ _NOT_ALLOWED = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 _OLD_BREAKS = "\x85\u2028\u2029"  # line ends in YAML 1.1, which both parsers are of; not in 1.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YamlRules:
+class YamlRules(Struct, frozen=True, kw_only=True):
     """What a document may hold: so many levels, and values, those behind aliases counted too.
 
     ``strict`` refuses tags, merge keys, aliases as keys and characters that no program can be
@@ -46,8 +45,7 @@ class YamlRules:
     strict: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yaml:
+class Yaml(Struct, frozen=True, kw_only=True):
     """A document, and what is wrong with it; ``root`` is None where it cannot be read.
 
     Then the last fault says why. An empty document is null.
@@ -84,8 +82,7 @@ _Size = tuple[int, int, int]
 """Of a value: the values in it, itself included, the levels in it, and characters."""
 
 
-@dataclass(slots=True, kw_only=True)
-class _Open:
+class _Open(Struct, kw_only=True):
     """A mapping or list that has not ended yet; ``key`` is the one whose value comes next."""
 
     event: Any

@@ -10,7 +10,7 @@ _LOGGED_BY_ANOTHER_FACT = {"fetch_candidates", "transition", "comment"}
 
 
 @fact("daemon.started", "info")
-class DaemonStarted(Fact):
+class DaemonStarted(Fact, frozen=True, kw_only=True):
     """The daemon is about to make its first poll."""
 
     version: str
@@ -21,35 +21,35 @@ class DaemonStarted(Fact):
 
 
 @fact("daemon.stopping", "info")
-class DaemonStopping(Fact):
+class DaemonStopping(Fact, frozen=True, kw_only=True):
     """The daemon was asked to stop; ``running`` runs are under way."""
 
     running: int
 
 
 @fact("daemon.stopped", "info")
-class DaemonStopped(Fact):
+class DaemonStopped(Fact, frozen=True, kw_only=True):
     """The daemon's work is over."""
 
     reason: str
 
 
 @fact("daemon.was_paused", "warning")
-class DaemonWasPaused(Fact):
+class DaemonWasPaused(Fact, frozen=True, kw_only=True):
     """The daemon could not act for so many seconds, which count against no limit."""
 
     seconds: float
 
 
 @fact("daemon.crashed", "error")
-class DaemonCrashed(Fact):
+class DaemonCrashed(Fact, frozen=True, kw_only=True):
     """The daemon ends by a bug, or by a shortage that it cannot survive."""
 
     traceback: str
 
 
 @fact("adapter.crashed", "error")
-class AdapterCrashed(Fact):
+class AdapterCrashed(Fact, frozen=True, kw_only=True):
     """An adapter raised what it should not; the traceback is logged."""
 
     where: str
@@ -57,14 +57,14 @@ class AdapterCrashed(Fact):
 
 
 @fact("agent.simulated", "warning")
-class AgentSimulated(Fact):
+class AgentSimulated(Fact, frozen=True, kw_only=True):
     """The agent's program is a simulator."""
 
     program: str
 
 
 @fact("shortage.began", "error")
-class ShortageBegan(Fact):
+class ShortageBegan(Fact, frozen=True, kw_only=True):
     """The daemon was refused a resource: files, processes or memory."""
 
     resource: str
@@ -72,14 +72,14 @@ class ShortageBegan(Fact):
 
 
 @fact("shortage.ended", "info")
-class ShortageEnded(Fact):
+class ShortageEnded(Fact, frozen=True, kw_only=True):
     """The daemon is given the resource again."""
 
     resource: str
 
 
 @fact("poll.completed", "debug")
-class PollCompleted(Fact):
+class PollCompleted(Fact, frozen=True, kw_only=True):
     """A poll ended; ``result`` is success, error or skipped."""
 
     result: str
@@ -100,7 +100,7 @@ class PollCompleted(Fact):
 
 
 @fact("tracker.answered", "debug")
-class TrackerAsked(Fact):
+class TrackerAsked(Fact, frozen=True, kw_only=True):
     """A request to the tracker ended; ``result`` is success or error."""
 
     operation: str
@@ -120,7 +120,7 @@ class TrackerAsked(Fact):
 
 
 @fact("tracker.rests", "warning")
-class TrackerRested(Fact):
+class TrackerRested(Fact, frozen=True, kw_only=True):
     """The tracker wants to be left alone for ``asked`` seconds, and is for ``seconds``."""
 
     seconds: float
@@ -129,7 +129,7 @@ class TrackerRested(Fact):
 
 
 @fact("store.failed", "error")
-class StoreFailed(Fact):
+class StoreFailed(Fact, frozen=True, kw_only=True):
     """Records could not be written; nothing is started until they are."""
 
     error: str
@@ -139,7 +139,7 @@ class StoreFailed(Fact):
 
 
 @fact("store.recovered", "info")
-class StoreRecovered(Fact):
+class StoreRecovered(Fact, frozen=True, kw_only=True):
     """Records are being written again, after some could not be."""
 
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
@@ -147,7 +147,7 @@ class StoreRecovered(Fact):
 
 
 @fact("transcripts.failed", "warning")
-class TranscriptsFailed(Fact):
+class TranscriptsFailed(Fact, frozen=True, kw_only=True):
     """Transcripts of runs could not be written or deleted; the runs go on."""
 
     path: str
@@ -159,7 +159,7 @@ class TranscriptsFailed(Fact):
 
 
 @fact("transcripts.recovered", "info")
-class TranscriptsRecovered(Fact):
+class TranscriptsRecovered(Fact, frozen=True, kw_only=True):
     """Transcripts are being written again, after some could not be."""
 
     def log_lines(self, failures: RecurringFailures, /) -> Iterable[LogLine]:
@@ -167,7 +167,7 @@ class TranscriptsRecovered(Fact):
 
 
 @fact("transcripts.pruned", "info")
-class TranscriptsForgotten(Fact):
+class TranscriptsForgotten(Fact, frozen=True, kw_only=True):
     """So many transcripts were too old, or all together too large; ``bytes`` are left."""
 
     count: int
@@ -175,7 +175,7 @@ class TranscriptsForgotten(Fact):
 
 
 @fact("workflow.reloaded", "info")
-class WorkflowReloaded(Fact):
+class WorkflowReloaded(Fact, frozen=True, kw_only=True):
     """WORKFLOW.md changed. ``errors`` is empty where it is valid; ``needs_restart`` names the
     changed settings that only a restart can apply."""
 
@@ -196,7 +196,7 @@ class WorkflowReloaded(Fact):
 
 
 @fact("dispatch.paused", "info", hidden=("paused",))
-class PauseChanged(Fact):
+class PauseChanged(Fact, frozen=True, kw_only=True):
     """Dispatch was paused or resumed."""
 
     paused: bool
@@ -207,7 +207,7 @@ class PauseChanged(Fact):
 
 
 @fact("state.restored", "info")
-class StateRestored(Fact):
+class StateRestored(Fact, frozen=True, kw_only=True):
     """What an earlier daemon recorded was taken over: so many issues wait or are held."""
 
     interrupted: int
@@ -217,21 +217,21 @@ class StateRestored(Fact):
 
 
 @fact("http.listening", "info")
-class HttpListening(Fact):
+class HttpListening(Fact, frozen=True, kw_only=True):
     """The HTTP server listens at ``url``."""
 
     url: str
 
 
 @fact("http.port_taken", "warning")
-class HttpPortTaken(Fact):
+class HttpPortTaken(Fact, frozen=True, kw_only=True):
     """The default port was taken; the server listens on another."""
 
     port: int
 
 
 @fact("http.answered", "debug")
-class HttpAnswered(Fact):
+class HttpAnswered(Fact, frozen=True, kw_only=True):
     """A request was answered; ``route`` is a pattern, never a path with an issue's name."""
 
     route: str
@@ -239,7 +239,7 @@ class HttpAnswered(Fact):
 
 
 @fact("control.unavailable", "warning")
-class ControlUnavailable(Fact):
+class ControlUnavailable(Fact, frozen=True, kw_only=True):
     """The file at ``path``, by which commands find this daemon, could not be written."""
 
     path: str
@@ -247,7 +247,7 @@ class ControlUnavailable(Fact):
 
 
 @fact("agents.limited", "info")
-class AgentsLimited(Fact):
+class AgentsLimited(Fact, frozen=True, kw_only=True):
     """All agents and hooks together may use so many bytes, and so many threads and processes."""
 
     memory_bytes: int | None
@@ -255,7 +255,7 @@ class AgentsLimited(Fact):
 
 
 @fact("service_manager.unreachable", "warning")
-class ServiceManagerUnreachable(Fact):
+class ServiceManagerUnreachable(Fact, frozen=True, kw_only=True):
     """The service manager that started the daemon cannot be reached."""
 
     socket: str

@@ -15,11 +15,12 @@ the number of lines depends on the fields, a kind overrides ``level``, ``event``
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Literal, TypeVar
 
-from sortie.dataclass import dataclass
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import replace
+
 from sortie.model import RunId, Spending
 from sortie.model.numbers import rounded
 
@@ -29,8 +30,7 @@ EVERY = 20
 """After so many equal failures in a row another one is logged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
+class LogLine(Struct, frozen=True, kw_only=True):
     """One log event; ``event`` is a stable dotted name, ``values`` come in the order shown."""
 
     level: Level
@@ -44,8 +44,7 @@ def line(level: Level, event: str, **values: object) -> LogLine:
     return LogLine(level=level, event=event, values=known)
 
 
-@dataclass(slots=True)
-class _Failures:
+class _Failures(Struct):
     error: str
     equal: int = 0
     total: int = 0
@@ -113,8 +112,7 @@ _FORMATS: Mapping[str, Callable[[Any], object]] = {
 """Fields that are shown in another form than ``str`` gives them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownField:
+class ShownField(Struct, frozen=True, kw_only=True):
     """A field as the log shows it: under ``key``, in some form, unless it has its default."""
 
     name: str
@@ -123,10 +121,9 @@ class ShownField:
     form: Callable[[Any], object]
 
 
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """Something that happened. Durations are seconds; a fact never holds a secret or a prompt."""
 
-    __slots__ = ()
     EVENT: ClassVar[str]
     LEVEL: ClassVar[Level]
     SHOWN: ClassVar[Sequence[ShownField]]
@@ -154,25 +151,22 @@ class Fact:
         return [line(self.level, self.event, **self.shown())]
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True)
 def fact(
     event: str, level: Level, *, hidden: Collection[str] = ()
 ) -> Callable[[type[Kind]], type[Kind]]:
-    """Make a class a kind of fact: a frozen record whose log event has this name and level.
+    """Give a kind of fact the name and the level of its log event.
 
     ``hidden`` are fields for other sinks than the log.
     """
 
     def make(kind: type[Kind]) -> type[Kind]:
-        made = dataclass(frozen=True, slots=True, kw_only=True)(kind)
-        made.EVENT, made.LEVEL, made.SHOWN = event, level, _shown_fields(made, set(hidden))
-        return made
+        kind.EVENT, kind.LEVEL, kind.SHOWN = event, level, _shown_fields(kind, set(hidden))
+        return kind
 
     return make
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFact(Fact):
+class RunFact(Fact, frozen=True, kw_only=True):
     """A fact about one run."""
 
     run_id: RunId
@@ -189,19 +183,20 @@ def shown_spending(spent: Spending) -> dict[str, object]:
     }
 
 
-def _shown_fields(kind: type[Any], hidden: set[str]) -> list[ShownField]:
-    every = fields(kind)
-    if unknown := hidden - {field.name for field in every}:
+def _shown_fields(kind: type[Fact], hidden: set[str]) -> list[ShownField]:
+    names = kind.__struct_fields__
+    defaults = dict(zip(reversed(names), reversed(kind.__struct_defaults__), strict=False))
+    if unknown := hidden - {*names}:
         raise TypeError(f"{kind.__name__} has no fields {unknown} to hide")
     return [
         ShownField(
-            name=field.name,
-            key=_SHOWN_AS.get(field.name, field.name),
-            default=None if field.default is MISSING else field.default,
-            form=_FORMATS.get(field.name, _unchanged),
+            name=name,
+            key=_SHOWN_AS.get(name, name),
+            default=None if (default := defaults.get(name)) is NODEFAULT else default,
+            form=_FORMATS.get(name, _unchanged),
         )
-        for field in every
-        if field.name not in hidden | _NEVER_SHOWN
+        for name in names
+        if name not in hidden | _NEVER_SHOWN
     ]
 
 

@@ -6,7 +6,7 @@ from sortie.facts.fact import Fact, Level, fact
 
 
 @fact("host.rested", "warning")
-class HostRested(Fact):
+class HostRested(Fact, frozen=True, kw_only=True):
     """A remote host could not be used and is given nothing to do for ``seconds``."""
 
     host: str
@@ -15,7 +15,7 @@ class HostRested(Fact):
 
 
 @fact("host.noticed", "warning")
-class HostNoticed(Fact):
+class HostNoticed(Fact, frozen=True, kw_only=True):
     """A host works, and there is something about it that its operator should mend."""
 
     host: str
@@ -23,7 +23,7 @@ class HostNoticed(Fact):
 
 
 @fact("host.isolation", "info")
-class HostIsolation(Fact):
+class HostIsolation(Fact, frozen=True, kw_only=True):
     """What ends the processes of runs on a host: published with its first use, and when it changes.
 
     ``refused``: PID namespaces are wanted and cannot be had.
@@ -39,21 +39,21 @@ class HostIsolation(Fact):
 
 
 @fact("host.given_up", "warning")
-class HostGivenUp(Fact):
+class HostGivenUp(Fact, frozen=True, kw_only=True):
     """A remote host has been in trouble so long that its issues begin anew on others."""
 
     host: str
 
 
 @fact("host.back", "info")
-class HostBack(Fact):
+class HostBack(Fact, frozen=True, kw_only=True):
     """A remote host that was in trouble does its work again."""
 
     host: str
 
 
 @fact("orphans.reaped", "warning")
-class OrphansReaped(Fact):
+class OrphansReaped(Fact, frozen=True, kw_only=True):
     """Processes of runs that are over were ended; ``where`` is local or host."""
 
     where: str
@@ -65,7 +65,7 @@ class OrphansReaped(Fact):
 
 
 @fact("orphans.left", "error")
-class OrphansLeft(Fact):
+class OrphansLeft(Fact, frozen=True, kw_only=True):
     """Processes of an earlier daemon could not be ended; the issues of their runs are held."""
 
     where: str
@@ -73,7 +73,7 @@ class OrphansLeft(Fact):
 
 
 @fact("orphans.sought", "info")
-class OrphansSought(Fact):
+class OrphansSought(Fact, frozen=True, kw_only=True):
     """What so many runs of an earlier daemon left on a remote host is being looked for."""
 
     host: str

@@ -10,7 +10,7 @@ from sortie.model import HoldReason, Issue, IssueId, RunId, Trigger, WaitKind
 
 
 @fact("issue.reconciled", "info")
-class IssueReconciled(Fact):
+class IssueReconciled(Fact, frozen=True, kw_only=True):
     """A re-read had a consequence; ``action`` is keep, stop or cleanup."""
 
     action: str
@@ -23,7 +23,7 @@ class IssueReconciled(Fact):
 
 
 @fact("dispatch.dropped", "info")
-class DispatchDropped(Fact):
+class DispatchDropped(Fact, frozen=True, kw_only=True):
     """A claimed issue was not started after its re-read; ``outcome`` is dropped or error."""
 
     issue: Issue
@@ -36,7 +36,7 @@ class DispatchDropped(Fact):
 
 
 @fact("retry.scheduled", "info")
-class RetryScheduled(Fact):
+class RetryScheduled(Fact, frozen=True, kw_only=True):
     """An issue waits; ``delay`` is in seconds."""
 
     issue: Issue
@@ -47,7 +47,7 @@ class RetryScheduled(Fact):
 
 
 @fact("wait.ended", "info")
-class WaitEnded(Fact):
+class WaitEnded(Fact, frozen=True, kw_only=True):
     """An issue waits no longer and is not started."""
 
     issue: Issue
@@ -55,7 +55,7 @@ class WaitEnded(Fact):
 
 
 @fact("issue.held", "warning")
-class IssueHeld(Fact):
+class IssueHeld(Fact, frozen=True, kw_only=True):
     """An issue is parked until something changes or a person acts."""
 
     issue: Issue
@@ -68,7 +68,7 @@ class IssueHeld(Fact):
 
 
 @fact("hold.restored", "warning")
-class HoldRestored(Fact):
+class HoldRestored(Fact, frozen=True, kw_only=True):
     """An issue was parked when the daemon started; ``ways_out`` are what ends that, in words."""
 
     issue: Issue
@@ -82,7 +82,7 @@ class HoldRestored(Fact):
 
 
 @fact("hold.ended", "info")
-class HoldEnded(Fact):
+class HoldEnded(Fact, frozen=True, kw_only=True):
     """A hold is over."""
 
     issue: Issue
@@ -90,7 +90,7 @@ class HoldEnded(Fact):
 
 
 @fact("budget.low", "warning")
-class BudgetRunsLow(Fact):
+class BudgetRunsLow(Fact, frozen=True, kw_only=True):
     """Of the limit ``key`` a fifth or less is left, for an issue, or for this day."""
 
     key: str
@@ -100,7 +100,7 @@ class BudgetRunsLow(Fact):
 
 
 @fact("budget.spent", "warning")
-class BudgetSpent(Fact):
+class BudgetSpent(Fact, frozen=True, kw_only=True):
     """This day's limit ``key`` is reached: no run is started before midnight."""
 
     key: str
@@ -109,7 +109,7 @@ class BudgetSpent(Fact):
 
 
 @fact("agent.limited", "warning")
-class AgentLimited(Fact):
+class AgentLimited(Fact, frozen=True, kw_only=True):
     """The usage limit of an agent's account is reached, and none of its runs is started for so
     long; ``resets_at`` is None where the end is unknown."""
 
@@ -120,7 +120,7 @@ class AgentLimited(Fact):
 
 
 @fact("agent.limit_over", "info")
-class AgentLimitEnded(Fact):
+class AgentLimitEnded(Fact, frozen=True, kw_only=True):
     """Runs of an agent are started again after a usage limit."""
 
     agent: str
@@ -128,7 +128,7 @@ class AgentLimitEnded(Fact):
 
 
 @fact("hook.completed", "info")
-class HookCompleted(Fact):
+class HookCompleted(Fact, frozen=True, kw_only=True):
     """A hook ended; ``result`` is ok, failed or timeout; ``output`` holds 4 KiB at most."""
 
     hook: str
@@ -145,7 +145,7 @@ class HookCompleted(Fact):
 
 
 @fact("issue.moved", "info", hidden=("result", "closed"))
-class TransitionCompleted(Fact):
+class TransitionCompleted(Fact, frozen=True, kw_only=True):
     """An issue was moved, or could not be; ``lifecycle`` is dispatch or handoff, ``result``
     success or error. ``closed``: an outage of the tracker, no refusal."""
 
@@ -169,7 +169,7 @@ class TransitionCompleted(Fact):
 
 
 @fact("issue.handed_off", "debug")
-class IssueHandedOff(Fact):
+class IssueHandedOff(Fact, frozen=True, kw_only=True):
     """After a run an issue is in the handoff state; Sortie or the agent has moved it there."""
 
     issue: Issue
@@ -177,7 +177,7 @@ class IssueHandedOff(Fact):
 
 
 @fact("comment.made", "debug", hidden=("result",))
-class CommentCompleted(Fact):
+class CommentCompleted(Fact, frozen=True, kw_only=True):
     """A comment was made, or could not be; ``lifecycle`` is dispatch, completion or failure."""
 
     issue: Issue
@@ -195,7 +195,7 @@ class CommentCompleted(Fact):
 
 
 @fact("workspace.kept", "warning")
-class WorkspaceKept(Fact):
+class WorkspaceKept(Fact, frozen=True, kw_only=True):
     """A finished issue's workspace holds work that is nowhere else, or may hold some; it is removed
     when it does not any more, or after so many seconds."""
 
@@ -208,7 +208,7 @@ class WorkspaceKept(Fact):
 
 
 @fact("workspace.removed", "info")
-class WorkspaceRemoved(Fact):
+class WorkspaceRemoved(Fact, frozen=True, kw_only=True):
     """A workspace was removed, or could not be: then ``error`` says why."""
 
     issue_id: IssueId

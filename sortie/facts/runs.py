@@ -32,7 +32,7 @@ class Phase(StrEnum):
 
 
 @fact("run.started", "info")
-class RunStarted(RunFact):
+class RunStarted(RunFact, frozen=True, kw_only=True):
     """A run was recorded and its worker started."""
 
     issue: Issue
@@ -46,14 +46,14 @@ class RunStarted(RunFact):
 
 
 @fact("run.phase", "debug")
-class RunPhaseChanged(RunFact):
+class RunPhaseChanged(RunFact, frozen=True, kw_only=True):
     """A run is busy with something else now."""
 
     phase: Phase
 
 
 @fact("issue.read", "debug")
-class IssueRead(RunFact):
+class IssueRead(RunFact, frozen=True, kw_only=True):
     """A run's issue was read anew, or stands in another state now."""
 
     issue: Issue
@@ -63,7 +63,7 @@ class IssueRead(RunFact):
 
 
 @fact("workspace.ready", "info")
-class WorkspaceReady(RunFact):
+class WorkspaceReady(RunFact, frozen=True, kw_only=True):
     """A run has its directory."""
 
     path: str
@@ -75,7 +75,7 @@ class WorkspaceReady(RunFact):
 
 
 @fact("run.stopping", "info")
-class RunStopping(RunFact):
+class RunStopping(RunFact, frozen=True, kw_only=True):
     """A run is being stopped."""
 
     issue: Issue
@@ -83,7 +83,7 @@ class RunStopping(RunFact):
 
 
 @fact("run.finished", "info", hidden=("spent", "summary"))
-class RunFinished(RunFact):
+class RunFinished(RunFact, frozen=True, kw_only=True):
     """A run is over, its processes are gone and ``after_run`` has run; ``stopped_for`` is why
     Sortie itself had it cancelled, ``summary`` what it has left."""
 
@@ -106,7 +106,7 @@ class RunFinished(RunFact):
 
 
 @fact("run.interrupted", "warning")
-class RunRecovered(RunFact):
+class RunRecovered(RunFact, frozen=True, kw_only=True):
     """A run of an earlier daemon was recorded as interrupted."""
 
     issue: Issue

@@ -11,14 +11,14 @@ _BAD_OUTCOMES = {TurnOutcome.FAILED, TurnOutcome.TIMED_OUT, TurnOutcome.STALLED}
 
 
 @fact("session.started", "debug")
-class SessionStarted(RunFact):
+class SessionStarted(RunFact, frozen=True, kw_only=True):
     """The agent accepted a session; ``session_id`` is None where it has none."""
 
     session_id: str | None
 
 
 @fact("session.refused", "warning", hidden=("timed_out",))
-class SessionRefused(RunFact):
+class SessionRefused(RunFact, frozen=True, kw_only=True):
     """The agent accepted no session; ``timed_out``: it did not answer in time."""
 
     error_kind: ErrorKind
@@ -27,7 +27,7 @@ class SessionRefused(RunFact):
 
 
 @fact("turn.started", "info")
-class TurnBegan(RunFact):
+class TurnBegan(RunFact, frozen=True, kw_only=True):
     """A turn's prompt is about to be given to the agent."""
 
     turn: int
@@ -35,7 +35,7 @@ class TurnBegan(RunFact):
 
 
 @fact("agent.launched", "debug")
-class AgentLaunched(RunFact):
+class AgentLaunched(RunFact, frozen=True, kw_only=True):
     """A turn's process runs; ``seconds_since_fetch`` is None but for a run's first turn."""
 
     turn: int
@@ -44,7 +44,7 @@ class AgentLaunched(RunFact):
 
 
 @fact("agent.answered", "debug", hidden=("agent",))
-class AgentAnswered(RunFact):
+class AgentAnswered(RunFact, frozen=True, kw_only=True):
     """A turn's first byte of output came."""
 
     agent: str
@@ -52,7 +52,7 @@ class AgentAnswered(RunFact):
 
 
 @fact("agent.spoke", "debug", hidden=("agent", "text"))
-class AgentSpoke(RunFact):
+class AgentSpoke(RunFact, frozen=True, kw_only=True):
     """The agent wrote ``lines`` lines of output; ``message`` is the last of them, ``text`` are all
     of them, parted by line feeds and of any length."""
 
@@ -63,7 +63,7 @@ class AgentSpoke(RunFact):
 
 
 @fact("agent.errors", "debug", hidden=("text",))
-class AgentWroteErrors(RunFact):
+class AgentWroteErrors(RunFact, frozen=True, kw_only=True):
     """The agent wrote to its stderr; ``text`` are the lines, as in AgentSpoke."""
 
     message: str
@@ -71,14 +71,14 @@ class AgentWroteErrors(RunFact):
 
 
 @fact("session.named", "debug")
-class SessionNamed(RunFact):
+class SessionNamed(RunFact, frozen=True, kw_only=True):
     """The id of the agent's session is known, which it was not when the session began."""
 
     session_id: str
 
 
 @fact("tool.started", "debug")
-class ToolCallStarted(RunFact):
+class ToolCallStarted(RunFact, frozen=True, kw_only=True):
     """The agent uses a tool; ``locations`` are the files that it is about."""
 
     tool: str
@@ -87,7 +87,7 @@ class ToolCallStarted(RunFact):
 
 
 @fact("tool.ended", "debug", hidden=("output",))
-class ToolCallEnded(RunFact):
+class ToolCallEnded(RunFact, frozen=True, kw_only=True):
     """The agent is done with a tool; ``tool`` is "" where its start was not seen.
 
     ``about`` is what it was given besides files, such as a command, and ``output`` what it said.
@@ -104,7 +104,7 @@ class ToolCallEnded(RunFact):
 
 
 @fact("model.answered", "debug", hidden=("agent",))
-class ModelAnswerTimed(RunFact):
+class ModelAnswerTimed(RunFact, frozen=True, kw_only=True):
     """The model has answered a request of the agent's, after so many seconds."""
 
     agent: str
@@ -113,7 +113,7 @@ class ModelAnswerTimed(RunFact):
 
 
 @fact("agent.used", "debug", hidden=("spent",))
-class AgentUsed(RunFact):
+class AgentUsed(RunFact, frozen=True, kw_only=True):
     """The agent has used this since its last report, and the run has used ``spent`` so far;
     ``context_share`` is how full the model's context is, from 0 to 1."""
 
@@ -129,7 +129,7 @@ class AgentUsed(RunFact):
 
 
 @fact("turn.traced", "debug")
-class ToolsTraced(RunFact):
+class ToolsTraced(RunFact, frozen=True, kw_only=True):
     """All tools of a turn are known; ``answer`` is the last answer of the model."""
 
     model: str | None = None
@@ -137,14 +137,14 @@ class ToolsTraced(RunFact):
 
 
 @fact("turn.untraced", "debug")
-class ToolsUntraced(RunFact):
+class ToolsUntraced(RunFact, frozen=True, kw_only=True):
     """Which tools were used in a turn is not known."""
 
     reason: str
 
 
 @fact("run.activity", "debug", hidden=("activity",))
-class ActivityChanged(RunFact):
+class ActivityChanged(RunFact, frozen=True, kw_only=True):
     """More is known of what a run's agent has done, since the run began."""
 
     activity: Activity
@@ -159,7 +159,7 @@ class ActivityChanged(RunFact):
 
 
 @fact("agent.permission", "info")
-class PermissionAnswered(RunFact):
+class PermissionAnswered(RunFact, frozen=True, kw_only=True):
     """The agent asked whether it may do something, and was answered without a person."""
 
     question: str
@@ -167,7 +167,7 @@ class PermissionAnswered(RunFact):
 
 
 @fact("turn.completed", "info", hidden=("agent", "warnings", "timeout", "spent"))
-class TurnCompleted(RunFact):
+class TurnCompleted(RunFact, frozen=True, kw_only=True):
     """A turn is over, and has used ``spent``. ``timeout`` is turn, stall or read where one ran
     out."""
 
@@ -196,7 +196,7 @@ class TurnCompleted(RunFact):
 
 
 @fact("agent.status", "info", hidden=("known",))
-class StatusFileRead(RunFact):
+class StatusFileRead(RunFact, frozen=True, kw_only=True):
     """The agent left a word in ``.sortie/status``, and perhaps why; ``known`` tells whether the
     word means anything."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Activity:
+class Activity(Struct, frozen=True, kw_only=True):
     """What is known of an agent's work; None is unknown, and empty is nothing at all.
 
     ``files_modified`` are paths, relative to the workspace where they lie in it, each once, in the

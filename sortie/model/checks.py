@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
 
 
 class CheckOutcome(StrEnum):
@@ -17,8 +17,7 @@ class CheckOutcome(StrEnum):
     SKIPPED = "skipped"  # it depends on a check that has not passed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True, kw_only=True):
     """What a check found, in one sentence, and what a person can do; neither holds a secret."""
 
     outcome: CheckOutcome
@@ -26,8 +25,7 @@ class CheckResult:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """One thing to look at, without changing anything.
 
     ``ask`` is awaited once, after the checks before it. Where it raises a SortieError the check

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
+from sortie.model.hiding import repr_without
 from sortie.model.texts import cut
 
 
@@ -178,16 +179,14 @@ class StoreError(SortieError):
     """The database could not be opened, read or written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class Excerpt(Struct, frozen=True, kw_only=True):
     """A line of a file as it may be shown, and the column in it, from 1, to point at."""
 
     text: str
     column: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """One finding in a WORKFLOW.md; ``line`` and ``column`` count from 1, 0 when unknown.
 
     ``excerpt`` is the line it is about, without secrets, where there is one to show.
@@ -199,7 +198,9 @@ class Problem:
     key: str  # dotted, "" where no key is concerned
     message: str
     severity: str = "error"  # or "warning"
-    excerpt: Excerpt | None = field(default=None, compare=False, repr=False)
+    excerpt: Excerpt | None = None
+
+    __repr__ = repr_without("excerpt")
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}:{self.column}" if self.line else self.path

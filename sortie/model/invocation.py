@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from msgspec import Struct
+
+from sortie.model.hiding import repr_without
 from sortie.model.texts import UNUSABLE
 
 PROMPT_ARGUMENT_LIMIT = 96 * 1024
 """Bytes of UTF-8 that a prompt on the command line may have; Linux refuses 128 KiB and more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """The arguments behind the program's name, and its stdin; None is an empty stdin."""
 
-    arguments: tuple[str, ...] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
+    arguments: tuple[str, ...]
+    stdin: bytes | None = None
+
+    __repr__ = repr_without("arguments", "stdin")
 
 
 def prompt_invocation(arguments: Iterable[str], prompt: str, *, separated: bool) -> Invocation:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NewType
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model.texts import cut
 
 IssueId = NewType("IssueId", str)
@@ -14,8 +15,7 @@ TITLE_LIMIT = 300
 """Characters of a title that are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocker:
+class Blocker(Struct, frozen=True, kw_only=True):
     """An issue that must be finished first; an unknown ``state`` is None and blocks."""
 
     identifier: str
@@ -23,8 +23,7 @@ class Blocker:
     state: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
+class Comment(Struct, frozen=True, kw_only=True):
     """A remark on an issue."""
 
     author: str
@@ -32,8 +31,7 @@ class Comment:
     created_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Issue:
+class Issue(Struct, frozen=True, kw_only=True):
     """A tracker issue; ``id`` is opaque, ``identifier`` is for people.
 
     ``state`` is spelled as the tracker spells it: compare it with ``same_state`` or
@@ -65,8 +63,7 @@ class Issue:
         return cut(self.title, TITLE_LIMIT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class Sighting(Struct, frozen=True, kw_only=True):
     """When an issue was first seen, and when its content last changed; aware times."""
 
     first_seen: datetime

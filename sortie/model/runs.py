@@ -6,7 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model.errors import ErrorKind
 from sortie.model.issues import IssueId
 from sortie.model.spending import NOTHING, Spending
@@ -91,8 +92,7 @@ class Trigger(StrEnum):
     OPERATOR = "operator"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streak:
+class Streak(Struct, frozen=True, kw_only=True):
     """What happened to an issue in a row, up to its next run.
 
     ``failures`` is the next run's attempt. ``continuations`` counts successes without a change
@@ -105,8 +105,7 @@ class Streak:
     interruptions: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessIdentity:
+class ProcessIdentity(Struct, frozen=True, kw_only=True):
     """A process that cannot be mistaken for another on its host.
 
     ``started_at`` is in seconds since an epoch that its transport chooses, so that setting
@@ -117,8 +116,7 @@ class ProcessIdentity:
     started_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownWorkspace:
+class KnownWorkspace(Struct, frozen=True, kw_only=True):
     """A directory that Sortie made for an issue and has not removed yet."""
 
     issue_id: IssueId
@@ -127,16 +125,14 @@ class KnownWorkspace:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptWorkspace:
+class KeptWorkspace(Struct, frozen=True, kw_only=True):
     """A finished issue's directory that is not removed yet; ``reason`` says what would be lost."""
 
     workspace: KnownWorkspace
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentSession:
+class AgentSession(Struct, frozen=True, kw_only=True):
     """A session that an issue's last run had, by the id that its agent gave it.
 
     Its agent can go on with it on that host and in that directory, ``workspace``, only.
@@ -160,8 +156,7 @@ class Finish(StrEnum):
     BLOCKED = "blocked"  # the agent cannot go on without a person
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Struct, frozen=True, kw_only=True):
     """The run came to its own end; ``reason`` is why the agent asks for a person, "" where it has
     not said so in its status file."""
 
@@ -169,8 +164,7 @@ class Finished:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class Failed(Struct, frozen=True, kw_only=True):
     """The run failed; ``status`` is FAILED, TIMED_OUT, STALLED or CANCELLED.
 
     ``unreached``: its host could not be used before an agent had run there. ``adrift``: its
@@ -190,8 +184,7 @@ class Failed:
     resets_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stopped:
+class Stopped(Struct, frozen=True, kw_only=True):
     """The run was stopped because the scheduler asked for it; ``completed`` tells that its last
     turn had succeeded by then."""
 
@@ -201,8 +194,7 @@ class Stopped:
 RunEnd = Finished | Failed | Stopped
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReport:
+class RunReport(Struct, frozen=True, kw_only=True):
     """What a worker says when it is gone; ``spent`` is what its run has used, ``summary`` what it
     has left."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model.numbers import credits_text, dollars_text, rounded, tokens_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class Spending(Struct, frozen=True, kw_only=True):
     """Amounts that agents report, and their cost; None is unknown, and 0 is none at all.
 
     ``input_tokens`` hold the ``cached_tokens``, read from the provider's cache, and the
@@ -46,7 +47,7 @@ class Spending:
         return Spending(**{n: _rise(getattr(less, n), getattr(self, n)) for n in AMOUNTS})
 
 
-AMOUNTS = tuple(field.name for field in fields(Spending))
+AMOUNTS = Spending.__struct_fields__
 """The names of the amounts."""
 
 _FRACTIONS = ("credits", "cost_usd", "estimated_usd")

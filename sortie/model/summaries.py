@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True, kw_only=True):
     """What an agent said last, and how the git tree in its workspace stands after the run.
 
     Unknown is None; without a git tree all but ``answer`` is. ``branch`` is None where no branch

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model.errors import ErrorKind
 from sortie.model.runs import ProcessIdentity, TurnOutcome
 from sortie.model.texts import start_of
@@ -17,15 +18,13 @@ NOTIFICATION_LIMIT = 500
 """Characters that a notification carries at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launched:
+class Launched(Struct, frozen=True, kw_only=True):
     """The turn's process runs; sent in each turn, also where the process is the session's."""
 
     process: ProcessIdentity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class Notification(Struct, frozen=True, kw_only=True):
     """A non-empty line of the agent's output, at most NOTIFICATION_LIMIT characters.
 
     It stands for so many ``lines``, which came together and of which it is the last. ``text`` is
@@ -46,15 +45,13 @@ def notification(lines: Sequence[str]) -> Notification:
     return Notification(message=message, lines=len(lines), text=text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorsWritten:
+class ErrorsWritten(Struct, frozen=True, kw_only=True):
     """Lines that the agent wrote to its stderr, parted by line feeds."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted:
+class ToolStarted(Struct, frozen=True, kw_only=True):
     """The agent uses a tool; ``id`` names this use in its session.
 
     ``kind`` is the agent's word for what such tools do (read, edit, execute); ``locations`` are
@@ -68,8 +65,7 @@ class ToolStarted:
     about: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolEnded:
+class ToolEnded(Struct, frozen=True, kw_only=True):
     """A tool is done with; ``duration`` is in seconds, None where the agent does not tell it.
 
     ``error`` is what a tool that failed has said, and ``output`` what one has said that did not;
@@ -85,16 +81,14 @@ class ToolEnded:
     about: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswered:
+class ModelAnswered(Struct, frozen=True, kw_only=True):
     """The model has answered a request of the agent's, after so many seconds."""
 
     seconds: float
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """What was used; None is unknown, and 0 is none at all.
 
     ``input_tokens`` hold the ``cached_tokens``, which were read from the provider's cache, and the
@@ -119,23 +113,20 @@ class Usage:
     cumulative: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKnown:
+class SessionKnown(Struct, frozen=True, kw_only=True):
     """The session has this id, which the agent gave only now, or changed."""
 
     session_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerGiven:
+class AnswerGiven(Struct, frozen=True, kw_only=True):
     """What the agent has said last in this turn, for the person who asked; plain text of any
     length. Sent at the turn's end, or earlier and again."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnTraced:
+class TurnTraced(Struct, frozen=True, kw_only=True):
     """All tools that the agent uses in this turn are sent as events, before this one or after it;
     without any, it uses none.
 
@@ -147,15 +138,13 @@ class TurnTraced:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnUntraced:
+class TurnUntraced(Struct, frozen=True, kw_only=True):
     """Which tools were used in this turn is not known, though this agent keeps a record."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionAsked:
+class PermissionAsked(Struct, frozen=True, kw_only=True):
     """The agent asked whether it may do something, and the adapter has answered."""
 
     question: str
@@ -178,8 +167,7 @@ AgentEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnResult:
+class TurnResult(Struct, frozen=True, kw_only=True):
     """How a turn ended; ``error_kind`` and ``message`` are None exactly when it completed.
 
     ``warnings`` are lines of stderr worth a look, given where the turn failed. ``resets_at`` is

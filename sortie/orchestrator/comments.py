@@ -8,9 +8,9 @@ so, and the adapter looks for the comment before it makes it.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import Issue, RunId, StoreError, TrackerError
 from sortie.orchestrator.comment_texts import comment_on_end
@@ -24,8 +24,7 @@ COMMENT_PATIENCE = 6 * 3600.0
 """Seconds after which a life gives a comment up that could not be made until then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class Remark(Struct, frozen=True, kw_only=True):
     """What is to be said on an issue of one moment in the life of a run.
 
     ``recorded``: it is on disk as one to be made. ``again``: it may have been made already.

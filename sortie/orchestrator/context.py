@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.store import Store
 from sortie.telemetry import Publish
@@ -11,8 +12,7 @@ from sortie.trackers import Tracker
 from sortie.worker import RunContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Readiness:
+class Readiness(Struct, frozen=True, kw_only=True):
     """What a preflight found: whether runs could be recorded, placed and started now.
 
     ``fault`` forbids any poll and dispatch, ``hindrance`` says why no agent can be launched, and
@@ -24,8 +24,7 @@ class Readiness:
     shortage: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrchestratorContext:
+class OrchestratorContext(Struct, frozen=True, kw_only=True):
     """Ports and callables.
 
     ``run_context_for`` returns what a run on a host needs, by the settings in force. ``preflight``

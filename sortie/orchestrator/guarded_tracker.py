@@ -9,11 +9,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check
@@ -54,8 +55,7 @@ def progress() -> None:
         scope.deadline = trio.current_time() + PROGRESS_TIMEOUT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerPause:
+class TrackerPause(Struct, frozen=True, kw_only=True):
     """A pause that the tracker asked for; ``until`` is in trio's time."""
 
     until: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import assert_never
 
 import trio
+from msgspec import Struct, field
 
 from sortie import facts
 from sortie.config import Settings
@@ -21,8 +21,7 @@ from sortie.scheduler.decisions import AnswerCommand
 from sortie.worker import RunReporter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nurseries:
+class Nurseries(Struct, frozen=True, kw_only=True):
     """Where effects and workers live; effects outlive the last worker for some seconds."""
 
     effects: trio.Nursery
@@ -153,8 +152,7 @@ COMMAND_TIMEOUT = 7.0
 """Seconds in which a command must be on record; an HTTP client waits for 10."""
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """A command whose operator waits."""
 
     answered: trio.Event = field(default_factory=trio.Event)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sortie.model import HoldReason, Issue, IssueId, RunId, RunStatus, Trigger, WaitKind
 from sortie.scheduler import Memory, Policy, Record

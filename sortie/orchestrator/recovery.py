@@ -8,11 +8,11 @@ Rule 3: a recorded hold is compared with the settings of now, and ended or logge
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
-from sortie.dataclass import dataclass
 from sortie.facts import Fact
 from sortie.model import (
     LOCAL,
@@ -39,8 +39,7 @@ from sortie.transports import Transport
 from sortie.worker.cleanup import removal_cookie
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class Recovery(Struct, frozen=True, kw_only=True):
     """What recovery works with. ``transport_of`` gives a host's transport; ``grace`` is in
     seconds; ``wall`` is the time in Unix seconds. ``has_program`` tells whether the agent's program
     is found, as far as that is known."""
@@ -99,8 +98,7 @@ def crashed_over(issue: Issue) -> tuple[Record, ...]:
     return rec.RecordCrash(issue=issue), rebased
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
+class _Left(Struct, frozen=True):
     """What could not be ended: ``known`` says of runs what stays, ``adrift`` are those of hosts
     that could not be asked, where it ends by its lease. ``failures`` are why this machine could
     not be looked at."""

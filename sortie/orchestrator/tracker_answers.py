@@ -8,10 +8,11 @@ Rule 2: a secret in the text of an issue reaches no agent, log or disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from operator import is_
 from typing import cast
+
+from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.secrets import unchanged

@@ -8,9 +8,10 @@ Rule 2: what a run has used is on record RECORD_INTERVAL after it was reported, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from sortie.model import NOTHING, IssueId, RunId, Spending
 from sortie.model.numbers import credits_text, dollars_text, tokens_text
 from sortie.scheduler.records import RecordSpending
@@ -32,8 +33,7 @@ _AMOUNT_TEXTS: Mapping[str, Callable[[float], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class Used(Struct, frozen=True, kw_only=True):
     """How much of one limit is used; ``key`` is the setting."""
 
     key: str
@@ -57,8 +57,7 @@ class Used:
         return f"it has used {self.used_text}, and {self.key} allows {self.limit_text}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class Allowance(Struct, frozen=True, kw_only=True):
     """Limits to what may be used; 0 is none. What is not known exceeds nothing."""
 
     tokens: int = 0
@@ -92,8 +91,7 @@ RECORD_INTERVAL = 5.0
 """Seconds within which a run's spending is recorded once; a crash loses no more than that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RunSpending:
+class _RunSpending(Struct, frozen=True, kw_only=True):
     spent: Spending = NOTHING
     recorded: Spending = NOTHING
     recorded_at: float | None = None

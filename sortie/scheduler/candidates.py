@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import attrgetter
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import Issue, IssueId
 from sortie.scheduler.rules import OrderKey
 
@@ -18,8 +19,7 @@ Place = tuple[OrderKey, IssueId]
 """Where an issue stands among those to be served: smaller is served first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """An issue of the last poll with its place in the queue; ``group`` is its state, as a key."""
 
     place: Place
@@ -27,8 +27,7 @@ class Candidate:
     group: str
 
 
-@dataclass(frozen=True, slots=True)
-class GateVerdict:
+class GateVerdict(Struct, frozen=True):
     """What one gate says of an issue; ``reason`` is None where it is open."""
 
     gate: str

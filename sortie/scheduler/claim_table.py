@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, MutableMapping, ValuesView
-from dataclasses import dataclass, field
 from typing import TypeVar, cast
+
+from msgspec import Struct, field
 
 from sortie.model import Issue, IssueId, RunId, WaitKind, state_key
 from sortie.scheduler.candidates import CandidateQueue, Place
@@ -35,8 +36,7 @@ Share = tuple[str, tuple[str, ...]]
 """What one run occupies: a slot on a host, and a slot in each of these states."""
 
 
-@dataclass(slots=True)
-class Load:
+class Load(Struct):
     """The number of runs: in total, by state and by host."""
 
     total: int = 0

@@ -11,7 +11,8 @@ changed. Answers to it, or to older requests, are ignored.
 
 from __future__ import annotations
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import (
     HoldReason,
     Issue,
@@ -24,15 +25,13 @@ from sortie.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Base:
+class _Base(Struct, frozen=True, kw_only=True):
     issue: Issue
     last_request: int = 0
     missing_since: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Worked(_Base):
+class _Worked(_Base, frozen=True, kw_only=True):
     """A worker has the issue. ``began_in`` is the state that the run found or set first."""
 
     run_id: RunId
@@ -43,8 +42,7 @@ class _Worked(_Base):
     turns: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starting(_Worked):
+class Starting(_Worked, frozen=True, kw_only=True):
     """A worker has the issue, and no turn has started.
 
     ``bound_for`` is the state to which the worker will move the issue; it needs a slot there too.
@@ -53,8 +51,7 @@ class Starting(_Worked):
     bound_for: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Departure:
+class Departure(Struct, frozen=True, kw_only=True):
     """An issue left its active states while a turn was under way.
 
     The agent may have moved the issue itself just before it finishes, so the turn may go on until
@@ -66,23 +63,20 @@ class Departure:
     stop_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running(_Worked):
+class Running(_Worked, frozen=True, kw_only=True):
     """A worker has the issue, and a turn has started; ``departure`` is None while the issue is
     active."""
 
     departure: Departure | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stopping(_Worked):
+class Stopping(_Worked, frozen=True, kw_only=True):
     """The worker was told to stop and has not exited yet."""
 
     reason: StopReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandingOff(_Base):
+class HandingOff(_Base, frozen=True, kw_only=True):
     """The run ended well and the issue is being moved to the handoff state.
 
     ``token`` is the number of the request under way; None while waiting for ``due_at``.
@@ -100,8 +94,7 @@ class HandingOff(_Base):
     refusal: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting(_Base):
+class Waiting(_Base, frozen=True, kw_only=True):
     """A run is to follow at ``due_at``.
 
     Once ``due`` it competes for a slot; ``reason`` says what it waits for then. ``again_at`` is
@@ -117,8 +110,7 @@ class Waiting(_Base):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rechecking(_Base):
+class Rechecking(_Base, frozen=True, kw_only=True):
     """The issue was chosen; the tracker is being asked whether that still holds.
 
     It counts as if it ran on ``host`` already. ``waited`` is the wait that came due, None for a
@@ -130,8 +122,7 @@ class Rechecking(_Base):
     waited: Waiting | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaning(_Base):
+class Cleaning(_Base, frozen=True, kw_only=True):
     """The issue is terminal and its workspaces are being removed.
 
     ``error`` says why the last try failed, and ``kept`` which were left because of work in them
@@ -147,8 +138,7 @@ class Cleaning(_Base):
     kept_since: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held(_Base):
+class Held(_Base, frozen=True, kw_only=True):
     """The issue is parked; ``issue`` is the baseline with which later reads are compared.
 
     While ``baseline_final`` is False the baseline may lack what the run itself wrote last, so the

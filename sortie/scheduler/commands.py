@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import HoldReason, Issue, StopReason, Streak, Trigger
 from sortie.model.numbers import span
@@ -68,8 +70,7 @@ def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
     poll_now(state, now)
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What becomes of a command; see AnswerCommand."""
 
     verdict: Literal["done", "unknown", "conflict"]

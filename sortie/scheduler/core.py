@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import assert_never
 from uuid import UUID, uuid5
+
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Issue, IssueId, KnownWorkspace, RunId

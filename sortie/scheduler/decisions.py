@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
+
 from sortie import facts
-from sortie.dataclass import dataclass
 from sortie.model import (
     AgentSession,
     Issue,
@@ -23,21 +24,18 @@ from sortie.model import (
 from sortie.scheduler.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Poll:
+class Poll(Struct, frozen=True):
     """Fetch candidates; answer with one CandidatesFetched or PollFailed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Struct, frozen=True):
     """Re-read these issues; answer with one IssuesRefreshed of the same token."""
 
     token: int
     ids: frozenset[IssueId]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StartWorker:
+class StartWorker(Struct, frozen=True, kw_only=True):
     """Start a worker; answer, sooner or later, with exactly one WorkerExited.
 
     ``fetched_at`` is when the issue was re-read, in monotonic seconds; ``resume`` is the session
@@ -52,8 +50,7 @@ class StartWorker:
     resume: AgentSession | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StopWorker:
+class StopWorker(Struct, frozen=True):
     """Stop a worker. Its WorkerExited still follows."""
 
     run_id: RunId
@@ -61,8 +58,7 @@ class StopWorker:
     reason: StopReason
 
 
-@dataclass(frozen=True, slots=True)
-class HandOff:
+class HandOff(Struct, frozen=True):
     """Hand an issue off; answer with one TransitionAnswered of the same token."""
 
     token: int
@@ -70,8 +66,7 @@ class HandOff:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class CleanWorkspace:
+class CleanWorkspace(Struct, frozen=True):
     """Remove the workspaces of a terminal issue; answer with one WorkspaceCleaned.
 
     One that holds work which is nowhere else is kept, unless it is among ``unsaved_too``.
@@ -82,8 +77,7 @@ class CleanWorkspace:
     unsaved_too: tuple[KnownWorkspace, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PostComment:
+class PostComment(Struct, frozen=True):
     """Comment on an issue how a run ended, and where its work is; it has no answer."""
 
     run_id: RunId
@@ -93,8 +87,7 @@ class PostComment:
     workspace: KnownWorkspace | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerCommand:
+class AnswerCommand(Struct, frozen=True):
     """Tell an operator what became of a command, now that it is on record.
 
     ``unknown``: there is no such issue; ``conflict``: not possible as things stand.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from heapq import merge
 from operator import itemgetter
+
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import AgentSession, HoldReason, Issue, IssueId, Streak, same_state, state_key

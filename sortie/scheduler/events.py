@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import (
     NOTHING,
     Activity,
@@ -25,13 +26,11 @@ from sortie.model import (
 from sortie.scheduler.policy import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class TimePassed:
+class TimePassed(Struct, frozen=True):
     """The clock reached ``Scheduler.wakeup_at``, or passed it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CandidatesFetched:
+class CandidatesFetched(Struct, frozen=True):
     """A poll succeeded. ``hindrance`` says why no agent could be launched now, if so, and
     ``shortage`` what this machine is short of."""
 
@@ -40,30 +39,26 @@ class CandidatesFetched:
     shortage: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PollFailed:
+class PollFailed(Struct, frozen=True):
     """A poll failed; ``skipped`` is True where the tracker was not even asked."""
 
     error: str
     skipped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TrackerPaused:
+class TrackerPaused(Struct, frozen=True):
     """The tracker asked not to be sent any request for so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class PollsPutOff:
+class PollsPutOff(Struct, frozen=True):
     """Requests are short: the next poll is to be no sooner than in so many seconds."""
 
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class IssuesRefreshed:
+class IssuesRefreshed(Struct, frozen=True):
     """Issues were re-read. One that was asked for and is in neither field is not there;
     ``failed`` holds those that could not be read. Not ``answered``: the tracker gave no answer at
     all."""
@@ -76,8 +71,7 @@ class IssuesRefreshed:
     answered: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class IssueMoved:
+class IssueMoved(Struct, frozen=True):
     """A run's worker moved its issue, or read it anew; ``by_us`` tells which."""
 
     run_id: RunId
@@ -85,8 +79,7 @@ class IssueMoved:
     by_us: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceMade:
+class WorkspaceMade(Struct, frozen=True):
     """A run's worker has its directory; ``new`` tells that nothing has run in it yet."""
 
     run_id: RunId
@@ -94,24 +87,21 @@ class WorkspaceMade:
     new: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStarted:
+class TurnStarted(Struct, frozen=True):
     """A run's worker is about to launch its agent for turn ``turn``, counted from 1."""
 
     run_id: RunId
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessLaunched:
+class ProcessLaunched(Struct, frozen=True):
     """A run's agent has a root process."""
 
     run_id: RunId
     process: ProcessIdentity
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSessionKnown:
+class AgentSessionKnown(Struct, frozen=True):
     """The id of the session of a run's agent, of this kind, is known."""
 
     run_id: RunId
@@ -119,24 +109,21 @@ class AgentSessionKnown:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpendingReported:
+class SpendingReported(Struct, frozen=True):
     """A run's agent has used ``spent`` since the run began."""
 
     run_id: RunId
     spent: Spending
 
 
-@dataclass(frozen=True, slots=True)
-class AgentActed:
+class AgentActed(Struct, frozen=True):
     """What is known now of what a run's agent has done since the run began."""
 
     run_id: RunId
     activity: Activity
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLimitMet:
+class UsageLimitMet(Struct, frozen=True):
     """A run has met the usage limit of its account, which ends at ``resets_at``, in ``seconds``;
     both are None where the end is unknown. Its WorkerExited follows."""
 
@@ -147,23 +134,20 @@ class UsageLimitMet:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLimitPassed:
+class UsageLimitPassed(Struct, frozen=True):
     """The time of day has come at which the usage limit of an account ends."""
 
     account: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerExited:
+class WorkerExited(Struct, frozen=True):
     """A worker is gone: its processes are gone and its hooks have run."""
 
     run_id: RunId
     report: RunReport
 
 
-@dataclass(frozen=True, slots=True)
-class TransitionAnswered:
+class TransitionAnswered(Struct, frozen=True):
     """A handoff was tried; ``error_kind`` is None where it succeeded, and ``state`` is the one that
     the issue was to be moved to."""
 
@@ -174,8 +158,7 @@ class TransitionAnswered:
     state: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceCleaned:
+class WorkspaceCleaned(Struct, frozen=True):
     """Workspaces of an issue were removed, all of ``removed``; ``error`` says what could not be,
     and ``kept`` what was left for the work in it."""
 
@@ -185,68 +168,59 @@ class WorkspaceCleaned:
     kept: tuple[KeptWorkspace, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyChanged:
+class PolicyChanged(Struct, frozen=True):
     """WORKFLOW.md was reloaded and is valid."""
 
     policy: Policy
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshRequested:
+class RefreshRequested(Struct, frozen=True):
     """Someone wants a poll now."""
 
     ask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PauseAsked:
+class PauseAsked(Struct, frozen=True):
     """An operator pauses dispatch, or resumes it."""
 
     paused: bool
     ask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StopAsked:
+class StopAsked(Struct, frozen=True):
     """An operator ends the run or wait of an issue, named by identifier or id, and parks it."""
 
     issue: str
     ask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RetryAsked:
+class RetryAsked(Struct, frozen=True):
     """An operator wants a waiting or held issue, named by identifier or id, to run now."""
 
     issue: str
     ask: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HostTroubled:
+class HostTroubled(Struct, frozen=True):
     """A host could not be used, and why."""
 
     host: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class HostReached:
+class HostReached(Struct, frozen=True):
     """A host could be used."""
 
     host: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoreChanged:
+class StoreChanged(Struct, frozen=True):
     """Records cannot be written any more, and why; or, with None, they can again."""
 
     error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class DayBegan:
+class DayBegan(Struct, frozen=True):
     """By the zone of the settings it is this day now, as 2026-11-22; ``spent`` is what was used on
     it before, where it is not new."""
 
@@ -254,8 +228,7 @@ class DayBegan:
     spent: Spending = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class ShutdownRequested:
+class ShutdownRequested(Struct, frozen=True):
     """Finish: stop every worker and start none."""
 
 

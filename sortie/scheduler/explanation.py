@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
+
+from msgspec import Struct
 
 from sortie.model import HoldReason, Issue, RunId, Trigger
 from sortie.scheduler.candidates import GateVerdict
@@ -41,8 +42,7 @@ class IssueStanding(StrEnum):
     CLEANING = "cleaning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """How an issue stands. ``gates`` are in the order in which they decide.
 
     ``since`` (of a run or a hold) and ``next_at`` are monotonic seconds, None where no time is

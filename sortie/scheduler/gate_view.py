@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sortie.model import HoldReason, IssueId
 from sortie.scheduler.claim_table import Load, share_of_claim
@@ -10,8 +10,7 @@ from sortie.scheduler.claims import Held, Rechecking
 from sortie.scheduler.state import SchedulerState
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What the gates look at, at ``now`` in monotonic seconds. ``lacks_agent`` tells that an issue
     is held for want of the agent's program, where none could be launched now; ``rechecking`` that
     one was chosen and is being re-read, where a usage limit may be over."""

@@ -6,7 +6,7 @@ read after the hold began.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import HoldReason, Issue, Spending

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import LOCAL
 from sortie.scheduler.policy import Policy
@@ -20,8 +22,7 @@ HOST_WAIT_LIMIT = 600.0
 """Seconds of trouble after which a host's issues go elsewhere, without their workspaces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Troubled:
+class Troubled(Struct, frozen=True, kw_only=True):
     """A host in trouble since ``since``, ``times`` in a row, that is paused until ``until``.
 
     ``pass_time`` sets ``backing_off`` while the host is paused, and ``missed`` once it has been in

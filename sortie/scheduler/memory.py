@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sortie.model import NOTHING, AgentSession, IssueId, KnownWorkspace, Spending
 from sortie.scheduler import records as rec
@@ -11,8 +12,7 @@ from sortie.scheduler.claims import HandingOff, Held, Running, Waiting
 from sortie.scheduler.usage_limits import UsageLimit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, frozen=True, kw_only=True):
     """What an earlier daemon recorded, as the scheduler takes it over.
 
     ``spent`` is what issues have used, ``spent_today`` what was used on ``day``, as 2026-11-22.

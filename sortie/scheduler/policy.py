@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sortie.model import LOCAL, Issue, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from sortie.config import AgentSettings, Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """What to choose, how much at once and how long to wait.
 
     ``keep_unsaved`` is how long a finished issue's workspace stays for the work in it.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Issue, IssueId, StopReason, Streak, same_state

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import (
     NO_SUMMARY,
     Activity,
@@ -29,8 +30,7 @@ from sortie.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRun:
+class RecordRun(Struct, frozen=True, kw_only=True):
     """A run begins; recorded before its worker starts. ``streak.failures`` is its attempt."""
 
     run_id: RunId
@@ -40,8 +40,7 @@ class RecordRun:
     agent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordWorkspace:
+class RecordWorkspace(Struct, frozen=True, kw_only=True):
     """A run has its workspace; it is known until ForgetWorkspace.
 
     A directory belongs to one issue: the one that had it last.
@@ -51,8 +50,7 @@ class RecordWorkspace:
     workspace: KnownWorkspace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordUnsaved:
+class RecordUnsaved(Struct, frozen=True, kw_only=True):
     """A finished issue's workspace holds work that is nowhere else, as of now; until a run has it
     again."""
 
@@ -60,16 +58,14 @@ class RecordUnsaved:
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetWorkspace:
+class ForgetWorkspace(Struct, frozen=True, kw_only=True):
     """A workspace was removed, or lost and made anew; no session of its agent's can go on in it."""
 
     host: str
     path: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordTurn:
+class RecordTurn(Struct, frozen=True, kw_only=True):
     """A turn begins; the run's number of turns becomes ``turn``, and ``sessions`` the issue's
     number of runs in which a turn started."""
 
@@ -79,32 +75,28 @@ class RecordTurn:
     sessions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetBudget:
+class ResetBudget(Struct, frozen=True, kw_only=True):
     """What counts against an issue's limits begins anew: the number of its runs in which a turn
     started, and what they have used."""
 
     issue_id: IssueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordProcess:
+class RecordProcess(Struct, frozen=True, kw_only=True):
     """A run has a root process."""
 
     run_id: RunId
     process: ProcessIdentity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSession:
+class RecordSession(Struct, frozen=True, kw_only=True):
     """The id of a run's agent session is known; a later one replaces it."""
 
     run_id: RunId
     session_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSpending:
+class RecordSpending(Struct, frozen=True, kw_only=True):
     """A run has used so much since it began. What that is more than recorded before counts for
     its issue, and for the day in force."""
 
@@ -112,31 +104,27 @@ class RecordSpending:
     spent: Spending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordActivity:
+class RecordActivity(Struct, frozen=True, kw_only=True):
     """What is known of what a run's agent has done; replaces what was recorded before."""
 
     run_id: RunId
     activity: Activity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDay:
+class RecordDay(Struct, frozen=True, kw_only=True):
     """From now on what is used, and which runs end, counts for this day, as 2026-11-22."""
 
     day: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSessions:
+class RecordSessions(Struct, frozen=True, kw_only=True):
     """The issue's number of runs in which a turn started is this now."""
 
     issue_id: IssueId
     sessions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLimit:
+class RecordLimit(Struct, frozen=True, kw_only=True):
     """The usage limit of an account is reached, ``times`` in a row; replaces what was recorded of
     the account. ``resets_at`` is None where the end is unknown."""
 
@@ -147,15 +135,13 @@ class RecordLimit:
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetLimit:
+class ForgetLimit(Struct, frozen=True, kw_only=True):
     """The usage limit of an account is over."""
 
     account: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordExit:
+class RecordExit(Struct, frozen=True, kw_only=True):
     """A run is over. ``turns`` is what the worker counted; None keeps what is recorded.
 
     ``stopped_for`` is why Sortie itself had its run cancelled, which is no failure. ``state`` is
@@ -171,16 +157,14 @@ class RecordExit:
     summary: RunSummary = NO_SUMMARY
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordHandoff:
+class RecordHandoff(Struct, frozen=True, kw_only=True):
     """An issue stands in the handoff state after its newest run."""
 
     issue: Issue
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordRetry:
+class RecordRetry(Struct, frozen=True, kw_only=True):
     """An issue waits; replaces the issue's earlier retry. ``tries`` counts failed handoffs."""
 
     issue: Issue
@@ -191,15 +175,13 @@ class RecordRetry:
     tries: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetRetry:
+class ForgetRetry(Struct, frozen=True, kw_only=True):
     """An issue waits no longer."""
 
     issue_id: IssueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordHold:
+class RecordHold(Struct, frozen=True, kw_only=True):
     """An issue is held; replaces the issue's earlier hold. ``issue`` is the baseline against
     which a change of content or state is seen; until ``baseline_final`` the next read of the issue
     replaces it. ``again``: where it is held already, only the baseline becomes another.
@@ -213,15 +195,13 @@ class RecordHold:
     handoff_state: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetHold:
+class ForgetHold(Struct, frozen=True, kw_only=True):
     """An issue is held no longer."""
 
     issue_id: IssueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordComment:
+class RecordComment(Struct, frozen=True, kw_only=True):
     """A comment is to be made on an issue when a run is over, until ForgetComment.
 
     The journal makes it of PostComment, so that it is on disk with the exit that it tells of.
@@ -233,30 +213,26 @@ class RecordComment:
     body: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetComment:
+class ForgetComment(Struct, frozen=True, kw_only=True):
     """A comment was made, or cannot be made."""
 
     run_id: RunId
     lifecycle: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordCrash:
+class RecordCrash(Struct, frozen=True, kw_only=True):
     """The daemon crashed while it handled this issue; the store counts how often."""
 
     issue: Issue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetCrashes:
+class ForgetCrashes(Struct, frozen=True, kw_only=True):
     """An issue was handled without a crash, or is to be tried anew."""
 
     issue_id: IssueId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPause:
+class RecordPause(Struct, frozen=True, kw_only=True):
     """Dispatch is paused, or no longer paused."""
 
     paused: bool

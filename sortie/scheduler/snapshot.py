@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Literal, TypeVar
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import Issue, IssueId, Spending
 from sortie.scheduler.candidates import GateVerdict
 from sortie.scheduler.claims import (
@@ -29,8 +30,7 @@ from sortie.scheduler.usage_limits import UsageLimit
 _Kind = TypeVar("_Kind")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The scheduler at ``now`` (monotonic seconds, as are all times in the claims).
 
     ``unfit`` maps candidates that only a change of an issue can start to the closed gate.
@@ -144,16 +144,14 @@ def snapshot_of(state: SchedulerState, now: float) -> Snapshot:
 SOON = "it starts with the next dispatch, once the tracker confirms that it may"
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogIssue:
+class BacklogIssue(Struct, frozen=True):
     """An issue that is not started, and the sentence that says why."""
 
     issue: Issue
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class Backlog(Struct, frozen=True, kw_only=True):
     """``queued`` issues start when there is room, ``blocked`` ones only when they have changed.
 
     The lists hold the first of them, in the order in which they are served.

@@ -7,7 +7,9 @@ Rule 2: what must survive a restart changes together with the record that says s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import (

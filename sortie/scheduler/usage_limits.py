@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import RunId
 from sortie.model.times import rfc3339
 from sortie.scheduler.rules import LONGEST_LIMIT, PROBE_TRUST, limit_backoff
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageLimit:
+class UsageLimit(Struct, frozen=True, kw_only=True):
     """A limit that was met ``times`` in a row, in force until ``until`` (monotonic seconds).
 
     ``resets_at`` is the time of day when it ends, None where that is unknown. When it is not

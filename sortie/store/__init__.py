@@ -6,11 +6,11 @@ Every implementation raises StoreError for a database that cannot be opened, rea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from sortie.dataclass import dataclass
+from msgspec import Struct, field
+
 from sortie.model import (
     NO_SUMMARY,
     NOTHING,
@@ -55,8 +55,7 @@ class RecordRefused(StoreError):
         self.record = record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnfinishedRun:
+class UnfinishedRun(Struct, frozen=True, kw_only=True):
     """A run that was recorded as begun and never as over."""
 
     run_id: RunId
@@ -68,8 +67,7 @@ class UnfinishedRun:
     turns: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRetry:
+class StoredRetry(Struct, frozen=True, kw_only=True):
     """A wait; it was recorded with ``delay`` seconds and is due at ``due_at`` (Unix seconds)."""
 
     issue: Issue
@@ -81,8 +79,7 @@ class StoredRetry:
     tries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredHold:
+class StoredHold(Struct, frozen=True, kw_only=True):
     """A hold, in force since ``since`` (Unix seconds); see RecordHold for the rest."""
 
     issue: Issue
@@ -93,16 +90,14 @@ class StoredHold:
     handoff_state: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredCrash:
+class StoredCrash(Struct, frozen=True, kw_only=True):
     """An issue that the daemon handled when it crashed, ``times`` in a row."""
 
     issue: Issue
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLimit:
+class StoredLimit(Struct, frozen=True, kw_only=True):
     """A usage limit, in force from ``since`` to ``until`` (Unix seconds), which was recorded with
     ``delay`` seconds; see RecordLimit for the rest."""
 
@@ -115,8 +110,7 @@ class StoredLimit:
     times: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class Recovered(Struct, frozen=True, kw_only=True):
     """All that a scheduler needs to go on where an earlier one stopped.
 
     Runs stand in the order they began, retries in that of ``due_at``, holds in that of ``since``,
@@ -142,8 +136,7 @@ class Recovered:
     comments: tuple[RecordComment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryRow:
+class HistoryRow(Struct, frozen=True, kw_only=True):
     """One run as history shows it; unknown is None, never 0. See RecordExit for ``stopped_for``;
     it is None for all runs of a file that has not been migrated. ``tokens`` are known of some runs
     whose ``spent`` does not tell input from output. ``state`` is the issue's, as it was last known,
@@ -172,8 +165,7 @@ class HistoryRow:
     handed_off_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DayRow:
+class DayRow(Struct, frozen=True, kw_only=True):
     """What the runs of one agent used on one day, as 2026-11-22, and how many of them ended on it,
     with their turns and seconds."""
 
@@ -185,8 +177,7 @@ class DayRow:
     spent: Spending
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Sums over all recorded runs; amounts are None until an agent reported some. ``cost_usd`` and
     ``estimated_usd`` are as in Spending.
 

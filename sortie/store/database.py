@@ -10,10 +10,11 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import ProcessIdentity, StoreError
 
@@ -206,8 +207,7 @@ def _restored(value: Any) -> Any:
     return value.decode(errors="surrogatepass") if isinstance(value, bytes) else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseIdentity:
+class DatabaseIdentity(Struct, frozen=True, kw_only=True):
     """A database, as its last daemon has left it.
 
     ``file`` is the file that it had, by device and inode, and ``here`` the one that is open now:

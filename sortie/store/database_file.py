@@ -7,8 +7,9 @@ import re
 import sqlite3
 import stat
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sortie.model import StoreError
 from sortie.store.database import Database, explained
@@ -33,8 +34,7 @@ MOUNTINFO = Path("/proc/self/mountinfo")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mount:
+class _Mount(Struct, frozen=True, kw_only=True):
     id: str
     parent: str
     point: str

@@ -6,10 +6,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from sortie.model import RunId, StoreError
 from sortie.store import DayRow, HistoryRow, Recovered
@@ -31,8 +32,7 @@ _DAYS_SINCE = 6  # the first schema with days
 _RUNS_SINCE = 1  # the first schema whose runs read_runs can read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fingerprint:
+class _Fingerprint(Struct, frozen=True, kw_only=True):
     """Differs where a writer has come or gone meanwhile; ``journal``: one is there, or was."""
 
     journal: bool

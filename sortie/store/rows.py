@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
-from pydantic import TypeAdapter
+import msgspec
 
 from sortie.model import (
     Activity,
@@ -44,17 +44,24 @@ from sortie.store import (
 )
 from sortie.store.database import Database, Row, Value
 
-_ISSUE_ADAPTER: TypeAdapter[Issue] = TypeAdapter(Issue)
-
 
 def issue_to_json(issue: Issue) -> str:
     """Return an issue as JSON in ASCII, which holds lone surrogates too."""
-    return json.dumps(_ISSUE_ADAPTER.dump_python(issue, mode="json"))
+    return json.dumps(issue, default=_plain)
 
 
 def issue_from_json(text: str) -> Issue:
     """Read an issue back; fields of other versions are ignored. Raises ValueError."""
-    return _ISSUE_ADAPTER.validate_python(json.loads(text))
+    return msgspec.convert(json.loads(text), Issue)
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return value.isoformat()
+        case msgspec.Struct():
+            return msgspec.structs.asdict(value)
+    raise TypeError(f"{type(value).__name__} has no place in an issue")
 
 
 def streak_values(streak: Streak) -> dict[str, Value]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 from sortie.model import StoreError
 from sortie.store.database import Database, statements
@@ -14,8 +15,7 @@ APPLICATION_ID = int.from_bytes(b"Sort")
 """Stands in the file's header, so that no other program's database is taken for ours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(Struct, frozen=True, kw_only=True):
     """A script that leads from the schema ``version - 1`` to ``version``."""
 
     version: int

@@ -7,19 +7,19 @@ Rule 2: what is not known is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from sortie.facts import Fact, Phase, RunFact
 from sortie.model import NOTHING, UNKNOWN, Activity, Issue, RunId, Spending
 from sortie.telemetry import facts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunDetails:
+class RunDetails(Struct, frozen=True, kw_only=True):
     """A live run. ``turn`` is None before its first turn; ``spent`` is what it has used so far,
     ``context_share`` how full its model's context is, from 0 to 1, ``tool`` what its agent uses
     now, and ``activity`` what it has done. Times are aware."""

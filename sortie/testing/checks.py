@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeAlias, TypeVar
 
 import trio
+from msgspec import Struct
 
 from sortie.model import SortieError
 
@@ -36,8 +36,7 @@ class Status(StrEnum):
     NOT_TRIED = "not tried"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckVerdict:
+class CheckVerdict(Struct, frozen=True, kw_only=True):
     """What became of one check; ``reason`` is "" where it passed."""
 
     check: str
@@ -59,8 +58,7 @@ def require_equal(found: object, wanted: object, what: str) -> None:
         raise NotKept(f"{what}: {found!r:.700}, and {wanted!r:.700} was expected")
 
 
-@dataclass(frozen=True, slots=True)
-class ConformanceCheck(Generic[SubjectT]):
+class ConformanceCheck(Struct, Generic[SubjectT], frozen=True):
     """Something that an adapter promises; ``promise`` says it in a sentence.
 
     What ``body`` raises is the outcome: NotKept, NotTried, or an error that is a failure as well.

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct, field
 from pydantic import BaseModel
 
 from sortie.adapters import Adapters
 from sortie.config import Finding, TrackerSettings
-from sortie.dataclass import dataclass
 from sortie.model import Issue, IssueId, Sighting, TrackerError
 from sortie.model.checks import Check
+from sortie.model.hiding import repr_without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuesRead:
+class IssuesRead(Struct, frozen=True, kw_only=True):
     """The answer to a re-read: an issue that was asked for and is in neither field is not there.
 
     ``failed`` holds the issues that exist but could not be read.
@@ -30,8 +29,7 @@ class IssuesRead:
     failed: Mapping[IssueId, TrackerError] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableIssue:
+class UnreadableIssue(Struct, frozen=True, kw_only=True):
     """Something in the tracker that is meant as an issue and cannot be given as one.
 
     ``message`` begins with the place; ``names`` are those by which people may ask for it.
@@ -41,16 +39,14 @@ class UnreadableIssue:
     names: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overview:
+class Overview(Struct, frozen=True, kw_only=True):
     """What the last answers told of issues, whatever their states; empty before the first."""
 
     issues: tuple[Issue, ...] = ()
     unreadable: tuple[UnreadableIssue, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateBudget:
+class RateBudget(Struct, frozen=True, kw_only=True):
     """What a tracker still lets its credential ask: ``remaining`` of ``limit`` until ``resets_at``.
 
     ``name`` is a short word for what is counted, such as ``requests`` or ``search``, and the same
@@ -64,8 +60,7 @@ class RateBudget:
     resets_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerStates:
+class TrackerStates(Struct, frozen=True, kw_only=True):
     """The states that the settings name, by what they mean; ``state_key`` compares them."""
 
     active: tuple[str, ...] = ()
@@ -204,8 +199,7 @@ class Sightings(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerContext:
+class TrackerContext(Struct, frozen=True, kw_only=True):
     """What an adapter is made from; relative paths in ``settings`` are already absolute.
 
     ``settings`` is the adapter's own block; ``endpoint``, ``api_key``, ``project`` and
@@ -219,13 +213,14 @@ class TrackerContext:
     states: TrackerStates
     progress: Callable[[], object] = lambda: None
     endpoint: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None
     project: str | None = None
     query_filter: str | None = None
 
+    __repr__ = repr_without("api_key")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrackerAdapter:
+
+class TrackerAdapter(Struct, frozen=True, kw_only=True):
     """What an adapter's folder offers; ``block`` is the schema of its block, ``block_name``.
 
     ``open`` is entered once and left at the end; it makes no request, and raises TrackerError

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import field
 from enum import Enum, auto
 from typing import Any, Protocol, TypeVar
 
 import trio.abc
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.model import ProcessIdentity, RunId
+from sortie.model.hiding import repr_without
 
 T = TypeVar("T")
 
@@ -44,8 +44,7 @@ class Stdin(Enum):
     """It is written while the program runs, see ``Process.stdin``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """A program to start.
 
     ``argv[0]`` is an absolute path or is looked up on the PATH in ``env``; ``env`` is the whole
@@ -56,13 +55,14 @@ class Command:
 
     argv: tuple[str, ...]
     cwd: str
-    env: Mapping[str, str] = field(repr=False)
-    stdin: bytes | Stdin | None = field(default=None, repr=False)
+    env: Mapping[str, str]
+    stdin: bytes | Stdin | None = None
     grace: float = 5.0
 
+    __repr__ = repr_without("env", "stdin")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+
+class Script(Struct, frozen=True, kw_only=True):
     """A short script for a POSIX shell that only looks at something; ``purpose`` says what for.
 
     It sets no trap and does not become another program, or no answer comes. ``arguments`` are its
@@ -78,8 +78,7 @@ class Script:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
+class Exit(Struct, frozen=True, kw_only=True):
     """How a process ended: exactly one of ``status`` and ``signal`` is set, unless it was lost.
 
     ``by_us`` is True where Sortie had begun to end the process before it exited.

@@ -12,12 +12,13 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from sortie.dataclass import dataclass
+from msgspec import Struct, field
+
 from sortie.model.addresses import canonical_address, canonical_name, is_loopback
+from sortie.model.hiding import repr_without
 from sortie.web.sessions import BrowserSessions
 
 PROBES = frozenset({"/livez", "/readyz"})
@@ -33,8 +34,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 """Names in lower case, as ASGI gives them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """What the rules go by.
 
     ``host`` is the address that was asked for, ``names`` are further names of this machine
@@ -43,9 +43,11 @@ class Access:
 
     host: str
     loopback: bool
-    token: str | None = field(default=None, repr=False)
+    token: str | None = None
     names: tuple[str, ...] = ()
-    sessions: BrowserSessions | None = field(default=None, repr=False)
+    sessions: BrowserSessions | None = None
+
+    __repr__ = repr_without("token", "sessions")
 
 
 class Caller(StrEnum):
@@ -56,8 +58,7 @@ class Caller(StrEnum):
     TOKEN = "token"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestHead:
+class RequestHead(Struct, frozen=True, kw_only=True):
     """A request as far as access goes; ``local_address`` is where its connection arrived."""
 
     method: str
@@ -66,8 +67,7 @@ class RequestHead:
     local_address: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """Why a request is not answered."""
 
     status: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -31,8 +31,7 @@ from sortie.web.view_operations import MetricsPage, view_operations
 _API = "/api/v1/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class Served(Struct, frozen=True, kw_only=True):
     """What an application serves; without a ``dashboard`` it has no pages."""
 
     daemon: DaemonSource

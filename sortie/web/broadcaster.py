@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
+from msgspec import Struct
 
 BUFFER = 16
 """Updates that a listener may have unread: at one a second more than a busy browser needs."""
@@ -34,8 +34,7 @@ _GATHERING = 0.05
 _REST_FACTOR = 25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One event; ``data`` is UTF-8 of any number of lines."""
 
     event: str
@@ -52,8 +51,7 @@ class Feed(Protocol):
         """Return everything as of the last look, for a new listener."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Struct, frozen=True, kw_only=True):
     """Seconds between two looks at a feed: at least, and at most while there are listeners."""
 
     shortest: float = 1.0

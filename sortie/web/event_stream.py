@@ -12,10 +12,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import trio
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -152,8 +152,7 @@ class _StreamClient:
                 self.abort()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveEvents:
+class LiveEvents(Struct, frozen=True, kw_only=True):
     """All streams: ``events`` is that of ``/api/v1/events``, ``pages`` are those of pages."""
 
     events: Broadcaster

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model.numbers import span
 
 OVERDUE_LIMIT = 60.0
 """Seconds that the orchestrator may be late before the daemon counts as stuck."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class Health(Struct, frozen=True, kw_only=True):
     """How the daemon is.
 
     ``reasons`` say why it is not ready, ``details`` what is worth knowing in any case; anyone who

@@ -7,12 +7,12 @@ Rule 2: times are aware; they are written as RFC 3339 in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer, WithJsonSchema
 
-from sortie.dataclass import dataclass
 from sortie.model.numbers import number_text
 from sortie.model.times import rfc3339
 from sortie.web.runs import RunView

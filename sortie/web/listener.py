@@ -12,8 +12,8 @@ import os
 import socket
 
 import trio
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.model import SortieError
 from sortie.model.addresses import is_loopback
 
@@ -27,8 +27,7 @@ class ListenError(SortieError):
     """The HTTP server could not take its address."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True, kw_only=True):
     """The address to take.
 
     ``asked``: a setting names this very port, so no other is tried. ``token_given``: a token was
@@ -41,8 +40,7 @@ class ListenAddress:
     token_given: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpListener:
+class HttpListener(Struct, frozen=True, kw_only=True):
     """Bound sockets that listen; ``wanted_port`` is set where another port was to be taken."""
 
     sockets: tuple[socket.socket, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -19,8 +19,7 @@ Schema = Mapping[str, Any]
 """A JSON schema."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """What a path or query may hold; ``about`` is a sentence without its full stop. A path has an
     ``example``."""
 
@@ -31,8 +30,7 @@ class Parameter:
     example: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedAnswer:
+class DescribedAnswer(Struct, frozen=True, kw_only=True):
     """What a status means. ``body`` is the type that is written as JSON, or its schema; ``as_text``
     is the media type of text in which it may come as well."""
 
@@ -42,8 +40,7 @@ class DescribedAnswer:
     as_text: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path.
 
     ``failures`` are the statuses, beyond those that every request may meet, that come as errors.

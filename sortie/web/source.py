@@ -7,8 +7,9 @@ Rule 2: no answer waits for the tracker.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from msgspec import Struct
 
 from sortie.model import RunId
 from sortie.store import DayRow
@@ -22,8 +23,7 @@ from sortie.web.state import StateView
 CommandStatus = Literal[200, 202, 404, 409, 503]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandAnswer:
+class CommandAnswer(Struct, frozen=True, kw_only=True):
     """What became of a command: 200 done, 202 under way, 404 no such issue, 409 not possible now,
     503 not on record yet. ``message`` is a sentence for the operator."""
 

@@ -6,13 +6,13 @@ Rule: what is not known is None, never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from sortie.dataclass import dataclass
 from sortie.web.issue import (
     BudgetView,
     CandidateView,

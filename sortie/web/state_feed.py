@@ -8,9 +8,12 @@ issues whose entries are gone. So one event is small, however many issues there 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.web.broadcaster import Message
 from sortie.web.redaction import Secrets, json_bytes, without_secrets
@@ -63,6 +66,6 @@ def _differences(before: StateView, now: StateView) -> Sequence[Message]:
             removed[name] = gone
     if not (named or put or removed):
         return ()
-    part = to_json(replace(now, **put), {"generated_at", *named, *put})
+    part = to_json(dataclasses.replace(now, **put), {"generated_at", *named, *put})
     data = b'{"state":%b,"removed":%b}' % (part, json_bytes(removed))
     return (Message(event="changes", data=data),)

@@ -7,11 +7,11 @@ null when the run is over, so that asking again and again follows the run to its
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from sortie.dataclass import dataclass
 from sortie.model import RunId
 from sortie.resources import Shortage
 from sortie.telemetry.transcripts import Kind, TranscriptLine, TranscriptPage, as_text, is_run_id

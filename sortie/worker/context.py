@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import Agent
 from sortie.config import Settings
-from sortie.dataclass import dataclass
 from sortie.model import AgentSession, Issue, RunId
+from sortie.model.hiding import repr_without
 from sortie.model.secrets import unchanged
 from sortie.scheduler import Event
 from sortie.telemetry import Publish
@@ -21,8 +21,7 @@ from sortie.workflow import Prompt
 from sortie.workspaces import Secrets, Workspaces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True):
     """What is to be done. ``fetched_at`` is when the issue was re-read, in trio's time;
     ``resume`` is the session of the issue's last run there."""
 
@@ -33,8 +32,7 @@ class Assignment:
     resume: AgentSession | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
+class RunContext(Struct, frozen=True, kw_only=True):
     """The tools of a run, as the settings in force at its start give them.
 
     ``environ`` is the daemon's environment and ``secrets`` what of it is not passed on.
@@ -50,17 +48,18 @@ class RunContext:
     transport: Transport
     workspaces: Workspaces
     tracker: Tracker
-    environ: Mapping[str, str] = field(repr=False)
+    environ: Mapping[str, str]
     secrets: Secrets
     local: Transport
     workflow: str
     handed_over: tuple[str, ...] = ()
     resumes: bool = False
-    redact: Callable[[str], str] = field(default=unchanged, repr=False)
+    redact: Callable[[str], str] = unchanged
+
+    __repr__ = repr_without("environ", "redact")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunReporter:
+class RunReporter(Struct, frozen=True, kw_only=True):
     """How a worker tells what happens.
 
     ``tell`` returns at once; ``commit`` returns once the event's records are on disk.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import LOCAL, cut
 from sortie.telemetry import Publish, facts

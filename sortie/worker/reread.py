@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import trio
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.model import Issue, TrackerError
 from sortie.trackers import Tracker
 
@@ -15,20 +15,17 @@ REREAD_PAUSE = 5.0
 """Seconds between two tries, and between the two reads that must both miss an issue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reread:
+class Reread(Struct, frozen=True):
     """The issue as it is now."""
 
     issue: Issue
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(Struct, frozen=True):
     """The tracker does not know the issue any more; two reads agree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """The tracker did not answer in time; ``error`` is what it last said."""
 
     error: str

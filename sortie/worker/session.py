@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import Session, SessionParams
 from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
@@ -72,8 +72,7 @@ class _Use:
             self._scope.cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionLifetime:
+class SessionLifetime(Struct, frozen=True):
     """Has the session of a run.
 
     A session may hold cancel scopes and nurseries open, so that no scope of ours may end between

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.agents import Session
 from sortie.model import ErrorKind, TurnOutcome, TurnResult, cut
@@ -38,8 +39,7 @@ _TELLING = frozenset(
 """Failures of which the agent's program itself may say more."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnd:
+class TurnEnd(Struct, frozen=True):
     """How a turn ended; ``error`` is what the adapter or a transport raised, ``timeout`` names the
     limit that ran out: turn or stall."""
 

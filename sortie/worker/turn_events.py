@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import trio
+from msgspec import Struct
 
 from sortie.model import Activity, ProcessIdentity
 from sortie.model.texts import CONTROL, TEXT_LIMIT, cut, start_of
@@ -51,8 +51,7 @@ _LINES_LIMIT = 2**53
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
+class TurnRequest(Struct, frozen=True):
     """A prompt and where it stands in its run; ``usage`` and ``activity`` are the run's."""
 
     job: Assignment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import LOCAL, ErrorKind, Failed, RunEnd, RunReport, Stopped, WorkspaceError
 from sortie.resources import note, shortage_behind

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sortie.config import Override
 from sortie.documents import Place
@@ -16,8 +17,7 @@ _LINE = re.compile(r"(?:export\s+)?(SORTIE_[^=\s]*)\s*(=?)(.*)")
 _NAME = re.compile(r"SORTIE_[A-Za-z0-9_]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvFile:
+class EnvFile(Struct, frozen=True, kw_only=True):
     """The lines of an env file by name, the last one of each, and what is wrong with others."""
 
     lines: Mapping[str, Override]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.documents import (
     Duplicate,
@@ -22,8 +23,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*[ \t]*:(?:[ \t]|$)")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Struct, frozen=True, kw_only=True):
     """What a WORKFLOW.md consists of.
 
     ``document`` is None where the front matter cannot be read; ``problems`` say why. The prompt

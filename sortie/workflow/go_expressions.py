@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from sortie.workflow.go_functions import Expression, Level, NotGo, called
 from sortie.workflow.prompts import PROMPT_VARIABLES
@@ -30,8 +31,7 @@ _WHOLE = "issue"
 """What stands for all that Go's template is given, as a whole."""
 
 
-@dataclass(slots=True)
-class GoScope:
+class GoScope(Struct):
     """What names mean at a place; ``dot`` is None for all that the template is given."""
 
     dot: str | None = None
@@ -50,8 +50,7 @@ class GoScope:
         return f"{self.names.get(name, name)}{dot}{rest}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: str
     text: str
     is_apart: bool

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.workflow.go_expressions import GoScope, expression
 from sortie.workflow.go_functions import NotGo
@@ -19,8 +21,7 @@ _ITEM = "item"
 _SHOWN = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoAction:
+class GoAction(Struct, frozen=True, kw_only=True):
     """A Go action at ``index`` of the template, and its like in Jinja."""
 
     index: int
@@ -81,8 +82,7 @@ def _marked(statements: str, left: str, right: str) -> str:
     return f"{{%{left}{statements.removeprefix('{%').removesuffix('%}')}{right}%}}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """What is open: the scope in it, the one around it, and how Jinja ends it."""
 
     scope: GoScope

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
 
 from sortie.config import DecodeContext, Schemas, Settings, decode
 from sortie.documents import Node, Place
@@ -22,8 +23,7 @@ from sortie.workflow.work_trees import work_tree_around
 _ROOT_VARIABLE = "SORTIE_WORKSPACE_ROOT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
+class Workflow(Struct, frozen=True, kw_only=True):
     """A WORKFLOW.md that can be used; ``path`` is absolute."""
 
     path: Path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import Blocker, Comment, Issue, IssueId
 from sortie.model.times import rfc3339
 
@@ -38,8 +39,7 @@ If a person should look at something in particular, write needs-human-review, an
 The file is read and removed after each of your turns; with no word in it you are asked again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(Struct, frozen=True, kw_only=True):
     """A template; ``line`` and ``column`` are where in ``path`` it begins. It may be empty."""
 
     source: str
@@ -53,8 +53,7 @@ class Prompt:
         return self.source if self.source.strip() else FIRST_PROMPT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptContext:
+class PromptContext(Struct, frozen=True, kw_only=True):
     """What a turn's prompt can speak of.
 
     ``attempt`` counts failures in a row before this run, ``turn_number`` from 1. ``host`` is

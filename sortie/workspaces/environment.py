@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import RunId
+from sortie.model.hiding import repr_without
 from sortie.model.secrets import spellings
 
 INHERITED_BY_HOOKS = frozenset(
@@ -100,16 +101,16 @@ _RUN_NAMES = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
+class Secrets(Struct, frozen=True, kw_only=True):
     """What must not be passed on: variables by name, and every variable that contains a value."""
 
     names: frozenset[str] = frozenset()
-    values: frozenset[str] = field(default=frozenset(), repr=False)
+    values: frozenset[str] = frozenset()
+
+    __repr__ = repr_without("values")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunVariables:
+class RunVariables(Struct, frozen=True, kw_only=True):
     """What hooks and agents are told about their run; ``ssh_host`` is None on this machine."""
 
     issue_id: str

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import trio
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.model import TransportError, cut
 from sortie.model.texts import NOT_ON_A_LINE
 from sortie.transports import Transport
@@ -20,8 +20,7 @@ _TEXT_LIMIT = 200
 _HEAD_ALONE = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitWork:
+class GitWork(Struct, frozen=True, kw_only=True):
     """How a git tree stands; ``error`` says why that is not known. See RunSummary for the rest.
 
     All is None where there is no git tree.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 import trio
+from msgspec import Struct
 
 from sortie.model import HostError, TransportError
 from sortie.model.numbers import seconds_text
@@ -30,8 +30,7 @@ class HookOutcome(StrEnum):
     TIMEOUT = "timeout"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookResult:
+class HookResult(Struct, frozen=True, kw_only=True):
     """How a hook ended, after how many seconds.
 
     ``status`` says it in words ("exit 1", "signal 9"). ``output`` is the end of stdout and

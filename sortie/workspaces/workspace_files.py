@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import HostError, TransportError
 from sortie.resources import shortage_behind
@@ -38,8 +39,7 @@ def marker_of(key: str) -> str:
     return f"{INCOMPLETE}/{key}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class Taken(Struct, frozen=True, kw_only=True):
     """A workspace's directory, whether it is new, and the marker that must not stay, if any."""
 
     path: str

@@ -11,9 +11,9 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import (
     NotInRootError,
@@ -40,8 +40,7 @@ from sortie.workspaces.workspace_files import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class Workspace(Struct, frozen=True, kw_only=True):
     """An issue's directory; ``path`` is real, ``created`` tells that ``complete`` is still due.
 
     ``reaped`` is how many processes of earlier runs had to be ended in it.

@@ -6,12 +6,14 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.daemon.endpoint_file import DaemonEndpoint, EndpointFile, endpoint_of_this_process
 

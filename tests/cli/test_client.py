@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.cli import client
 from tests.cli.conftest import Cli

@@ -7,12 +7,12 @@ import os
 import re
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.cli.arguments import Source
 from sortie.cli.discovery import DaemonPlace

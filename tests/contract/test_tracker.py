@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.testing.tracker import CHECKS, OPTIONAL_FIELDS, OpenRig, Rig, Status, make_issue

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.daemon.dry_run import CandidateVerdict, dry_run, read_issue, verdicts_on
 from sortie.daemon.locks import database_lock

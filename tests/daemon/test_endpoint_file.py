@@ -8,13 +8,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from sortie.daemon.endpoint_file import (
     DaemonEndpoint,

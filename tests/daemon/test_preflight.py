@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import trio
+from msgspec.structs import replace
 
 from sortie.daemon.locks import Lock
 from sortie.daemon.run_contexts import preflight

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.model import (
@@ -90,9 +90,7 @@ async def test_all_that_is_recorded_is_remembered(clock: MockClock) -> None:
 
     default, now = Memory(), trio.current_time()
     assert {
-        field.name
-        for field in fields(Memory)
-        if getattr(memory, field.name) == getattr(default, field.name)
+        name for name in Memory.__struct_fields__ if getattr(memory, name) == getattr(default, name)
     } == TOLD_LATER
     claims = {claim.issue.id: claim for claim in memory.claims}
     assert claims[IssueId("waits")] == Waiting(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sortie.model import Comment, Issue, IssueId, TrackerErrorKind
 from sortie.orchestrator.tracker_answers import SoundAnswers
 from sortie.trackers import IssuesRead
 
 A, B, C = (Issue(id=IssueId(i), identifier=i, title="t", state="Todo") for i in "ABC")
-UNTITLED = replace(B, title=None)  # type: ignore[arg-type]
+UNTITLED = replace(B, title=None)
 
 
 def test_the_same_tuple_is_the_same_answer() -> None:

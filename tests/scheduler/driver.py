@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from sortie.model import (
     Finish,
@@ -36,7 +37,7 @@ def issue(name: str = "a", state: str = "Todo", **fields: object) -> Issue:
         state=state,
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    return replace(base, **fields)  # type: ignore[arg-type]
+    return replace(base, **fields)
 
 
 class Driver:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sortie.model import (
     ErrorKind,
@@ -105,6 +105,6 @@ def _record(driver: Lives, reason: HoldReason) -> None:
 
 def edit(driver: Lives, **changes: object) -> Issue:
     """Change the issue `a` in the tracker, and return it as it is then."""
-    changed = replace(driver.tracker[A], **changes)  # type: ignore[arg-type]
+    changed = replace(driver.tracker[A], **changes)
     driver.put(changed)
     return changed

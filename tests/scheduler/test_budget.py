@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import ErrorKind, Failed, Finish, Finished, HoldReason, RunEnd
 from sortie.scheduler import decisions as do

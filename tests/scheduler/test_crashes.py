@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import (
     Comment,
@@ -86,7 +86,7 @@ def test_a_held_issue_that_still_breaks_us_after_a_change_stays_held(
     if operator:
         driver.settle(driver.tell(ev.StopAsked("a")))
     reason = driver.holds()
-    driver.put(replace(poison(), **changes))  # type: ignore[arg-type]
+    driver.put(replace(poison(), **changes))
     driver.now += 60
     (question,) = only(driver.tell(ev.TimePassed()), do.Refresh)
     assert isinstance(question, do.Refresh)

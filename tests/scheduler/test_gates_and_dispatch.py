@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sortie.model import (
     Blocker,
@@ -53,7 +52,7 @@ def issues(draw: st.DrawFn, name: str) -> Issue:
         labels=("Ready",),
     )
     flaw = draw(st.sampled_from([{}, {}, {}, {}, {}, {}, *FLAWS]))
-    return replace(sound, **flaw)  # type: ignore[arg-type]
+    return replace(sound, **flaw)
 
 
 POLICIES = st.builds(

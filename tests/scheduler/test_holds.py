@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import Blocker, Comment, ErrorKind, Failed, HoldReason

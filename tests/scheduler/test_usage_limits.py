@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import ErrorKind, Failed, RunId, RunReport, RunStatus, Spending, Trigger

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from random import Random
+
+from msgspec.structs import replace
 
 from sortie.model import (
     LOCAL,

@@ -8,7 +8,8 @@ Rule 2: a claim with a question of its own under way waits for the answer to tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sortie.model import HoldReason, IssueId
 from sortie.scheduler import Decision, Event

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from sortie import facts
 from sortie.model import (
@@ -488,7 +490,7 @@ class World:
 
     def edit(self, issue: Issue, **changes: object) -> None:
         """Change an issue in the tracker."""
-        fields = {name: getattr(issue, name) for name in issue.__slots__} | changes
+        fields = {name: getattr(issue, name) for name in issue.__struct_fields__} | changes
         self.issues[issue.id] = Issue(**fields)
 
     def take_turn(self, run_id: RunId) -> None:

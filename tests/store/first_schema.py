@@ -6,8 +6,9 @@ The text is evidence: it is never made anew.
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from sortie.model import (
     ErrorKind,

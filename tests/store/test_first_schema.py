@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import IssueId, KnownWorkspace, RunId, RunStatus, Sighting
 from sortie.scheduler.records import ForgetWorkspace, RecordCrash, RecordWorkspace

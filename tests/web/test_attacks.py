@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -11,6 +10,7 @@ import trio
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.settings import SettingCodes
+from msgspec.structs import replace
 from starlette.routing import Route
 
 from sortie.facts import HttpAnswered

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from sortie.facts import HttpAnswered
 from sortie.model import Spending
@@ -162,7 +163,7 @@ async def test_a_title_may_hold_what_no_encoding_has(
 ) -> None:
     """A lone surrogate in a text does not break the answer."""
     assert not isinstance(world.explanation, str)
-    world.explanation = replace(world.explanation, title="x\ud800")
+    world.explanation = dataclasses.replace(world.explanation, title="x\ud800")
 
     answer = await client.get("/api/v1/issues/DEMO-3/explain")
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import httpx
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.facts import AdapterCrashed, HostNoticed, HttpAnswered
@@ -75,7 +76,7 @@ async def test_a_client_gets_the_state_and_its_changes(world: World) -> None:
     async with serving(world) as listener:
         client = await follow(listener)
         first = await read_until(client, b"\n\n")
-        world.state = replace(STATE, status="paused")
+        world.state = dataclasses.replace(STATE, status="paused")
         world.live.notify(FACT)
         second = await read_until(client, b"\n\n")
         await client.aclose()
@@ -97,7 +98,7 @@ async def test_a_client_goes_on_where_it_was_cut_off(world: World, way: str) -> 
     """By the header that browsers send, or by a parameter of a page's first request."""
     async with serving(world) as listener, httpx.AsyncClient() as client:
         world.live.events.look_now()
-        world.state = replace(STATE, status="paused")
+        world.state = dataclasses.replace(STATE, status="paused")
         world.live.events.look_now()
         headers = {"last-event-id": "life-0"} if way == "header" else {}
         params = {"last_event_id": "life-0"} if way == "parameter" else {}
@@ -156,7 +157,9 @@ async def test_a_client_that_reads_nothing_is_cut_off(world: World) -> None:
         while world.live.events.listeners == 2:
             number += 1
             detail = f"{number} " + "x" * 1_000_000
-            world.state = replace(STATE, held=(replace(held, detail=detail),))
+            world.state = dataclasses.replace(
+                STATE, held=(dataclasses.replace(held, detail=detail),)
+            )
             world.live.events.look_now()
             await read_until(quick, b"event: changes\n")
             await read_until(quick, b"\n\n")
@@ -178,7 +181,9 @@ async def test_a_client_that_is_stuck_is_cut_off(
     """Also where little happens: what cannot be sent for long ends with its connection."""
     monkeypatch.setattr(event_stream, "STUCK", 0.2)
     (held,) = STATE.held
-    world.state = replace(STATE, held=(replace(held, detail="x" * 64_000_000),))
+    world.state = dataclasses.replace(
+        STATE, held=(dataclasses.replace(held, detail="x" * 64_000_000),)
+    )
     async with serving(world) as listener:
         deaf = await follow(listener)
         await listeners_become(world, 1)
@@ -215,7 +220,7 @@ async def test_a_view_that_fails_ends_streams_and_nothing_else(
         await trio.sleep(event_stream._FAILED_FEED_PAUSE)
         with events.listening(None) as listener:
             await listener.next_block()
-            world.state = replace(STATE, status="paused")
+            world.state = dataclasses.replace(STATE, status="paused")
             with trio.fail_after(60):
                 told = await listener.next_block()
         nursery.cancel_scope.cancel()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -36,10 +36,12 @@ async def test_a_secret_in_any_text_is_replaced(world: World, method: str, path:
     """Said by an agent, an issue, an error or a command's answer, and with a length that holds."""
     text = f"it said {SECRET}."
     assert not isinstance(world.explanation, str)
-    world.state = replace(STATE, held=(replace(STATE.held[0], detail=text),))
-    world.issue = replace(ISSUE, title=text)
-    world.explanation = replace(world.explanation, detail=text)
-    world.runs = (replace(RUN, error=text),)
+    world.state = dataclasses.replace(
+        STATE, held=(dataclasses.replace(STATE.held[0], detail=text),)
+    )
+    world.issue = dataclasses.replace(ISSUE, title=text)
+    world.explanation = dataclasses.replace(world.explanation, detail=text)
+    world.runs = (dataclasses.replace(RUN, error=text),)
     world.answer = CommandAnswer(status=409, message=text)
     world.secrets = {SECRET}
     access = Access(host="127.0.0.1", loopback=True, token="right")
@@ -56,7 +58,9 @@ async def test_a_secret_in_any_text_is_replaced(world: World, method: str, path:
 
 def test_no_secret_is_in_live_events() -> None:
     """Neither in the whole nor in what changes."""
-    odd = replace(STATE, held=(replace(STATE.held[0], detail=f"it said {SECRET}."),))
+    odd = dataclasses.replace(
+        STATE, held=(dataclasses.replace(STATE.held[0], detail=f"it said {SECRET}."),)
+    )
     looks = iter([STATE, odd])
     feed = StateFeed(lambda: next(looks), lambda: {SECRET})
     feed.changes()

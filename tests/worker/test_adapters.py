@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.agents import OnEvents, SessionParams
@@ -116,7 +116,7 @@ async def test_events_that_are_none_fail_the_run(clock: MockClock, batch: Any) -
         "completed",
         replace(GOOD, outcome=NONE),
         replace(GOOD, resets_at=datetime(2026, 11, 22)),
-        replace(GOOD, resets_at="5pm"),  # type: ignore[arg-type]
+        replace(GOOD, resets_at="5pm"),
     ],
 )
 async def test_a_result_that_nobody_could_record_fails_the_run(

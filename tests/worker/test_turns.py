@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.agents import OnEvents

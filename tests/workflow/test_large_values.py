@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 import trio
 from jinja2 import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from msgspec.structs import replace
 
 from sortie.model import TemplateError
 from sortie.workflow import Prompt, render_budget

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TemplateError
 from sortie.resources import alarm

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.resources import shortage_behind
 from sortie.transports.local import LocalTransport

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.acp import values
 from sortie.agents.acp.settings import ASK_NOTHING, AcpSettings, Ruling
@@ -24,8 +25,7 @@ _FILES = CHANGING_KINDS - {"fetch"}
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Unasked:
+class Unasked(Struct, frozen=True):
     """The kinds of CHANGES that a mode does not ask about, in the workspace and outside of it."""
 
     inside: frozenset[str] = _NOTHING

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.agents.acp.usage import NO_COST, Cost
 
@@ -16,8 +17,7 @@ _MINUTE = 60.0
 """Seconds within which Gemini CLI cannot load a session, and would lose what was said in it."""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     opened_at: float
     cost: Cost | None
 

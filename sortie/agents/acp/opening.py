@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import trio
+from msgspec import Struct
 
 import sortie
 from sortie.acp import values
@@ -33,8 +33,7 @@ _DIRECTORY = re.compile(r"\b(?:cwd|directory)\b", re.IGNORECASE)
 _WRONG = (-32602, -32603)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True):
     """What opening a session depends on; ``now`` tells the time, with a zone."""
 
     params: SessionParams
@@ -49,8 +48,7 @@ class Opening:
         return max(self.settings.start_timeout_ms / 1000, self.params.read_timeout)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, frozen=True, kw_only=True):
     """A session in a process; ``lost`` says why it does not go on with the one it should.
 
     ``mode`` is the one that was set so that the agent asks about what the rules deny.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from sortie.acp import values
 from sortie.agents.acp.settings import PermissionRules, ruling_of
@@ -36,8 +37,7 @@ _PATH_KEYS = frozenset(
 """Keys of a tool's input that name files, without their underscores; agents differ."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermissionAnswer:
+class PermissionAnswer(Struct, frozen=True, kw_only=True):
     """What is answered: an option's id or None for none of them; ``reason`` is for people."""
 
     option_id: str | None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import trio
+from msgspec import Struct
 
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import (
@@ -24,6 +24,7 @@ from sortie.agents.exits import Failure, exit_failure
 from sortie.agents.output import ErrorOutput
 from sortie.lines import LineTooLong
 from sortie.model import AgentError, ErrorKind, ProcessIdentity, TransportError, TurnResult
+from sortie.model.hiding import repr_without
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import AgentEvent, Launched
 from sortie.transports import Command, Process, Transport
@@ -41,14 +42,15 @@ _END_PATIENCE = 5.0
 Reply = Initialized | SessionOpened | SettingTaken | RequestFailed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLaunch:
+class AgentLaunch(Struct, frozen=True, kw_only=True):
     """How a process is started; ``agent`` is its name in messages."""
 
     agent: str
     command: Command
     transport: Transport
-    redacted: Callable[[str], str] = field(repr=False)
+    redacted: Callable[[str], str]
+
+    __repr__ = repr_without("redacted")
 
 
 class NotPrompted(Exception):

@@ -7,9 +7,11 @@ turn, or from a replayed conversation, are signs of life only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.acp import values
 from sortie.acp.events import (
@@ -33,6 +35,7 @@ from sortie.agents.exits import Failure
 from sortie.agents.last_answer import LastAnswer
 from sortie.lines import strip_escapes
 from sortie.model import ErrorKind
+from sortie.model.hiding import repr_without
 from sortie.model.texts import UNUSABLE
 from sortie.model.turns import (
     AgentEvent,
@@ -48,8 +51,7 @@ from sortie.model.turns import (
 _OF_MODES = ("current_mode_update", "config_option_update")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReaderContext:
+class ReaderContext(Struct, frozen=True, kw_only=True):
     """What reading depends on: the agent's name for itself, and what of the session counts.
 
     ``redacted`` puts something else in the place of secrets. ``now`` tells the time, with a zone.
@@ -59,11 +61,12 @@ class ReaderContext:
     workspace: str
     settings: AcpSettings
     now: Callable[[], datetime]
-    redacted: Callable[[str], str] = field(repr=False)
+    redacted: Callable[[str], str]
+
+    __repr__ = repr_without("redacted")
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOver:
+class TurnOver(Struct, frozen=True):
     """A turn has ended; ``failure`` is None where it is a good one."""
 
     failure: Failure | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sortie.acp import values
 from sortie.agents.acp.permissions import is_inside, paths_of
@@ -24,8 +25,7 @@ _SAID_LIMIT = 64 * 1024
 _RAW_KEYS = ("message", "output", "formatted_output", "aggregated_output", "content")
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, kw_only=True):
     """What is known of one call; ``outside``: it names a path outside of the workspace.
 
     ``asked``: the agent has asked whether it may.

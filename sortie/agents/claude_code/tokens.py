@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.acp import values
 from sortie.model.turns import Usage
@@ -23,8 +24,7 @@ _MODELS = 100
 _VARIANT = re.compile(r"\[[^\]]*\]$")  # claude-x[1m] is claude-x with a longer context
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCounts:
+class TokenCounts(Struct, frozen=True, kw_only=True):
     """Tokens, none of them counted twice: ``fresh`` input was neither read from a cache nor
     written to one."""
 

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Callable
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import SessionParams
-from sortie.dataclass import dataclass
 from sortie.kiro.headless.arguments import KEY_NAME, WHOAMI
 from sortie.lines import strip_escapes
 from sortie.model import AgentError, ErrorKind, ProgramNotFound, TransportError, cut
@@ -32,8 +32,7 @@ _SHOWN = 300
 _Asked = tuple[tuple[str, ...], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class _Trouble:
+class _Trouble(Struct, frozen=True):
     """What is wrong with a credential, or with asking about it: then ``cause`` is why."""
 
     kind: ErrorKind
@@ -42,8 +41,7 @@ class _Trouble:
     cause: TransportError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _CanaryAnswer:
+class _CanaryAnswer(Struct, frozen=True):
     """What the canary with a number has told, and when."""
 
     number: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.acp import values
 from sortie.kiro.conversations import ModelAnswer, Record, ToolResult, ToolUse, ToolUsesCancelled
@@ -50,8 +51,7 @@ _UNDONE = "it was cancelled"
 _UNENDED = "the turn ended before the tool did"
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True):
     failed: bool
     said: str = ""
     at: int | None = None

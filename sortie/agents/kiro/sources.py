@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Protocol
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import SessionParams
 from sortie.kiro.conversations import Conversation, ConversationError, KiroPlaces
@@ -17,8 +17,7 @@ CONVERSATION_LIMIT = 16 * 1024 * 1024
 """Bytes of one conversation that are read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreReading:
+class StoreReading(Struct, frozen=True, kw_only=True):
     """What is there now, and the conversation that is another one than before, or has changed."""
 
     sight: Sight

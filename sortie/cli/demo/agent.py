@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sortie.model import AgentError, SortieError
 
@@ -17,8 +18,7 @@ _SIMULATED_KIND = "kiro"
 _SIMULATOR = "sortie-kiro-sim"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoAgent:
+class DemoAgent(Struct, frozen=True, kw_only=True):
     """What a demo's WORKFLOW.md says of its agent, and whether that only stands in for one."""
 
     kind: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection
-from dataclasses import dataclass
 from importlib.resources import files
 from io import StringIO
 from pathlib import Path
+
+from msgspec import Struct
 
 from sortie.cli.demo.agent import DemoAgent, simulated_agent
 from sortie.cli.gitignore import IGNORED, ignore_in_git
@@ -26,8 +27,7 @@ _MARK = b'a demo of Sortie, written by "sortie demo"'
 _MARK_WITHIN = 1000  # bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demo:
+class Demo(Struct, frozen=True, kw_only=True):
     """The directory of a demo; ``made`` tells that it was written now."""
 
     directory: Path

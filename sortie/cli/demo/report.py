@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
@@ -20,8 +20,7 @@ from sortie.store import HistoryRow
 _MOST_RUNS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalState:
+class FinalState(Struct, frozen=True, kw_only=True):
     """An issue as it stands in its file."""
 
     identifier: str

@@ -9,21 +9,23 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.cli.arguments import Source
 from sortie.cli.output import note
 from sortie.cli.service import environment_file as secrets
 from sortie.cli.service.unit import Scope, Unit
 from sortie.model import SortieError, WorkflowError
+from sortie.model.hiding import repr_without
 
 _STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PROBE_SECONDS = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The unit that is wanted, the variables that it must have and those that it may need.
 
     ``overrides`` are settings of this shell, which the service does not have.
@@ -32,9 +34,11 @@ class Plan:
     unit: Unit
     required: tuple[str, ...]
     useful: tuple[str, ...]
-    known: Mapping[str, str] = field(repr=False)
+    known: Mapping[str, str]
     notes: tuple[str, ...] = ()
     overrides: tuple[str, ...] = ()
+
+    __repr__ = repr_without("known")
 
     @classmethod
     def of(cls, source: Source, scope: Scope, run_as: str | None, environment: Path) -> Plan:

@@ -6,9 +6,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from sortie.cli.service.unit import Scope
 from sortie.model import SortieError
@@ -18,8 +19,7 @@ _STARTING = 300  # what an earlier daemon left running is ended first
 _RUNNING = frozenset({"running", "degraded", "starting", "initializing", "maintenance"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Struct, frozen=True, kw_only=True):
     """Where units and the files with their secrets stand."""
 
     units: Path

@@ -8,9 +8,10 @@ Rule 2: no secret stands in a unit.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.resources import files
+
+from msgspec import Struct
 
 from sortie.model import SortieError
 
@@ -47,8 +48,7 @@ class Scope(StrEnum):
     USER = "user"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Struct, frozen=True, kw_only=True):
     """What a unit is made from: absolute paths, the program's command line, and who runs it."""
 
     scope: Scope

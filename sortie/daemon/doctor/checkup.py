@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import SortieError, TrackerError, TrackerErrorKind
 from sortie.model.checks import Check, CheckOutcome, CheckResult, failed
@@ -23,8 +25,7 @@ _REMEDIES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """What became of one check; ``name`` is dotted, the part of the program first."""
 
     name: str

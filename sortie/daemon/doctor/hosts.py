@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import trio
+from msgspec import Struct
 
 from sortie import agents
 from sortie.agents.launch import resolve_command
@@ -61,8 +62,7 @@ async def _look_at(host: HostLook, tell: Tell) -> None:
             await host.aclose()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Way:
+class _Way(Struct, frozen=True, kw_only=True):
     """How the connection to a host came about: ``error`` is why it did not, ``new_key`` why a
     strict client would not have made it."""
 

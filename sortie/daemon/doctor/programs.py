@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from shlex import quote
 
 import trio
+from msgspec import Struct
 
 from sortie.model import ProgramNotFound, TransportError
 from sortie.transports import Command, Transport
@@ -34,8 +34,7 @@ echo over=yes
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True):
     """How a program exited, and what it wrote to stdout, without the space around it."""
 
     status: int | None
@@ -65,8 +64,7 @@ async def answer_of(
     raise TransportError(f"{argv[0]} said nothing within {ANSWER_LIMIT:g} s on {transport.host}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostProbe:
+class HostProbe(Struct, frozen=True, kw_only=True):
     """What a host said. ``existing`` is the workspace root there, or what is above it and there;
     ``clock_ahead`` is how many seconds its clock is ahead of ours."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.kiro.client.messages import (
     AssistantMessage,
@@ -34,8 +35,7 @@ _log = logging.getLogger("sortie.kiro")
 _Key = tuple[str, str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Struct, frozen=True, kw_only=True):
     """The records of one turn, behind its prompt, and the conversation that has them."""
 
     session_id: str

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextBlock:
+
+class TextBlock(Struct, frozen=True, kw_only=True):
     """Text, in Markdown where the model wrote it."""
 
     text: str
     type: Literal["text"] = "text"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorBlock:
+class ErrorBlock(Struct, frozen=True, kw_only=True):
     """What went wrong with the use of a tool, or that it was cancelled."""
 
     text: str
     type: Literal["error"] = "error"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUseBlock:
+class ToolUseBlock(Struct, frozen=True, kw_only=True):
     """The model has a tool used; ``name`` and ``input`` are Kiro's own, such as ``fs_write``."""
 
     id: str
@@ -33,8 +31,7 @@ class ToolUseBlock:
     type: Literal["tool_use"] = "tool_use"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultBlock:
+class ToolResultBlock(Struct, frozen=True, kw_only=True):
     """What came of the use of a tool, as one text."""
 
     tool_use_id: str
@@ -43,8 +40,7 @@ class ToolResultBlock:
     type: Literal["tool_result"] = "tool_result"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserMessage:
+class UserMessage(Struct, frozen=True, kw_only=True):
     """What was said in the user's name while the turn went on; the prompt itself is not told."""
 
     content: list[TextBlock]
@@ -56,8 +52,7 @@ class UserMessage:
         return _text(self.content)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssistantMessage:
+class AssistantMessage(Struct, frozen=True, kw_only=True):
     """What the model said: text, uses of tools, or both. ``model`` is None where it is not told."""
 
     content: list[TextBlock | ToolUseBlock]
@@ -70,8 +65,7 @@ class AssistantMessage:
         return _text(self.content)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultMessage:
+class ToolResultMessage(Struct, frozen=True, kw_only=True):
     """What came of one use of a tool; an ``ErrorBlock`` where it failed or was cancelled."""
 
     tool_use_id: str
@@ -88,8 +82,7 @@ class ToolResultMessage:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultMessage:
+class ResultMessage(Struct, frozen=True, kw_only=True):
     """The end of a turn that ran: the last message of every one.
 
     ``credits`` and ``seconds`` are from the trailer. ``session_id``, ``model`` and
@@ -113,8 +106,7 @@ Message = UserMessage | AssistantMessage | ToolResultMessage | ResultMessage
 """Any message."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInfo:
+class SessionInfo(Struct, frozen=True, kw_only=True):
     """A conversation that Kiro has kept for a directory.
 
     The times are ISO 8601 in UTC, "" where the store does not tell them. ``message_count`` counts

@@ -13,14 +13,15 @@ import selectors
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import IO, Any
 
 import psutil
+from msgspec import Struct
 
 from sortie.kiro.client.errors import CLIConnectionError, CLINotFoundError, TurnTimeoutError
 from sortie.kiro.client.process_tree import TurnProcessTree
 from sortie.kiro.client.waits import Wait, Waits
+from sortie.model.hiding import repr_without
 
 STDOUT_LIMIT = 64 * 1024 * 1024
 """Bytes of stdout that a turn may have."""
@@ -35,25 +36,27 @@ _POLL = 0.05  # seconds between looks at a process whose end no descriptor tells
 _LAST_OUTPUT = 1.0  # seconds to wait for a foreign process that holds the output open
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KiroLaunch:
+class KiroLaunch(Struct, frozen=True, kw_only=True):
     """What is started. ``stdin`` None is an empty one; ``limit`` is in seconds."""
 
-    argv: tuple[str, ...] = field(repr=False)
+    argv: tuple[str, ...]
     cwd: str
-    environment: Mapping[str, str] = field(repr=False)
-    stdin: bytes | None = field(default=None, repr=False)
+    environment: Mapping[str, str]
+    stdin: bytes | None = None
     limit: float | None = None
     grace: float = 5.0
 
+    __repr__ = repr_without("argv", "environment", "stdin")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KiroExit:
+
+class KiroExit(Struct, frozen=True, kw_only=True):
     """How it ended. ``status`` is negative for a signal, None where another has reaped it."""
 
     status: int | None
-    stdout: bytes = field(repr=False)
-    stderr: str = field(repr=False)
+    stdout: bytes
+    stderr: str
+
+    __repr__ = repr_without("stdout", "stderr")
 
 
 class KiroProcess:

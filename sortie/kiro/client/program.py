@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sortie.kiro.client.errors import AuthenticationError, CLINotFoundError, TurnTimeoutError
 from sortie.kiro.client.outcome import said_on

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.kiro.client.agent_file import AgentFile, agent_content
 from sortie.kiro.client.errors import CLIConnectionError, OptionError, SessionNotFoundError
@@ -31,8 +33,7 @@ _MCP_DISABLED = b"MCP functionality disabled"
 _log = logging.getLogger("sortie.kiro")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continuation:
+class Continuation(Struct, frozen=True, kw_only=True):
     """What a turn goes on with: the conversation with an id, or the newest of the directory.
 
     ``named`` tells whether the caller has named it; else it is that of the turn before.

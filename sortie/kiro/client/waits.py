@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
 from selectors import BaseSelector
 from typing import TypeVar
 
 import anyio
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Wait until something is ready in ``selector``, or for ``seconds``; None is without end."""
 
     seconds: float | None = None

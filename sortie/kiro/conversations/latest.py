@@ -11,8 +11,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from sortie.acp import values
 from sortie.kiro.conversations.database_v1 import opened, tables
@@ -58,8 +59,7 @@ _TABLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Sight(Struct, frozen=True, kw_only=True):
     """What a look has found: of each store the version of its newest conversation.
 
     A version is another one when the conversation is, or has changed. ``troubles`` says of which

@@ -6,10 +6,11 @@ Times are whole milliseconds since 1970, None where the store does not tell them
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any, Literal
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
+from sortie.model.hiding import repr_without
 
 Engine = Literal["v1", "v2", "v3"]
 
@@ -21,16 +22,14 @@ class ConversationError(Exception):
     """A conversation could not be read or deleted; the message says which, where, and why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserPrompt:
+class UserPrompt(Struct, frozen=True, kw_only=True):
     """What the user said."""
 
     text: str
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswer:
+class ModelAnswer(Struct, frozen=True, kw_only=True):
     """What the model said; ``text`` may be "" beside tool uses. ``context_share`` is percent."""
 
     text: str
@@ -40,14 +39,15 @@ class ModelAnswer:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUse:
+class ToolUse(Struct, frozen=True, kw_only=True):
     """The model has a tool used."""
 
     id: str
     name: str
-    input: Mapping[str, Any] = field(repr=False)
+    input: Mapping[str, Any]
     at: int | None = None
+
+    __repr__ = repr_without("input")
 
     @property
     def modified_file(self) -> str | None:
@@ -59,18 +59,18 @@ class ToolUse:
         return path if isinstance(path, str) and path else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True, kw_only=True):
     """What came of a tool use; ``succeeded`` is None where it is not told."""
 
     tool_use_id: str
-    text: str = field(repr=False)
+    text: str
     succeeded: bool | None = None
     at: int | None = None
 
+    __repr__ = repr_without("text")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolUsesCancelled:
+
+class ToolUsesCancelled(Struct, frozen=True, kw_only=True):
     """The user stopped tool uses, and may have said something in place of them."""
 
     tool_use_ids: tuple[str, ...]
@@ -78,13 +78,11 @@ class ToolUsesCancelled:
     at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryCleared:
+class HistoryCleared(Struct, frozen=True):
     """The user began anew; what was said before is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryCompacted:
+class HistoryCompacted(Struct, frozen=True):
     """What was said before is replaced by a summary."""
 
 
@@ -99,8 +97,7 @@ Record = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KiroUsage:
+class KiroUsage(Struct, frozen=True, kw_only=True):
     """What a turn, or a conversation, has used; None where that is not told."""
 
     credits: float | None = None
@@ -109,8 +106,7 @@ class KiroUsage:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationSummary:
+class ConversationSummary(Struct, frozen=True, kw_only=True):
     """Which conversation it is. ``place`` is the file that holds it."""
 
     engine: Engine
@@ -122,8 +118,7 @@ class ConversationSummary:
     updated: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class Conversation(Struct, frozen=True, kw_only=True):
     """All that is kept of a conversation. ``usages`` has a turn each, the oldest first.
 
     ``entries`` is how many entries the store's own history has, and ``entry_of`` tells for each

@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.acp import values
 from sortie.kiro.conversations.files import milliseconds, names_in

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.acp import values
 from sortie.kiro.conversations.files import milliseconds, names_in

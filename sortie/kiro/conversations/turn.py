@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.kiro.conversations.records import (
     Conversation,
     KiroUsage,
@@ -17,8 +18,7 @@ from sortie.kiro.conversations.records import (
 _Mark = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """How far a conversation was known: its entries, what the last of them says, its usages."""
 
     id: str
@@ -37,8 +37,7 @@ class Position:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Addition:
+class Addition(Struct, frozen=True, kw_only=True):
     """What a turn has said and done, and used as far as that is told."""
 
     records: tuple[Record, ...]

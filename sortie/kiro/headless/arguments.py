@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model.invocation import Invocation, prompt_invocation
 
 KEY_NAME = "KIRO_API_KEY"
@@ -10,8 +11,7 @@ KEY_NAME = "KIRO_API_KEY"
 WHOAMI = ("whoami",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatOptions:
+class ChatOptions(Struct, frozen=True, kw_only=True):
     """What stays the same for all turns of a session.
 
     An empty ``trust_tools`` trusts nothing. ``verbose`` is how much of its log Kiro shows, 0 to 3.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.lines import strip_escapes
 
@@ -20,8 +21,7 @@ _TIME = re.compile(
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trailer:
+class Trailer(Struct, frozen=True, kw_only=True):
     """Proof that a turn ran; what it tells is None where it cannot be read."""
 
     credits: float | None

@@ -7,10 +7,10 @@ there that is registered for it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import prometheus_client
+from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -47,8 +47,7 @@ class MetricsSink:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exposition:
+class Exposition(Struct, frozen=True, kw_only=True):
     """All metrics as one page, and the media type of its format."""
 
     body: bytes

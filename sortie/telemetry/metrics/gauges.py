@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauges:
+class Gauges(Struct, frozen=True, kw_only=True):
     """How things stand. ``ssh_host_usage`` counts runs by host; both mappings are empty where all
     runs are local. ``tracker_budgets`` are what is left of a tracker's limits, and these, by name;
     None where the tracker does not say."""

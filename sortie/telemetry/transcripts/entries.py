@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.facts import Fact
 from sortie.model.numbers import took
 from sortie.telemetry import facts
@@ -28,8 +29,7 @@ class Kind(StrEnum):
     GAP = "gap"
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptEntry:
+class TranscriptEntry(Struct, frozen=True):
     """Lines that came at once, separated by line feeds; ``at`` is Unix seconds.
 
     ``ends``: nothing follows in this transcript.
@@ -47,8 +47,7 @@ class TranscriptEntry:
         return self.text.count("\n") + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptLine:
+class TranscriptLine(Struct, frozen=True, kw_only=True):
     """One line: its number, which only ever rises, when it came, and in which turn."""
 
     number: int

@@ -19,7 +19,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import RunId
 
@@ -39,8 +40,7 @@ def is_run_id(text: str) -> bool:
     return _RUN_ID.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTranscript:
+class StoredTranscript(Struct, frozen=True, kw_only=True):
     """A file; ``changed_at`` is Unix seconds."""
 
     run_id: RunId
@@ -183,8 +183,7 @@ _FIELD_SIZE = struct.calcsize("<IQIIB")
 _COMPRESSION = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """Where a member stands in its file, and what is in it; ``unpacked`` is in bytes."""
 
     offset: int

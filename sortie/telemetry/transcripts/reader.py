@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import RunId
 from sortie.telemetry.transcripts.entries import TranscriptLine, decoded
@@ -15,8 +16,7 @@ PAGE_BYTES = 4 << 20
 """Characters of text after which a page ends, whatever limit was asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptPage:
+class TranscriptPage(Struct, frozen=True, kw_only=True):
     """Some lines, in their order.
 
     ``more``: lines after these are there already. ``ended``: the run's end is among these or was

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 import trio
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.facts import Fact, RunFact
 from sortie.model import RunId, cut
 from sortie.telemetry import facts
@@ -100,16 +100,14 @@ def bounded(text: str) -> str:
     return text if len(text) <= PENDING_LIMIT // 4 else cut(text, PENDING_LIMIT // 4)
 
 
-@dataclass(frozen=True, slots=True)
-class FilePosition:
+class FilePosition(Struct, frozen=True):
     """Where a transcript continues: the length of its file, and the number of the next line."""
 
     size: int
     line: int
 
 
-@dataclass(slots=True)
-class OpenTranscript:
+class OpenTranscript(Struct):
     """A transcript that is not over, or not written to its end; ``place`` is None until its file
     was read."""
 

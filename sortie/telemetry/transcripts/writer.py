@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import RunId
 from sortie.resources import Shortage, run_in_thread, shortage_behind
@@ -43,8 +43,7 @@ _SLEEP_RATIO = 100
 _SECONDS_OF_DAY = 86_400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptLimits:
+class TranscriptLimits(Struct, frozen=True, kw_only=True):
     """How long transcripts are kept, 0 days for ever, and how large all may be, 0 for none."""
 
     keep_days: int

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import RunId
 from sortie.model.secrets import redactor
 from sortie.model.texts import CONTROL, cut
@@ -46,8 +47,7 @@ Clean = Callable[[str], str]
 """Makes a text fit for a transcript."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
+class Unwritten(Struct, frozen=True):
     """Entries for a run's transcript; ``place`` is None where its file was not read yet."""
 
     run_id: RunId
@@ -55,8 +55,7 @@ class Unwritten:
     entries: Sequence[TranscriptEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """The results in the order given; None where a transcript could not be written, with ``error``.
 
     ``grown`` is by how many bytes the store is larger.
@@ -90,8 +89,7 @@ def write(path: str, jobs: Sequence[Unwritten], clean: Clean, max_bytes: int) ->
     return Written([*places, *[None] * (len(jobs) - len(places))], error, grown)
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
+class Forgotten(Struct, frozen=True):
     """How many transcripts are gone, and how many bytes are left."""
 
     count: int

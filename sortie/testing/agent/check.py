@@ -12,10 +12,8 @@ from sortie.testing.checks import Checks, ConformanceCheck, NotKept, Status
 _SWEEP_INTERVAL = 2.0
 
 
-class AgentCheck(ConformanceCheck[Subject]):
+class AgentCheck(ConformanceCheck[Subject], frozen=True):
     """A check of an agent's adapter."""
-
-    __slots__ = ()
 
     async def outcome(self, subject: Subject, time_limit: float) -> tuple[Status, str]:
         """Make the check, and fail it where a process is left.

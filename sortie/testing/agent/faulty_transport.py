@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import trio
 import trio.abc
+from msgspec import Struct, field
 
 from sortie.model import HostError, HostTrouble, ProcessIdentity, TransportError
 from sortie.transports import Command, Exit, Process, Transport
@@ -16,8 +16,7 @@ from sortie.transports import Command, Exit, Process, Transport
 T = TypeVar("T")
 
 
-@dataclass(slots=True, eq=False)
-class Faults:
+class Faults(Struct, eq=False):
     """What fails, and is raised there. ``lost`` breaks the link to every process once it is set."""
 
     looking: TransportError | None = None

@@ -6,9 +6,9 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import LOCAL, TransportError
 from sortie.transports import Command, Transport
@@ -19,8 +19,7 @@ _REMOVAL = 30.0
 _SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class AgentHost:
+class AgentHost(Struct, frozen=True):
     """A host; ``transport`` makes a transport of its own for each check, one after the other."""
 
     host: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from sortie.model.texts import NOT_ON_A_LINE, cut
 from sortie.testing.agent.check import CHECKS

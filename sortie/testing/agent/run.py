@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from sortie.agents import Agent, AgentAdapter, AgentContext
 from sortie.model import RunId, SortieError
+from sortie.model.hiding import repr_without
 from sortie.model.secrets import redactor
 from sortie.testing.agent import checks as _checks  # registers them
 from sortie.testing.agent.place import AgentHost, temporary_directory
@@ -21,8 +23,7 @@ from sortie.transports import COOKIE
 assert _checks is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conformance:
+class Conformance(Struct, frozen=True, kw_only=True):
     """An adapter that is to be checked; ``env`` is what its sessions have besides the scenarios'.
 
     ``make`` makes the adapter in another way than its own. ``slack`` is as in Subject.
@@ -31,10 +32,12 @@ class Conformance:
     adapter: AgentAdapter
     scenarios: Scenarios
     command: Program = None
-    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    env: Mapping[str, str] = field(default_factory=dict)
     patience: float = CHECK_TIME_LIMIT
     slack: float = 10.0
     make: Callable[[AgentContext], Agent] | None = None
+
+    __repr__ = repr_without("env")
 
     async def verdict(self, check: ConformanceCheck[Subject], place: AgentHost) -> CheckVerdict:
         """Make one check, in a workspace of its own. Raises TransportError, SortieError."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from sortie.agents import Agent, AgentAdapter, AgentContext, Session, SessionParams
 from sortie.model import LOCAL, AgentError, ErrorKind, RunId, TransportError, TurnResult
+from sortie.model.hiding import repr_without
 from sortie.testing.agent.scenarios import Scenario, Scenarios
 from sortie.testing.agent.turn_record import TurnRecord
 from sortie.testing.checks import NotKept, require
@@ -21,8 +23,7 @@ from sortie.worker.outcome import sole_error
 Program = str | tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRefused:
+class SessionRefused(Struct, frozen=True):
     """A session or turn that could not be had; ``error`` is what the adapter raised."""
 
     error: AgentError | TransportError
@@ -33,8 +34,7 @@ class SessionRefused:
         return self.error.kind if isinstance(self.error, AgentError) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Subject(Struct, frozen=True, kw_only=True):
     """An adapter, the program behind it and what that can be made to do.
 
     A subject is for one check: its workspace, run id and transport belong to it alone.
@@ -48,9 +48,11 @@ class Subject:
     transport: Transport
     workspace: str
     run_id: RunId
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str]
     slack: float = 10.0
     make: Callable[[AgentContext], Agent] | None = None
+
+    __repr__ = repr_without("env")
 
     def scenario(self, *names: str) -> Scenario:
         """Return the first of these scenarios that there is. Raises NotTried."""

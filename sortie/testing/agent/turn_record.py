@@ -127,7 +127,7 @@ class TurnRecord:
                 except (TypeError, ValueError) as error:
                     self.wrongs.append(str(error))
             case Usage():
-                numbers = [getattr(event, name) for name in event.__slots__]
+                numbers = [getattr(event, name) for name in event.__struct_fields__]
                 if any(isinstance(n, int | float) and not 0 <= n < math.inf for n in numbers):
                     self.wrongs.append(f"impossible numbers: {event}")
             case _ if not isinstance(event, AgentEvent):

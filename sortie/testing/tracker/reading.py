@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, IssueId, TrackerErrorKind
 from sortie.testing.checks import require, require_equal

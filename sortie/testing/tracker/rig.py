@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
+
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, Sighting, TrackerError, TrackerErrorKind
 from sortie.testing.checks import Checks, NotKept, NotTried, require
@@ -114,7 +115,7 @@ def make_issue(issue_id: str, state: str = "Todo", **changes: object) -> Issue:
         created_at=THEN,
         updated_at=THEN,
     )
-    return replace(plain, **changes)  # type: ignore[arg-type]
+    return replace(plain, **changes)
 
 
 def needs(rig: Rig, *capabilities: Capability) -> None:

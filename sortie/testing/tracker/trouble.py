@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.model.checks import CheckOutcome

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from itertools import cycle, islice
 from typing import Literal
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.testing.checks import NotTried, require, require_equal

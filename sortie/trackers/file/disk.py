@@ -13,8 +13,9 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind
 from sortie.resources import shortage_behind
@@ -37,8 +38,7 @@ class NotAFile(Exception):
     """What stands there is a link, a directory, a FIFO or the like, or is too large."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Syscalls:
+class Syscalls(Struct, frozen=True, kw_only=True):
     """What can fail where a file is written; others put their own functions in its place."""
 
     write: Callable[[int, bytes], int] = os.write

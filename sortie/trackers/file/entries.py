@@ -6,7 +6,8 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Protocol
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.documents import Fault, Node, Text
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.model.times import rfc3339
@@ -15,8 +16,7 @@ AUTHOR = "sortie"
 """The author of comments that Sortie writes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueEntry:
+class IssueEntry(Struct, frozen=True, kw_only=True):
     """An issue as it stands in a file; ``digest`` changes with its content."""
 
     issue: Issue
@@ -24,8 +24,7 @@ class IssueEntry:
     where: str  # for people: the file's name, with the line in a file of several
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MalformedEntry:
+class MalformedEntry(Struct, frozen=True, kw_only=True):
     """An issue that cannot be read; its id is a guess, None where nothing hints at one."""
 
     id: IssueId | None
@@ -34,8 +33,7 @@ class MalformedEntry:
     kind: TrackerErrorKind = TrackerErrorKind.INVALID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredFile:
+class IgnoredFile(Struct, frozen=True, kw_only=True):
     """A file that stands among issues and is none."""
 
     where: str
@@ -48,8 +46,7 @@ Content = tuple[Entry | IgnoredFile, ...]
 """What one file holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueFile:
+class IssueFile(Struct, frozen=True, kw_only=True):
     """A file as last read; ``stamp`` is its status, None where it has to be read again.
 
     ``file`` is its device and inode, None where unknown. ``formerly`` are ids that its issue may
@@ -74,8 +71,7 @@ class IssueFile:
                 return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class Complaint(Struct, frozen=True, kw_only=True):
     """Something that is logged once; ``token`` changes when it is to be logged again.
 
     ``names`` are those of the issues that cannot be given because of it.
@@ -92,16 +88,14 @@ class Complaint:
         return TrackerError(self.kind, self.message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetState:
+class SetState(Struct, frozen=True, kw_only=True):
     """Put an issue into a state."""
 
     state: str
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddComment:
+class AddComment(Struct, frozen=True, kw_only=True):
     """Append a comment; ``body`` has no control characters and no line ends at its end."""
 
     body: str

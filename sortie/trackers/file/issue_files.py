@@ -6,9 +6,11 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind, same_state
 from sortie.resources import shortage_behind
@@ -33,8 +35,7 @@ _DISTINCT_AFTER = 2_000_000_000
 """Nanoseconds after which a change of a file is sure to change its times, on any file system."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, frozen=True, kw_only=True):
     """Where the issues are now; ``only`` is the whole path of the file that holds a list."""
 
     folder: Path

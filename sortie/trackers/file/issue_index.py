@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 
-from sortie.dataclass import dataclass
+from msgspec import Struct, field
+
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import Overview, UnreadableIssue
 from sortie.trackers.file.entries import (
@@ -19,8 +19,7 @@ from sortie.trackers.file.entries import (
 from sortie.trackers.file.renames import Changes, GoneIssue, traced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueIndex:
+class IssueIndex(Struct, frozen=True, kw_only=True):
     """The issues that can be given, by id, and those that cannot; never changed, only replaced.
 
     An issue is in one of ``found`` and ``troubles``, never in both. ``files`` are the names of the
@@ -61,8 +60,7 @@ class IssueIndex:
         return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilesRead:
+class FilesRead(Struct, frozen=True, kw_only=True):
     """The files as last read, by name, and their index; never changed, only replaced.
 
     ``index`` is the same object as before where no issue has changed.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from sortie.documents import Fault, Node, Text
 from sortie.documents.json_reader import ListItem, item_at, item_spans

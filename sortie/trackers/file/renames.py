@@ -11,9 +11,10 @@ Rule 2: what is remembered of issues that are gone is bounded, in number and in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from sortie.model import IssueId
 from sortie.trackers.file.entries import IssueEntry, IssueFile
 
@@ -21,8 +22,7 @@ Changes = Mapping[str, IssueFile | None]
 """Files that are new or not what they were, by name; None is one that is gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GoneIssue:
+class GoneIssue(Struct, frozen=True, kw_only=True):
     """An issue that no file holds any more: its ids, the last one last, and how to know it."""
 
     ids: tuple[IssueId, ...]

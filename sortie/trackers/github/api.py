@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.github.items import Repository, labels_of

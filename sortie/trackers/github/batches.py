@@ -9,8 +9,9 @@ Rule: what GraphQL cannot tell of an issue is asked by REST, and never left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import TrackerErrorKind
 from sortie.trackers.github.items import Repository
@@ -54,8 +55,7 @@ _FORBIDDEN = frozenset({"FORBIDDEN", "INSUFFICIENT_SCOPES"})
 _LIMITS = frozenset({"RATE_LIMITED", "RATE_LIMIT"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """An issue as REST would tell it; ``comments`` is None where not all of them came."""
 
     data: Mapping[str, Any]

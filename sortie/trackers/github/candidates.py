@@ -8,11 +8,12 @@ meanwhile the state of a blocker of this repository is the one in the list.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import Blocker, Issue, TrackerError, TrackerErrorKind
 from sortie.telemetry.log.structlog_alone import structlog
@@ -36,8 +37,7 @@ _SECOND = timedelta(seconds=1)  # to which GitHub tells when something has chang
 _TOLD_AT_MOST = 1000  # complaints that are remembered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Edges:
+class _Edges(Struct, frozen=True, kw_only=True):
     """What an issue waits for, as of the issue that was asked about."""
 
     item: Item

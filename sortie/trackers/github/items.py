@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import Blocker, Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.texts import start_of
@@ -13,8 +15,7 @@ from sortie.trackers.github.label_states import OPEN, LabelStates
 from sortie.trackers.http.comments import without_mark
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, kw_only=True):
     """An issue before its state is told: ``issue`` has neither that, nor labels of states left out.
 
     ``blockers`` is how many issues it waits for, ``open_blockers`` how many of those are open;
@@ -42,8 +43,7 @@ class Item:
         return replace(self, issue=replace(self.issue, labels=labels), closed=closed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(Struct, frozen=True, kw_only=True):
     """The repository whose issues are meant, and how what is in it is read."""
 
     owner: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers import TrackerContext

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import Comment, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check
@@ -41,8 +42,7 @@ _SHOWN = 50  # labels in a line of the log
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHubOptions:
+class GitHubOptions(Struct, frozen=True, kw_only=True):
     """What the block ``github`` says, as the tracker needs it."""
 
     unlabeled: str | None

@@ -8,8 +8,9 @@ to a page that was read. So a page is asked for by the creation of the last issu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from sortie.trackers.http.requests import Request
 

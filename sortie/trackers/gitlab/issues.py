@@ -8,9 +8,10 @@ Rule 2: a time that cannot be read is a fault of that issue, never another time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import (
     Blocker,
@@ -33,8 +34,7 @@ class NoIssue(ValueError):
     """What came is no issue; the text says what it lacks."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class IssueKey:
+class IssueKey(Struct, frozen=True, order=True):
     """Where an issue is: the numbers of its project, and of the issue in it."""
 
     project: int

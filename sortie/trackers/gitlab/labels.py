@@ -9,7 +9,8 @@ Rule 3: no two spellings of a label are two states; what is written is what the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import same_state, state_key
 from sortie.trackers import TrackerStates
@@ -18,8 +19,7 @@ OPENED, CLOSED = "opened", "closed"
 """GitLab's own two states. Named in the settings, they are those of issues without a label."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelChange:
+class LabelChange(Struct, frozen=True, kw_only=True):
     """What brings an issue to a state; ``event`` is ``close``, ``reopen`` or None."""
 
     add: tuple[str, ...] = ()

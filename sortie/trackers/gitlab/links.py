@@ -10,7 +10,8 @@ Rule: at most LINKS_A_LIST requests are made for one list.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import Issue
 from sortie.trackers.gitlab.issues import IssueKey, Item, key_of_id
@@ -31,8 +32,7 @@ KNOWN_FOR = 600.0
 _BLOCKED_BY = "is_blocked_by"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownLinks:
+class KnownLinks(Struct, frozen=True, kw_only=True):
     """The issues that block one, as of an answer; ``version`` is the ``updated_at`` it had."""
 
     asked: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from sortie.model import TrackerErrorKind
 from sortie.trackers.http.budget import BudgetHeaders, Reset
@@ -32,8 +32,7 @@ PROVIDER = Provider(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True):
     """What is worked on: a project or a group, by its number once that is known, or its path."""
 
     name: str

@@ -7,9 +7,9 @@ Rule 2: an issue whose label was renamed has no state, rather than another one.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.checks import Check

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from sortie.model.hiding import repr_without
 from sortie.model.texts import start_of
 
 _READ = 64 * 1024
@@ -24,8 +27,7 @@ def has_list_at(body: Any, keys: Sequence[str]) -> bool:
     return isinstance(body, list) and all(isinstance(item, dict) for item in body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """A whole answer; ``headers`` have names in lower case, ``url`` is the one that was asked.
 
     ``remembered``: the server said that nothing has changed, and the body is the one it gave
@@ -35,10 +37,12 @@ class Answer:
 
     status: int
     url: str
-    headers: Mapping[str, str] = field(repr=False)
-    content: bytes = field(repr=False)
+    headers: Mapping[str, str]
+    content: bytes
     remembered: bool = False
-    _parsed: list[Any] = field(default_factory=list, repr=False, compare=False)
+    _parsed: list[Any] = field(default_factory=list)
+
+    __repr__ = repr_without("headers", "content", "_parsed")
 
     @property
     def ok(self) -> bool:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.trackers import RateBudget
 
@@ -47,8 +49,7 @@ class Reset(Enum):
     SECONDS = auto()  # from now
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetHeaders:
+class BudgetHeaders(Struct, frozen=True, kw_only=True):
     """The names of the headers (lower case) by which a provider tells of one budget.
 
     ``name_header`` says which of several the answer belongs to, where the provider has that;
@@ -97,8 +98,7 @@ def _clamped(seconds: float) -> float:
     return min(max(seconds, SHORTEST_WAIT), LONGEST_RESET)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(Struct, frozen=True, kw_only=True):
     """What is left of a budget; ``resets_at`` is in trio's time. None: the answer did not say."""
 
     name: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.trackers.http.answers import Answer
 
@@ -25,8 +26,7 @@ _ENTRY = 1024
 """Bytes for what is the same with each entry: objects, the key, its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     answer: Answer
     size: int
 

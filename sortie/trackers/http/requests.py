@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from sortie.model import TrackerErrorKind
+from sortie.model.hiding import repr_without
 from sortie.trackers.http.answers import Answer, NoJson
 from sortie.trackers.http.budget import BudgetHeaders, Use
 
 Params = Sequence[tuple[str, str | int]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One question or change.
 
     ``path`` begins with ``/`` and is added to the endpoint as it is, or to its server where it is
@@ -34,13 +36,15 @@ class Request:
     body: Any = None
     use: Use = Use.READ
     wanted: frozenset[int] = frozenset()
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict)
     from_root: bool = False
     remember: bool = False
     follow: bool = False
     signed: bool = True
     budget: str | None = None
     list_at: tuple[str, ...] | None = None
+
+    __repr__ = repr_without("headers")
 
     @property
     def is_change(self) -> bool:
@@ -83,8 +87,7 @@ def _is_429(answer: Answer) -> bool:
     return answer.status == 429
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Struct, frozen=True, kw_only=True):
     """What is a provider's own.
 
     ``kinds`` go before the common table, and ``kind_of``, which sees the whole answer,

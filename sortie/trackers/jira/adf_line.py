@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from msgspec import Struct
+
 from sortie.trackers.jira.adf_nodes import (
     attribute_of,
     kind_of,
@@ -45,8 +47,7 @@ def _date(node: object) -> str:
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """Neighbouring text with the same marks; ``text`` is Markdown already where ``is_done``."""
 
     text: str

@@ -9,13 +9,15 @@ Rule 3: where nothing has changed, the same tuple of the same issues is given.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
 import trio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, TrackerError, state_key
 from sortie.telemetry.log.structlog_alone import structlog
@@ -44,8 +46,7 @@ class KnowsRules(Protocol):
     def __call__(self, site: Site) -> FieldRules: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """What a list is of; ``project`` and ``names`` are what is searched for."""
 
     states: frozenset[str]  # as they are compared
@@ -212,7 +213,9 @@ class Candidates:
                 for b in issue.blocked_by
             )
             if blockers != issue.blocked_by:
-                self._list.put(replace(entry, issue=replace(issue, blocked_by=blockers)))
+                self._list.put(
+                    dataclasses.replace(entry, issue=replace(issue, blocked_by=blockers))
+                )
 
     def _start(self, then: datetime) -> datetime:
         """Return the time since which changes are asked for.

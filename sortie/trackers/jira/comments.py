@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import Comment, Issue, TrackerError
 from sortie.trackers.http.answers import Answer
@@ -75,8 +76,7 @@ def _comment(told: Mapping[str, Any], edition: Edition) -> Comment:
     return Comment(author=name, body=edition.read_text(told.get("body")), created_at=created)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewComment:
+class NewComment(Struct, frozen=True, kw_only=True):
     """A comment that is to be made, or was perhaps made, on an issue."""
 
     client: HttpClient

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from sortie.model import Blocker, Issue, IssueId, TrackerError, TrackerErrorKind, state_key
 from sortie.model.texts import start_of
 from sortie.trackers import TrackerStates
@@ -34,8 +36,7 @@ PRIORITIES: Mapping[str, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldRules:
+class FieldRules(Struct, frozen=True, kw_only=True):
     """What an issue is made by; ``blocked_by`` is the ``state_key`` of a link's name."""
 
     browse: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import trio
+from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.http.client import HttpClient, segment
@@ -16,8 +16,7 @@ from sortie.trackers.jira.fields import list_of, mapping_of, word_of
 from sortie.trackers.jira.settings import is_cloud_host
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """Which Jira it is; ``browse`` is its address for people, without a slash at its end."""
 
     edition: Edition
@@ -26,8 +25,7 @@ class Server:
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """The project; its id stays when its key changes."""
 
     id: str
@@ -35,16 +33,14 @@ class Project:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class Person(Struct, frozen=True, kw_only=True):
     """Somebody; ``id`` is an account id in the cloud, else a user's key."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Site(Struct, frozen=True, kw_only=True):
     """All of it."""
 
     server: Server

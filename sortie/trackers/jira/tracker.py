@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import (
     Comment,

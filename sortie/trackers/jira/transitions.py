@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind, same_state
 from sortie.trackers.jira.fields import list_of, mapping_of, word_of
@@ -12,8 +13,7 @@ from sortie.trackers.jira.fields import list_of, mapping_of, word_of
 _SHOWN = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(Struct, frozen=True, kw_only=True):
     """A way out of a status; ``missing`` are the fields that it needs and that nobody gives."""
 
     id: str

@@ -7,9 +7,11 @@ Rule 2: an issue is the same object as before while nothing in it has changed, a
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec.structs import replace
 
 from sortie.model import Issue
 from sortie.trackers.http.budget import Use

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import (
     Blocker,
@@ -27,8 +29,7 @@ TERMINAL_TYPES = frozenset({"completed", "canceled", "duplicate"})
 _PRIORITIES = (1, 2, 3, 4)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedIssue:
+class ListedIssue(Struct, frozen=True, kw_only=True):
     """An issue of the list as it was last told; ``error`` says why it cannot be given.
 
     ``changed_at`` is Linear's time of its last change, None where that cannot be read.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from sortie.model import TrackerError, TrackerErrorKind, state_key
 from sortie.trackers.linear import queries
@@ -14,8 +15,7 @@ from sortie.trackers.linear.issues import TERMINAL_TYPES
 Node = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TeamState:
+class TeamState(Struct, frozen=True, kw_only=True):
     """A workflow state of a team; ``type`` is Linear's word for what it means."""
 
     id: str
@@ -29,8 +29,7 @@ class TeamState:
         return self.type in TERMINAL_TYPES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
+class Team(Struct, frozen=True, kw_only=True):
     """A team, with its states in the order of its workflow."""
 
     id: str

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.transports.local.cgroup_files import move, read_text, write_text
 
@@ -29,8 +30,7 @@ _SHARE = 4
 _DELEGATED = ("user.delegate", "trusted.delegate")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentLimits:
+class AgentLimits(Struct, frozen=True, kw_only=True):
     """What all commands together may use, in bytes and in threads and processes; None: no limit."""
 
     memory: int | None = None

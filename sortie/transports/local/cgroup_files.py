@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.resources import shortage_behind
 
@@ -17,8 +18,7 @@ _UNIFIED = b"0::"
 _WRITTEN = ("cgroup.procs", "cgroup.kill")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hierarchy:
+class Hierarchy(Struct, frozen=True, kw_only=True):
     """Where cgroup v2 is mounted, which of its cgroups that shows as ``root``, and our own one."""
 
     mount: str

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 
+from msgspec import Struct
+
 from sortie.config import Isolation
-from sortie.dataclass import dataclass
 from sortie.model import SortieError
 from sortie.resources.prctl import is_subreaper
 from sortie.transports.local.cgroups import RunGroups
@@ -20,8 +21,7 @@ _TRIAL = ("/bin/sh", "-c", "exit 0")
 _SEARCHED = "what runs leave behind is searched for"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsolationInForce:
+class IsolationInForce(Struct, frozen=True, kw_only=True):
     """What ends the processes of runs on this machine.
 
     ``namespaces``: the kernel does, with the PID namespace of each program; ``refused`` where they

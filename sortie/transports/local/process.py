@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from functools import cached_property
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit

@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import psutil
+from msgspec import Struct
 
-from sortie.dataclass import dataclass
 from sortie.model import ProcessIdentity
 from sortie.resources import shortage_behind
 from sortie.transports import COOKIE
@@ -32,8 +32,7 @@ _TROUBLE = (psutil.Error, OSError)
 _DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessInfo:
+class ProcessInfo(Struct, frozen=True, kw_only=True):
     """One process as it stood; its ``identity`` is its handle.
 
     ``cookie``, ``cgroup``, ``mark`` and ``homes`` are read only where somebody may ask, and None or

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 
 import asyncssh
+from msgspec import Struct, field
 
 from sortie.transports.ssh.route import Hop
 
 
-@dataclass(slots=True, kw_only=True)
-class Identities:
+class Identities(Struct, kw_only=True):
     """Key pairs in the order in which they are offered, and what to say of them (no contents)."""
 
     pairs: list[asyncssh.SSHKeyPair] = field(default_factory=list)

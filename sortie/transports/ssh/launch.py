@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import (
     LEASE,
@@ -34,8 +35,7 @@ _TROUBLES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(Struct, frozen=True, kw_only=True):
     """Seconds: until the host's shell answers, then until the program has started, between our
     signs of life, and without them."""
 
@@ -45,8 +45,7 @@ class Bounds:
     lease: float = LEASE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RootProcess:
+class RootProcess(Struct, frozen=True, kw_only=True):
     """The root process, as the host's /proc shows it; ``ticks`` is 0 where there is no /proc."""
 
     identity: ProcessIdentity

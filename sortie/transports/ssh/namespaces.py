@@ -7,7 +7,7 @@ it lets the end of the init be seen, and ends the init with the watchdog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _TIED = ("setpriv", "--pdeathsig", "KILL", "--")  # ends with its parent
 _UNSHARE = (*_TIED, "unshare", "--pid", "--fork", "--kill-child=KILL")
@@ -19,8 +19,7 @@ _USER = ("--user", "--preserve-credentials")
 _MOUNT = ("--mount", "--wd")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Way(Struct, frozen=True, kw_only=True):
     """A way to make a PID namespace: ``make`` are the words before those of its init, ``enter``
     nsenter's options. ``own_proc`` tells whether it has a /proc of its own."""
 
@@ -52,8 +51,7 @@ _IDLE = "while :; do sleep 86400; done"
 _QUIET = "exec env --ignore-signal=CHLD sleep 2147483647"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Namespaces:
+class Namespaces(Struct, frozen=True, kw_only=True):
     """How namespaces are made on one host. ``quiet`` tells whether its env can ignore a signal,
     ``nsenter`` and ``setsid`` are paths there; ``flaws`` says why no better way is had."""
 
@@ -81,8 +79,7 @@ class Namespaces:
         return f"{told}; its /proc shows the host's processes, as no other is had ({self.flaws})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoNamespaces:
+class NoNamespaces(Struct, frozen=True, kw_only=True):
     """Why none can be had on a host."""
 
     reason: str
@@ -95,8 +92,7 @@ class NoNamespaces:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceInit:
+class NamespaceInit(Struct, frozen=True, kw_only=True):
     """The init of a namespace; ``ticks`` is its start, as the host's /proc shows it."""
 
     pid: int

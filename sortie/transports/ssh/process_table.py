@@ -6,7 +6,8 @@ import re
 import signal
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import COOKIE
@@ -29,16 +30,14 @@ _COOKIE = f"{COOKIE}=".encode()
 _STATE, _PPID, _PGID, _SID, _THREADS, _STARTED = 0, 1, 2, 3, 17, 19
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handle:
+class Handle(Struct, frozen=True, kw_only=True):
     """What tells a process apart from every other of this boot."""
 
     pid: int
     ticks: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteProcess:
+class RemoteProcess(Struct, frozen=True, kw_only=True):
     """One process as it stood; ``cookie`` is None where there is none or it is unreadable."""
 
     handle: Handle

@@ -14,9 +14,9 @@ import signal
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble
 from sortie.resources import run_in_thread
@@ -32,8 +32,7 @@ _DESTINATION = re.compile(
 _Values = Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class Destination(Struct, frozen=True, kw_only=True):
     """What is written as ``[user@]host[:port]``."""
 
     name: str
@@ -41,8 +40,7 @@ class Destination:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hop:
+class Hop(Struct, frozen=True, kw_only=True):
     """One sshd on the way; the last one is the target.
 
     ``key_name`` is what known_hosts calls it. New keys are written to the first of

@@ -11,9 +11,10 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 from sortie.model import TransportError
 from sortie.transports import COOKIE, HOST_VARIABLES, Command, Stdin
@@ -34,8 +35,7 @@ _PRINTED = 256  # bytes in a line
 _FIRST_MARK, _MARKS = 41 * 10**17, 10**17
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLaunch:
+class RemoteLaunch(Struct, frozen=True, kw_only=True):
     """A command on its way to a host. ``nonce`` is what the wrapper's words begin with.
 
     ``lease`` is how many seconds it may live without hearing from us. Where ``inline``, its

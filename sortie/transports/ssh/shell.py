@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import HostError, HostTrouble, TransportError
 from sortie.model.texts import start_of
@@ -33,8 +33,7 @@ Write = Callable[[str], bytes]
 """Makes a script from a nonce that was never used before, which its messages begin with."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What a host is asked: the lines ``body``, and what for (``attempt``).
 
     ``bound`` is in seconds from when it has begun, ``limit`` the bytes that an answer may have.
@@ -50,8 +49,7 @@ class Question:
     of_login: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellAnswer:
+class ShellAnswer(Struct, frozen=True, kw_only=True):
     """A yes: what stood in its line, and the bytes around it."""
 
     said: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from sortie.model import RunId
 from sortie.transports.ssh.namespaces import NamespaceInit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remains:
+class Remains(Struct, frozen=True, kw_only=True):
     """What of a program with a namespace ends last: ``pid`` and ``ticks`` (its start) are those of
     what waits for the program; ``init`` is None where it is not known."""
 

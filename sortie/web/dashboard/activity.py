@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from sortie.dataclass import dataclass
+from msgspec import Struct
+
 from sortie.model import NOTHING, Spending
 from sortie.web.runs import RunView
 
@@ -16,8 +17,7 @@ BUCKETS = 48
 """Bars of a chart, which is twelve hours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastRun:
+class PastRun(Struct, frozen=True, kw_only=True):
     """A run as lists show it; ``finished_at`` is None while it is under way."""
 
     run_id: str
@@ -36,8 +36,7 @@ class PastRun:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandedOff:
+class HandedOff(Struct, frozen=True, kw_only=True):
     """An issue that was handed off; ``run_id`` is its last run, where that is known, and
     ``answer`` what the agent said last in it."""
 
@@ -49,8 +48,7 @@ class HandedOff:
     answer: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bucket:
+class Bucket(Struct, frozen=True, kw_only=True):
     """What ended in the quarter of an hour that began at ``begins_at``, in Unix seconds.
 
     ``turn_seconds`` is how long all ``turns`` took together. Unknown is None, never 0.
@@ -65,8 +63,7 @@ class Bucket:
     spent: Spending = NOTHING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PollView:
+class PollView(Struct, frozen=True, kw_only=True):
     """The last poll that ended."""
 
     at: datetime
@@ -74,8 +71,7 @@ class PollView:
     error: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActivityView:
+class ActivityView(Struct, frozen=True, kw_only=True):
     """The last runs and handoffs, newest first, and all ``BUCKETS`` buckets up to now, oldest
     first."""
 

@@ -6,10 +6,10 @@ Every bar has its numbers as a title, and the caption tells the sums: the pictur
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from sortie.model.numbers import counted, credits_text, dollars_text, number_text, tokens_text, took
 from sortie.web.dashboard.activity import Bucket
@@ -19,8 +19,7 @@ _BAR_GAP = 1.5
 _CAPTION_HEIGHT = 11
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """What began at ``at`` (Unix seconds): parts up from the axis, parts down, and words."""
 
     at: int
@@ -29,8 +28,7 @@ class Bar:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """Bars from left to right; ``caption`` has the sums in words, ``label`` the highest."""
 
     title: str

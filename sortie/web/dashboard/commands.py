@@ -6,8 +6,8 @@ It is answered with a redirect, so that a page which is loaded again repeats not
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -21,8 +21,7 @@ from sortie.web.source import CommandAnswer, DaemonSource
 _SIGN_IN_FIRST = "You have to sign in for this: 'sortie open' prints a link for that."
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardCommand:
+class DashboardCommand(Struct, frozen=True):
     """A command, what is asked before and said after it, and how it is given; ``perform`` takes
     the issue, or "" where the command is for the whole daemon."""
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.web.dashboard.board import KeptIssue, first_waiting, held_rows, kept_rows, running_rows
 from sortie.web.dashboard.pieces import Piece
@@ -17,8 +18,7 @@ from sortie.web.state import StateView
 _SEARCHED_FIELDS = ("issue_identifier", "title", "state", "host")
 
 
-@dataclass(frozen=True, slots=True)
-class FoundIssue:
+class FoundIssue(Struct, frozen=True):
     """An issue in the list of all; ``standing`` is the list that it is in besides."""
 
     standing: str
@@ -28,8 +28,7 @@ class FoundIssue:
     why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueListing:
+class IssueListing(Struct, frozen=True, kw_only=True):
     """A list: its rows, the columns of its table, and what its rows can be narrowed by."""
 
     rows: Callable[[StateView], tuple[Piece, ...]]
@@ -38,8 +37,7 @@ class IssueListing:
     value: Callable[[object], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """A text in any case, and one value of what the list is narrowed by; both may be ""."""
 
     text: str = ""

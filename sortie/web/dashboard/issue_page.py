@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import StoreError
 from sortie.web.dashboard.activity import PastRun, past_run
@@ -19,8 +20,7 @@ ISSUE_RUNS = 20
 _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
 
 
-@dataclass(frozen=True, slots=True)
-class IssuePage:
+class IssuePage(Struct, frozen=True):
     """An issue's page; ``known``: anything is known of it."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+
+from msgspec import Struct
 
 from sortie.web.dashboard.activity import PollView
 from sortie.web.health import Health
@@ -14,8 +15,7 @@ from sortie.web.state import StateView
 _STOPPING_REASON = "the daemon is stopping"
 
 
-@dataclass(frozen=True, slots=True)
-class StatusNotice:
+class StatusNotice(Struct, frozen=True):
     """Something to know; ``until`` is when it ends, where that is known."""
 
     level: Literal["bad", "warn"]
@@ -24,8 +24,7 @@ class StatusNotice:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OverallStatus:
+class OverallStatus(Struct, frozen=True):
     """The daemon in a word and a sentence, with the picture and the colour that go with it."""
 
     word: str

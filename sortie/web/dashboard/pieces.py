@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from sortie.web.broadcaster import Message
 from sortie.web.redaction import json_bytes
 
@@ -24,8 +26,7 @@ class Piece:
     inner: Piece | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PieceList:
+class PieceList(Struct, frozen=True):
     """The children, in their order, of the element with this id."""
 
     id: str
@@ -78,8 +79,7 @@ def painted(
     return json_bytes({"now": now, "set": html, "order": orders})
 
 
-@dataclass(slots=True, kw_only=True)
-class PageFeed:
+class PageFeed(Struct, kw_only=True):
     """A feed of what ``look`` returns: pieces that have changed, painted once for all listeners.
 
     ``clock`` gives Unix seconds.

@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import Session, SessionParams
 from sortie.agents.acp.agent import AcpAgent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.agents.acp import session as session_module
 from sortie.agents.acp.agent import AcpAgent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import SessionParams
 from sortie.agents.claude_code.agent import ClaudeCodeAgent

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import AgentContext
 from sortie.agents.claude_code import ADAPTER

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import msgspec
 import trio
 
 import sortie
@@ -18,9 +19,10 @@ from sortie.model import RunId, TurnResult
 from sortie.model.turns import AgentEvent, Launched, Notification, Usage
 from sortie.transports import Transport
 
+LIBRARIES = str(Path(msgspec.__file__).parents[1])
 _PROGRAM = """#!{python} -S
 import sys
-sys.path.insert(0, {root!r})
+sys.path[:0] = [{root!r}, {libraries!r}]
 from sortie.kiro.simulator import main
 main()
 """
@@ -35,7 +37,7 @@ class Rig:
         self.workspace.mkdir()
         self.log = folder / "log.jsonl"
         self.command = folder / "kiro-cli"
-        self.script(_PROGRAM.format(python=sys.executable, root=_root()))
+        self.script(_PROGRAM.format(python=sys.executable, root=_root(), libraries=LIBRARIES))
         self.environment = {
             "PATH": os.defpath,
             "HOME": str(folder),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import toy_agent
 import trio
+from msgspec.structs import replace
 
 from sortie.agents import AgentContext
 from sortie.model import ErrorKind, TurnOutcome, TurnResult

@@ -9,11 +9,11 @@ import json
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, StrictStr
 
 from sortie.agents import AgentAdapter, AgentContext, OnEvents, SessionParams

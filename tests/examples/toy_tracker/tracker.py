@@ -8,11 +8,11 @@ Rule 2: an issue is changed only if nobody has changed it since it was read (``I
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import httpx2
+from msgspec.structs import replace
 
 from sortie.model import (
     Comment,

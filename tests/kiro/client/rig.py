@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+import msgspec
 import psutil
 
 import sortie
@@ -20,9 +21,10 @@ T = TypeVar("T")
 BACKENDS = ("asyncio", "trio")
 WAYS = (*BACKENDS, "sync")
 
+LIBRARIES = str(Path(msgspec.__file__).parents[1])
 _SIMULATOR = """#!{python} -S
 import sys
-sys.path.insert(0, {root!r})
+sys.path[:0] = [{root!r}, {libraries!r}]
 from sortie.kiro.simulator import main
 main()
 """
@@ -39,7 +41,7 @@ class Rig:
         for each in (self.home, self.workspace, self.program.parent):
             each.mkdir()
         root = str(Path(sortie.__file__).parents[1])
-        self.script(_SIMULATOR.format(python=sys.executable, root=root))
+        self.script(_SIMULATOR.format(python=sys.executable, root=root, libraries=LIBRARIES))
         self.env = {
             "HOME": str(self.home),
             "XDG_DATA_HOME": str(folder / "data"),

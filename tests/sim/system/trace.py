@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import trio
+from msgspec import Struct
 
 from sortie.model import Issue
 
@@ -68,7 +68,7 @@ class Trace:
             word = getattr(thing, name)
             if isinstance(word, Enum):
                 self.reached[word] += 1
-            elif is_dataclass(word) and not isinstance(word, Issue):
+            elif isinstance(word, Struct) and not isinstance(word, Issue):
                 self._count(word)
 
     def wrong(self, text: str) -> None:
@@ -77,25 +77,19 @@ class Trace:
         self.wrongs.append(self.lines[-1])
 
 
-_NAMES: dict[Any, tuple[str, ...]] = {}
-
-
-def _names_of(thing: Any) -> tuple[str, ...]:
-    kind = type(thing)
-    if kind not in _NAMES:
-        _NAMES[kind] = tuple(part.name for part in fields(kind)) if is_dataclass(kind) else ()
-    return _NAMES[kind]
+def _names_of(thing: object) -> tuple[str, ...]:
+    return thing.__struct_fields__ if isinstance(thing, Struct) else ()
 
 
 def brief(thing: object) -> str:
-    """Return a dataclass in one line that holds little of the issues in it."""
+    """Return a Struct in one line that holds little of the issues in it."""
     return f"{type(thing).__name__}({_fields(thing)})"[: _BRIEF * 2]
 
 
 def _fields(thing: object) -> str:
-    if not is_dataclass(thing):
+    if not isinstance(thing, Struct):
         return str(thing)
-    return ", ".join(f"{part.name}={_value(getattr(thing, part.name))}" for part in fields(thing))
+    return ", ".join(f"{name}={_value(getattr(thing, name))}" for name in thing.__struct_fields__)
 
 
 def _value(value: Any) -> str:
@@ -113,7 +107,7 @@ def _value(value: Any) -> str:
         case str():
             last = value.strip().splitlines()[-1:] or [""]
             return repr(last[0][:_BRIEF])
-        case _ if is_dataclass(value):
+        case Struct():
             return brief(value)
         case _:
             return repr(value)[:_BRIEF]

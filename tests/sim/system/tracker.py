@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import IssuesRead, Overview, Tracker

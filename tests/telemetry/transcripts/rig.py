@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
+from msgspec.structs import replace
 
 from sortie.facts import Fact
 from sortie.model import RunId

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from toy_tracker.tracker import ToyTracker
 
 from sortie.model import Issue, IssueId, TrackerError, TrackerErrorKind

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sortie.model import Comment, Issue, TrackerError, TrackerErrorKind
 from sortie.trackers.file.entries import AddComment, Change, IssueEntry, SetState

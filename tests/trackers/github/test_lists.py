@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sortie.model import IssueId, TrackerError, TrackerErrorKind
@@ -106,7 +107,7 @@ async def test_a_short_page_is_not_the_last(hub: GitHub) -> None:
     fill(hub, 250)
 
     def shorter(reply: Reply) -> Reply:
-        return replace(reply, body=reply.body[:3])
+        return dataclasses.replace(reply, body=reply.body[:3])
 
     hub.server.inject(Instead(shorter), path="/issues$")
 

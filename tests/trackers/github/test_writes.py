@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.trackers.http.comments import key_in

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import Comment, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import IssuesRead, TrackerStates
@@ -156,7 +157,7 @@ def _with(place: int, **fields: Any) -> Callable[[Reply], Reply]:
     def change(reply: Reply) -> Reply:
         items = [dict(item) for item in reply.body]
         items[place] |= fields
-        return replace(reply, body=items, sound=False)
+        return dataclasses.replace(reply, body=items, sound=False)
 
     return change
 
@@ -257,7 +258,7 @@ async def test_a_page_that_comes_twice_is_an_error(hub: Hub) -> None:
 
     def same(reply: Reply) -> Reply:
         link = f'<{hub.server.url}/api/v4/projects/40/issues?page=2>; rel="next"'
-        return replace(reply, headers={**reply.headers, "Link": link}, sound=False)
+        return dataclasses.replace(reply, headers={**reply.headers, "Link": link}, sound=False)
 
     hub.server.inject(Instead(same), path="issues$", times=float("inf"))
     hub.server.contract = None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import Blocker, IssueId, TrackerError, TrackerErrorKind
 from sortie.trackers import TrackerStates

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import Issue, TrackerError, TrackerErrorKind
 from sortie.trackers.http.errors import LostAnswer

@@ -12,13 +12,13 @@ import threading
 import tracemalloc
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from sortie.model import ProcessesLeft, ProgramNotFound, RunId, TransportError
 from sortie.resources import run_in_thread

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import subprocess
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from typing import cast
 
 import pytest
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity
 from sortie.resources.shortages import Resource, Shortage

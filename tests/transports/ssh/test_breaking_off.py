@@ -7,11 +7,11 @@ import shutil
 import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import RunId
 from sortie.transports import Command

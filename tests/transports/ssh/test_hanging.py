@@ -10,12 +10,12 @@ import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import HostError, HostTrouble, RunId, TransportError
 from sortie.transports import Command, Process

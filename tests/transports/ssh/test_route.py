@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pwd
 import secrets
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sortie.model import HostError, HostTrouble
 from sortie.transports.ssh.route import Destination, Hop, find_hops, parse_destination
@@ -44,7 +45,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> Config:
 
     class WithoutSsh(Config):
         def __call__(self, *lines: str) -> SshSettings:
-            return replace(super().__call__(*lines), search_path=str(tmp_path))
+            return dataclasses.replace(super().__call__(*lines), search_path=str(tmp_path))
 
     return WithoutSsh(tmp_path)
 
@@ -153,7 +154,7 @@ async def test_workflow_settings_beat_the_configuration(config: Config) -> None:
         "Host jump",
         "  IdentityFile /no",
     )
-    settings = replace(settings, known_hosts="/my/known", identity_files=("/my/key",))
+    settings = dataclasses.replace(settings, known_hosts="/my/known", identity_files=("/my/key",))
 
     hops = await find_hops("box", settings)
 
@@ -219,7 +220,7 @@ async def test_the_agent_is_the_daemons_unless_said_otherwise(config: Config) ->
     settings = config(
         "Host none", "  IdentityAgent none", "Host same", "  IdentityAgent SSH_AUTH_SOCK"
     )
-    settings = replace(settings, agent="/our/agent")
+    settings = dataclasses.replace(settings, agent="/our/agent")
 
     agents = [(await find_hops(name, settings))[0].agent for name in ("other", "same", "none")]
 
@@ -233,7 +234,7 @@ async def test_a_configuration_that_cannot_be_read_is_told(config: Config) -> No
     with pytest.raises(HostError, match=r"'box'.*config"):
         await find_hops("box", settings)
     with pytest.raises(HostError, match=r"'box'.*config"):
-        await find_hops("box", replace(settings, config=f"{config.directory}/none"))
+        await find_hops("box", dataclasses.replace(settings, config=f"{config.directory}/none"))
 
 
 async def test_ssh_reads_match_and_include_and_tokens(config_of_ssh: Config) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import trio
 import trio.testing
+from msgspec.structs import replace
 
 from sortie.web.broadcaster import Broadcaster
 from sortie.web.dashboard.board import board
@@ -47,7 +48,7 @@ def test_nothing_is_told_where_nothing_changed() -> None:
     feed = feed_of(world)
 
     first = feed.changes()
-    world.state = replace(world.state, generated_at=states.ago(-30))
+    world.state = dataclasses.replace(world.state, generated_at=states.ago(-30))
     second = feed.changes()
 
     assert (first, second) == ((), ())
@@ -58,7 +59,9 @@ def test_a_line_of_output_changes_one_cell() -> None:
 
     def speak(state: StateView) -> StateView:
         first, *rest = state.running
-        return replace(state, running=(replace(first, last_message="Hello"), *rest))
+        return dataclasses.replace(
+            state, running=(dataclasses.replace(first, last_message="Hello"), *rest)
+        )
 
     told = told_after(speak)
 
@@ -72,7 +75,9 @@ def test_a_turn_changes_one_row_with_its_words() -> None:
 
     def go_on(state: StateView) -> StateView:
         first, *rest = state.running
-        return replace(state, running=(replace(first, turn=8, last_message="Turn 8"), *rest))
+        return dataclasses.replace(
+            state, running=(dataclasses.replace(first, turn=8, last_message="Turn 8"), *rest)
+        )
 
     told = told_after(go_on)
 
@@ -84,8 +89,8 @@ def test_an_issue_that_goes_leaves_its_list() -> None:
     """The list is told in its new order, with the counts that have changed."""
 
     def let_go(state: StateView) -> StateView:
-        counts = replace(state.counts, held=1)
-        return replace(state, held=state.held[:1], counts=counts)
+        counts = dataclasses.replace(state.counts, held=1)
+        return dataclasses.replace(state, held=state.held[:1], counts=counts)
 
     told = told_after(let_go)
 
@@ -121,7 +126,9 @@ async def test_ten_who_watch_are_painted_for_once(autojump_clock: trio.testing.M
         with ExitStack() as stack:
             everybody = [stack.enter_context(broadcaster.listening(first)) for _ in range(10)]
             run, *rest = world.state.running
-            world.state = replace(world.state, running=(replace(run, turn=8), *rest))
+            world.state = dataclasses.replace(
+                world.state, running=(dataclasses.replace(run, turn=8), *rest)
+            )
             looks = world.looks
             broadcaster.notify()
             blocks = [await each.next_block() for each in everybody]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import errno
 import io
 import os
 import re
-from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from sortie.model.times import rfc3339
 from sortie.web.dashboard.activity import HandedOff, PollView
@@ -134,7 +135,7 @@ def test_a_list_can_be_searched_and_narrowed(
 
 def test_what_is_searched_is_shown_again(visitor: httpx.Client, world: World) -> None:
     """In the form, in the links to other pages, and as text and not as markup."""
-    world.state = replace(
+    world.state = dataclasses.replace(
         world.state, waiting=tuple(states.waiting(number) for number in range(301))
     )
 
@@ -152,8 +153,10 @@ def test_what_is_searched_is_shown_again(visitor: httpx.Client, world: World) ->
 def test_runs_can_be_searched_behind_the_first_page(visitor: httpx.Client, world: World) -> None:
     """As far back as is looked; from there the link to older ones goes on."""
     world.runs = [states.ended(number) for number in range(3 * SEARCHED_RUNS // 2)]
-    world.runs = [replace(run, status="succeeded", error=None) for run in world.runs]
-    world.runs[SEARCHED_RUNS + 7] = replace(world.runs[0], run_id="the-one", status="stalled")
+    world.runs = [dataclasses.replace(run, status="succeeded", error=None) for run in world.runs]
+    world.runs[SEARCHED_RUNS + 7] = dataclasses.replace(
+        world.runs[0], run_id="the-one", status="stalled"
+    )
 
     first = visitor.get("/runs?only=stalled").text
     older, _ = re.findall(r'href="(/runs\?[^"]*before=[^"]*)"', first)
@@ -210,7 +213,7 @@ def test_visitors_see_no_buttons_but_how_to_sign_in(visitor: httpx.Client, path:
 def test_operators_have_buttons(operator: httpx.Client, world: World) -> None:
     """Poll, pause, stop and retry stand on the overview; resume only while it is paused."""
     page = operator.get("/").text
-    world.state = replace(world.state, status="paused")
+    world.state = dataclasses.replace(world.state, status="paused")
     paused = operator.get("/").text
 
     for path in ("/pause", "/issues/SHOP-1/stop?from=board", "/issues/SHOP-77/retry?from=board"):
@@ -274,7 +277,7 @@ def test_nobody_else_can_press_a_button(
 
 def test_texts_cannot_become_markup(operator: httpx.Client, world: World) -> None:
     """Scripts in titles, names, output, reasons and addresses stay texts, on every page."""
-    run = replace(
+    run = dataclasses.replace(
         states.running(1),
         title=SCRIPT,
         issue_identifier=SCRIPT,
@@ -283,8 +286,8 @@ def test_texts_cannot_become_markup(operator: httpx.Client, world: World) -> Non
         host=SCRIPT,
         issue_url="javascript:alert(3)",
     )
-    held = replace(states.HELD[0], detail=SCRIPT, issue_identifier=SCRIPT)
-    world.state = replace(world.state, running=(run,), held=(held,))
+    held = dataclasses.replace(states.HELD[0], detail=SCRIPT, issue_identifier=SCRIPT)
+    world.state = dataclasses.replace(world.state, running=(run,), held=(held,))
     world.title = SCRIPT
     world.said = [states.said(1, SCRIPT)]
 
@@ -305,23 +308,23 @@ def test_no_page_holds_a_secret(
     """One in a title, a name, output, a reason or an address is starred, however it is spelled."""
     client = operator if operators else visitor
     text = f"before {SECRET} after"
-    run = replace(
+    run = dataclasses.replace(
         states.running(1),
         title=text,
         last_message=text,
         issue_url=f"https://tracker.example/{SECRET}",
         tool=text,
     )
-    held = replace(states.HELD[0], detail=text)
-    world.state = replace(
+    held = dataclasses.replace(states.HELD[0], detail=text)
+    world.state = dataclasses.replace(
         world.state,
         running=(run,),
         held=(held,),
-        workflow=replace(world.state.workflow, valid=False, errors=(text,)),
+        workflow=dataclasses.replace(world.state.workflow, valid=False, errors=(text,)),
     )
     world.title = text
     world.health = Health(ready=False, reasons=(text,))
-    long = replace(states.ended(2), error=f"{'x' * 185} {SECRET}")
+    long = dataclasses.replace(states.ended(2), error=f"{'x' * 185} {SECRET}")
     world.runs = [long]
     world.activity = states.activity(runs=1)
     world.said = [states.said(1, text)]
@@ -339,10 +342,10 @@ def test_no_page_holds_a_secret(
 def test_no_answer_of_the_api_holds_a_secret(visitor: httpx.Client, world: World) -> None:
     """Titles, lines and reasons are starred there too, and the document stays whole."""
     text = f"before {SECRET} after"
-    run = replace(states.running(1), title=text, last_message=text)
-    world.state = replace(world.state, running=(run,))
+    run = dataclasses.replace(states.running(1), title=text, last_message=text)
+    world.state = dataclasses.replace(world.state, running=(run,))
     world.title = text
-    world.runs = [replace(states.ended(2), error=text)]
+    world.runs = [dataclasses.replace(states.ended(2), error=text)]
 
     state = visitor.get("/api/v1/state")
     others = [
@@ -394,7 +397,7 @@ def test_an_issue_that_was_handed_off_says_what_there_is_to_look_at(
 ) -> None:
     """Title, state, the agent's last words, branch, commits and workspace, and no word that it is
     unknown; the overview lists it."""
-    run = replace(
+    run = dataclasses.replace(
         states.ended(1, "over-1"),
         title="Mend <b>it</b>",
         state="Review",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check
@@ -29,8 +29,7 @@ SIGNALS: Mapping[str, ErrorKind] = {
 """What a death by a signal from outside means."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Exit:
+class _Exit(Struct, frozen=True):
     scenario: str
     kind: ErrorKind
 
@@ -39,8 +38,7 @@ class _Exit:
         _require_kind(result, self.kind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Signal:
+class _Signal(Struct, frozen=True):
     name: str
     kind: ErrorKind
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import trio
+from msgspec.structs import replace
 
 from sortie.model import ErrorKind, ProcessesLeft, TurnOutcome, TurnResult
 from sortie.testing.agent.check import check

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import trio
+from msgspec import Struct
 
 from sortie.agents import Agent
 from sortie.model import ErrorKind, TurnOutcome, TurnResult
@@ -80,8 +80,7 @@ async def stop(subject: Subject) -> None:
     await subject.require_no_process_left("after the stop")
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherProgram:
+class _OtherProgram(Struct, frozen=True):
     """Another program in the agent's place."""
 
     script: str
