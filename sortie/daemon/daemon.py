@@ -72,12 +72,11 @@ class Daemon:
         self._token = token
         self._live_runs = LiveRuns(utc_now)
         self._activity = RecentActivity(utc_now)
-        log = LogSink(workflow.settings.logging.level)
         self._http = HttpService(self._publish)
         self._manager = ServiceManager.of(options.environ, self._publish)
         self._transcripts = RunTranscripts(workflow.settings, token, options.environ, self._publish)
         self._sinks: list[Publish] = [
-            log,
+            LogSink(workflow.settings.logging.level),
             self._http,
             self._live_runs,
             self._activity,
@@ -85,7 +84,7 @@ class Daemon:
             self._transcripts.sink,
         ]
         self._view: DaemonView | None = None
-        self._host_isolation: Callable[[], tuple[str, ...]] = tuple
+        self._host_isolation: Callable[[], tuple[str, ...]]
         self._tracker: GuardedTracker
         self._reloader: Reloader | None = None
         self._shortages = published_shortages(self._publish)
@@ -131,14 +130,10 @@ class Daemon:
                 with shutdown.recovery:
                     memory = await self._recover(contexts)
                 if memory is not None and not shutdown.asked:
-                    totals = RunTotals(await self._store.totals())
-                    claimed = [claim.issue for claim in memory.claims]
-                    failures = LastFailures(utc_now, await recorded_failures(self._store, claimed))
-                    self._sinks += [totals, failures]
                     orchestrator = self._make_orchestrator(memory, contexts)
                     shutdown.orchestrator = orchestrator
                     transports.send_events_to(orchestrator.tell)
-                    await self._work(orchestrator, contexts, (totals, failures), shutdown, services)
+                    await self._work(orchestrator, contexts, shutdown, services)
                 guards.watchdog.leave_within()
                 guards.watchdog.leave_within(guards.deadline.left())
                 transports.close_until = guards.deadline.closed_until
@@ -158,20 +153,19 @@ class Daemon:
         self,
         orchestrator: Orchestrator,
         contexts: RunContexts,
-        known: tuple[RunTotals, LastFailures],
         shutdown: Shutdown,
         services: trio.Nursery,
     ) -> None:
         """Work on issues until a stop is asked for."""
-        totals, failures = known
+        totals = RunTotals(await self._store.totals())
+        claimed = [claim.issue for claim in orchestrator.snapshot().claims.values()]
+        failures = LastFailures(utc_now, await recorded_failures(self._store, claimed))
+        self._sinks += [totals, failures]
         reloader = self._reloader = Reloader(
             self._options,
             self._workflow,
             self._publish,
             lambda workflow: self._apply(workflow, contexts, orchestrator),
-        )
-        tracker = TrackerStatus(
-            tracker=self._tracker, settings=lambda: orchestrator.settings.tracker
         )
         view = self._view = DaemonView(
             orchestrator=orchestrator,
@@ -179,20 +173,21 @@ class Daemon:
             live_runs=self._live_runs,
             totals=totals,
             failures=failures,
-            tracker=tracker,
+            tracker=TrackerStatus(
+                tracker=self._tracker, settings=lambda: orchestrator.settings.tracker
+            ),
             transcripts=self._transcripts.writer,
             workflow=reloader.view,
             shortages=self._shortages,
             recent=self._activity,
             secrets=lambda: self._transcripts.secrets,
             transcripts_error=lambda: self._transcripts.writer.error,
-            host_isolation=lambda: self._host_isolation(),
+            host_isolation=self._host_isolation,
         )
         services.start_soon(
             contexts.close_dropped, lambda host: orchestrator.snapshot().by_host.get(host, 0) > 0
         )
-        settings = self._workflow.settings
-        url = await self._http.start(services, settings, self._token, view)
+        url = await self._http.start(services, self._workflow.settings, self._token, view)
         endpoint_file = await self._write_endpoint_file(url)
         try:
             await self._announce(contexts)
@@ -214,9 +209,8 @@ class Daemon:
 
     def _hide_secrets(self, contexts: RunContexts) -> None:
         """Hide secrets in texts of issues and of agents, where they come in."""
-        redact = redactor(self._transcripts.secrets)
-        contexts.redact = redact
-        self._tracker.hide(redact)
+        contexts.redact = redactor(self._transcripts.secrets)
+        self._tracker.hide(contexts.redact)
 
     def _apply(self, workflow: Workflow, contexts: RunContexts, orchestrator: Orchestrator) -> None:
         """Let all parts go by other settings, or none. Raises SortieError where they cannot."""

@@ -26,20 +26,13 @@ _HINTS = 3
 _COMPARED_NAMES = 500  # names, which takes some ten milliseconds
 
 
-class _UnnamedStates(Struct, frozen=True, kw_only=True):
-    """The states of some issues that are not among the named ones."""
-
-    overview: Overview
-    named: tuple[str, ...]
-    found: tuple[UnnamedStateView, ...]
-
-
 class TrackerStatus(Struct, kw_only=True):
     """The tracker as of its last answers; each method returns at once."""
 
     tracker: GuardedTracker
     settings: Callable[[], TrackerSettings]
-    _unnamed: _UnnamedStates | None = None
+    _unnamed: tuple[Overview, tuple[str, ...], tuple[UnnamedStateView, ...]] | None = None
+    """The unnamed states, with the overview and the named states that they were found by."""
 
     def view(self) -> TrackerView:
         """Return what ``/api/v1/state`` shows of the tracker."""
@@ -64,12 +57,12 @@ class TrackerStatus(Struct, kw_only=True):
     def _unnamed_states(
         self, overview: Overview, named: tuple[str, ...]
     ) -> tuple[UnnamedStateView, ...]:
-        """Look through all issues only where they, or the named states, are others than before."""
+        """Look through all issues only where they, or the named states, have changed."""
         known = self._unnamed
-        if known is None or known.overview is not overview or known.named != named:
+        if known is None or known[0] is not overview or known[1] != named:
             found = unnamed_states(overview.issues, named)[:SHOWN_ISSUES]
-            known = self._unnamed = _UnnamedStates(overview=overview, named=named, found=found)
-        return known.found
+            known = self._unnamed = (overview, named, found)
+        return known[2]
 
     def resting(self) -> str | None:
         """Say until when the tracker is left alone, if it is."""

@@ -14,9 +14,6 @@ from sortie.web.runs import left_in_git
 from sortie.web.source import DaemonSource
 from sortie.web.transcripts import last_lines
 
-ISSUE_RUNS = 20
-"""Runs of an issue on its page."""
-
 _WORKED = frozenset({"starting", "running", "stopping", "handing_off", "cleaning"})
 
 
@@ -39,12 +36,10 @@ async def issue_page(daemon: DaemonSource, name: str, run: str | None) -> IssueP
     found: IssueView | str = ""
     trouble = "it has not run yet"
     try:
-        recorded = await daemon.history(issue=identifier, limit=ISSUE_RUNS, before=None)
-        if recorded:
-            found = await daemon.issue(identifier)
+        found = await daemon.issue(name)
     except StoreError as exc:
-        recorded, trouble = (), str(exc)
-    rows = tuple(map(past_run, recorded))
+        trouble = str(exc)
+    rows = () if isinstance(found, str) else tuple(map(past_run, found.runs))
     past = None if view is not None or isinstance(found, str) else found
     chosen = _chosen(rows, run)
     said = trouble if chosen is None else await last_lines(daemon.transcripts, chosen)

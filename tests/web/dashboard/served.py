@@ -117,7 +117,26 @@ class World:
 
     async def find(self, issue: str) -> IssueView | str:
         """Return an issue as it was made up."""
-        return self.found or f"{issue} is not known"
+        if self.found is not None:
+            return self.found
+        explanation, runs = await self.explain(issue), await self.past(issue, 20, None)
+        if not runs:
+            return f"{issue} is not known"
+        known = None if isinstance(explanation, str) else explanation
+        return IssueView(
+            issue_id=None,
+            issue_identifier=issue,
+            title=None if known is None else known.title,
+            state=None if known is None else known.state,
+            standing=None if known is None else known.standing,
+            detail="",
+            since=None,
+            running=None,
+            waiting=None,
+            held=None,
+            last_failure=None,
+            runs=tuple(runs),
+        )
 
 
 class Served:
