@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from operator import is_
-from typing import cast
 
 from msgspec.structs import replace
 
@@ -28,22 +27,19 @@ Redact = Callable[[str], str]
 
 
 class SoundAnswers:
-    """Looks at a tracker's answers, and not again at an issue that the last list held already.
+    """Checks a tracker's answers; an issue that the last list held already is not checked again.
 
-    Rule: an issue that was sound is sound for as long as it is the same object, as none can change.
+    Rule: an issue that was sound stays sound for as long as it is the same object.
     """
 
     def __init__(self) -> None:
-        self._answer: object = None
-        self._issues: tuple[Issue, ...] = ()
-        # By the ``id`` of what came, which is its own while that is held here.
+        # By the ``id`` of the object that came, which is unique while the object is held here.
         self._known: dict[int, tuple[object, Issue]] = {}
         self._redact: Redact = unchanged
 
     def hide(self, redact: Redact) -> None:
         """Pass on no secret from now on that ``redact`` knows."""
-        self._redact = redact
-        self._answer, self._known = None, {}
+        self._redact, self._known = redact, {}
 
     def clean(self, issue: Issue) -> Issue:
         """Return an issue without secrets in the texts that people write; itself if it has none."""
@@ -52,20 +48,13 @@ class SoundAnswers:
     def listed(self, answer: Iterable[object], complain: Complain) -> tuple[Issue, ...]:
         """Return the issues of a list that are what they are declared to be, each once.
 
-        Of two with one id the first counts; two with one identifier would share a workspace, so
-        neither does. For the same tuple as last time it is the same tuple as then.
+        Of two with one id the first counts. Two with one identifier would share a workspace, so
+        neither is returned.
         """
-        if isinstance(answer, tuple) and answer is self._answer:
-            return self._issues
-        items = tuple(answer)
         came: dict[IssueId, object] = {}
-        issues = _without_namesakes(self._sound(items, complain, came), complain)
-        self._answer = items
-        self._issues = tuple(issues.values())
-        if len(issues) == len(items) and all(map(is_, self._issues, items)):
-            self._issues = cast("tuple[Issue, ...]", items)  # for others to know again
+        issues = _without_namesakes(self._sound(answer, complain, came), complain)
         self._known = {id(came[i]): (came[i], issue) for i, issue in issues.items()}
-        return self._issues
+        return tuple(issues.values())
 
     def reread(
         self, answer: IssuesRead, ids: Collection[IssueId], complain: Complain

@@ -44,27 +44,6 @@ def failed_once(which: Issue, *, delay: float) -> rec.RecordRetry:
     )
 
 
-async def test_an_hour_away_is_shown_and_starts_nothing(clock: MockClock) -> None:
-    """Readiness names the tracker, liveness does not mind, and nothing new starts until it is
-    back; then all does, and readiness says so."""
-    world = World(issue("a"), tracker=HANDOFF)
-
-    async with world.life() as orchestrator:
-        view = view_of(orchestrator)
-        await world.until(facts.TransitionCompleted)
-        world.tracker.down = DOWN
-        world.tracker.put(issue("b"))
-        await trio.sleep(HOUR)
-        away, started = view.health(), len(world.of(facts.RunStarted))
-        world.tracker.down = None
-        await world.until(facts.TransitionCompleted, 2)
-        back = view.health()
-
-    assert (away.ready, away.reasons) == (False, ("the fake tracker is unavailable",))
-    assert away.overdue == 0.0
-    assert (back.ready, started) == (True, 1)
-
-
 @pytest.mark.parametrize("slots", [1, 10])
 async def test_an_hour_away_is_no_storm(clock: MockClock, slots: int) -> None:
     """With hundreds of issues that wait, run and are held the requests keep to the pace of the

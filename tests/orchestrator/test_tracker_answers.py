@@ -12,20 +12,6 @@ A, B, C = (Issue(id=IssueId(i), identifier=i, title="t", state="Todo") for i in 
 UNTITLED = replace(B, title=None)
 
 
-def test_the_same_tuple_is_the_same_answer() -> None:
-    """Whoever is given it can tell by that alone that nothing has changed."""
-    answers, told = SoundAnswers(), list[str]()
-    sound, flawed = (A, B), (A, UNTITLED, C)
-
-    assert answers.listed(sound, told.append) is sound
-    assert answers.listed(sound, told.append) is sound
-    first = answers.listed(flawed, told.append)
-
-    assert first == (A, C)
-    assert answers.listed(flawed, told.append) is first
-    assert len(told) == 1
-
-
 def test_of_an_answer_that_is_not_understood_no_issue_is_missing() -> None:
     """What could not be read may be any of those that were asked for and did not come."""
     answers, told = SoundAnswers(), list[str]()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from sortie import facts
 from sortie.model import (
     Blocker,
     ErrorKind,
@@ -18,23 +17,16 @@ from sortie.model import (
     RunSummary,
     Spending,
     Stopped,
-    StopReason,
     Streak,
-    Trigger,
     WaitKind,
 )
 from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
-from sortie.scheduler.claims import Waiting
 from sortie.scheduler.rules import SHORTAGE_DELAY
 from tests.scheduler.driver import POLICY, Driver, issue, only, starts
 
 PORT_EXIT = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
-
-
-def claim_of(driver: Driver, name: str = "a") -> object:
-    return driver.scheduler.snapshot(driver.now).claims.get(issue(name).id)
 
 
 def test_failures_wait_ever_longer_up_to_the_cap() -> None:
@@ -91,66 +83,6 @@ def test_continuations_are_quick_twice_then_wait_like_failures() -> None:
         (run,) = starts(driver.pass_time(retry.delay))
 
     assert delays == [1, 1, 10, 20, 40]
-
-
-def test_a_change_of_state_makes_continuations_quick_again() -> None:
-    """A state change, seen by the worker, begins the count of continuations anew."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-    for _ in range(3):
-        driver.end(run.run_id)
-        (run,) = starts(driver.pass_time(10))
-    moved = issue(state="Doing")
-    driver.put(moved)
-    driver.tell(ev.IssueMoved(run.run_id, moved))
-
-    (retry,) = only(driver.end(run.run_id), rec.RecordRetry)
-
-    assert isinstance(retry, rec.RecordRetry)
-    assert (retry.delay, retry.streak) == (1, Streak(continuations=1))
-
-
-def test_shutdown_stops_runs_and_keeps_their_attempt() -> None:
-    """A drained run is recorded as interrupted and waits, due at once, with its attempt."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-    driver.end(run.run_id, PORT_EXIT)
-    (run,) = starts(driver.pass_time(10))
-
-    stopped = driver.tell(ev.ShutdownRequested())
-    before = driver.scheduler.drained
-    ended = driver.end(run.run_id, Stopped())
-
-    (exit_,) = only(ended, rec.RecordExit)
-    (retry,) = only(ended, rec.RecordRetry)
-    assert isinstance(exit_, rec.RecordExit)
-    assert isinstance(retry, rec.RecordRetry)
-    assert stopped == [do.StopWorker(run.run_id, issue(), StopReason.SHUTDOWN)]
-    assert exit_.status is RunStatus.INTERRUPTED
-    assert (retry.streak.failures, retry.delay, retry.trigger) == (1, 0, Trigger.INTERRUPTED)
-    assert (before, driver.scheduler.drained) == (False, True)
-
-
-def test_a_due_retry_whose_reread_fails_stays_due_without_a_storm() -> None:
-    """It is asked for again at the pace of the polls, and its record stays."""
-    driver = Driver()
-    (run,) = driver.start(issue())
-    driver.end(run.run_id, PORT_EXIT)
-    driver.now += 10
-    (question,) = only(driver.tell(ev.TimePassed()), do.Refresh)
-    assert isinstance(question, do.Refresh)
-
-    failed = driver.tell(ev.IssuesRefreshed(question.token, question.ids, (), question.ids, "down"))
-    waiting = claim_of(driver)
-
-    assert failed == [
-        facts.DispatchDropped(
-            issue=issue(), outcome="error", reason="it could not be re-read: down"
-        )
-    ]
-    assert isinstance(waiting, Waiting)
-    assert waiting.reason == "it could not be re-read: down"
-    assert driver.scheduler.wakeup_at() > driver.now
 
 
 def test_a_due_retry_is_chosen_as_soon_as_a_read_opens_its_gates() -> None:

@@ -80,25 +80,6 @@ def test_unfit_issues_are_not_started_and_say_why(bad: Issue, reason: str) -> No
     assert reasons[0] == reason
 
 
-def test_states_and_labels_are_compared_trimmed_and_case_folded() -> None:
-    """Spelling differences in case and outer blanks do not matter."""
-    driver = Driver(replace(POLICY, required_labels=frozenset({"ready"})))
-
-    runs = driver.start(issue(state="  TODO ", labels=(" Ready",)))
-
-    assert names(runs) == ["a"]
-
-
-def test_in_progress_state_needs_a_slot_too() -> None:
-    """With an in-progress state, an issue needs a slot in the state it will be moved to."""
-    policy = replace(POLICY, in_progress_state="Doing", max_by_state={"doing": 1})
-    driver = Driver(policy)
-
-    runs = driver.start(issue("a"), issue("b"))
-
-    assert names(runs) == ["a"]
-
-
 def test_a_chosen_issue_is_reread_and_dropped_if_it_changed() -> None:
     """An answer to an old poll starts nothing: the re-read decides."""
     driver = Driver()
@@ -144,36 +125,6 @@ def test_a_missing_program_is_probed_once_and_stops_the_rest() -> None:
     assert starts(again) == []
 
 
-def test_a_skipped_poll_dispatches_nothing_even_from_the_last_fetch() -> None:
-    """When preflight fails, due work waits with the reason, until a poll succeeds."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=1, handoff_state="Review"))
-    (first,) = driver.start(issue("a"), issue("b"))
-    driver.now += 60
-    driver.tell(ev.TimePassed())
-    driver.tell(ev.PollFailed("the workspace root cannot be written", skipped=True))
-
-    skipped = driver.end(first.run_id)
-    mended = driver.settle(driver.tell(ev.RefreshRequested()))
-
-    assert starts(skipped) == []
-    assert names(starts(mended)) == ["b"]
-
-
-def test_a_released_hold_takes_its_place_in_the_queue() -> None:
-    """It need not wait for the next poll to go before an issue of a lesser priority."""
-    driver = Driver(replace(POLICY, max_concurrent_agents=1))
-    (run,) = driver.start(issue("a"), issue("b", priority=1), issue("c", priority=3))
-    driver.settle(driver.tell(ev.StopAsked("a")))
-    driver.put(issue("a", state="Doing", priority=2))
-    driver.now += 30
-    driver.settle(only(driver.tell(ev.TimePassed()), do.Refresh))
-
-    freed = driver.end(run.run_id, Finished(finish=Finish.GONE))
-
-    assert run.issue.id == "b"
-    assert names(starts(freed)) == ["a"]
-
-
 def test_a_shortage_lets_one_issue_after_the_other_run() -> None:
     """Also where an issue is held for want of the program; with the shortage over all may run."""
     held = issue("held")
@@ -216,17 +167,6 @@ def test_reconciliation_goes_on_while_a_poll_hangs() -> None:
 
     assert only(hanging, do.Poll) == [do.Poll()]
     assert len(only(stopped, do.StopWorker)) == 1
-
-
-@pytest.mark.parametrize("by_us", [True, False])
-def test_a_run_whose_issue_moves_frees_a_slot_of_its_former_state(by_us: bool) -> None:
-    """The next issue of that state does not wait for a poll."""
-    driver = Driver(replace(POLICY, max_by_state={"todo": 1}))
-    (run,) = driver.start(issue("a"), issue("b"))
-
-    freed = driver.settle(driver.tell(ev.IssueMoved(run.run_id, issue("a", state="Doing"), by_us)))
-
-    assert names(starts(freed)) == ["b"]
 
 
 def test_a_tracker_that_gives_no_answer_is_left_alone_for_a_while() -> None:

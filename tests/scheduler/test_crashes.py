@@ -11,13 +11,8 @@ from sortie.model import (
     Comment,
     ErrorKind,
     Failed,
-    Finish,
-    Finished,
     HoldReason,
     Issue,
-    RunEnd,
-    Stopped,
-    StopReason,
 )
 from sortie.orchestrator.recovery import crashed_over
 from sortie.scheduler import Event, dispatch, state
@@ -25,12 +20,11 @@ from sortie.scheduler import decisions as do
 from sortie.scheduler import events as ev
 from sortie.scheduler import records as rec
 from sortie.scheduler.rules import order_key
-from tests.scheduler.driver import POLICY, issue, only, starts
+from tests.scheduler.driver import issue, only, starts
 from tests.scheduler.lives import A, Lives
 from tests.scheduler.poison import Bug, fails_on_poison, poison, polled
 
 BROKEN = Failed(kind=ErrorKind.PORT_EXIT, message="it broke")
-HANDOFF = replace(POLICY, handoff_state="Review")
 
 
 def crash(driver: Lives, event: Event) -> Issue | None:
@@ -143,34 +137,6 @@ def test_a_mended_issue_runs_and_its_crashes_are_forgotten(
     assert driver.disk.crashes == {}
 
 
-@pytest.mark.parametrize(
-    ("end", "stopped", "forgotten"),
-    [
-        (BROKEN, None, True),
-        (Finished(finish=Finish.TURNS_USED), None, True),
-        (Stopped(), StopReason.OPERATOR, True),
-        (Stopped(), StopReason.SHUTDOWN, False),
-        (Stopped(), None, False),
-    ],
-)
-def test_a_run_that_ends_clears_the_count_and_a_cut_one_does_not(
-    end: RunEnd, stopped: StopReason | None, forgotten: bool
-) -> None:
-    """Handled without a crash is handled to the end of a run."""
-    driver = Lives()
-    driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
-    driver.die()
-    run_id = driver.begin()
-    if stopped is StopReason.OPERATOR:
-        driver.tell(ev.StopAsked("a"))
-    elif stopped is StopReason.SHUTDOWN:
-        driver.tell(ev.ShutdownRequested())
-
-    driver.end(run_id, end)
-
-    assert (driver.disk.crashes == {}) == forgotten
-
-
 def test_two_crashes_are_a_hold_whatever_the_issue_was_at() -> None:
     """A wait of it is forgotten, a cut run is over, another hold stays what it is."""
     driver = Lives()
@@ -182,18 +148,3 @@ def test_two_crashes_are_a_hold_whatever_the_issue_was_at() -> None:
 
     assert driver.holds() is HoldReason.INTERNAL_ERROR
     assert driver.disk.retries == {}
-
-
-def test_a_crash_counts_no_more_once_its_hold_was_released() -> None:
-    """An operator's retry gives the issue two lives again."""
-    driver = Lives()
-    driver.put(issue())
-    for _ in range(2):
-        driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
-    driver.die()
-
-    driver.tell(ev.RetryAsked("a"))
-    driver.disk.write(rec.RecordCrash(issue=issue()), 0.0)
-    driver.die()
-
-    assert driver.holds() is None

@@ -88,30 +88,6 @@ def test_a_turn_that_goes_on_is_stopped(state: str | None, reason: StopReason) -
     assert (record.status, record.error_kind) == (RunStatus.CANCELLED, ErrorKind.TURN_CANCELLED)
 
 
-def test_the_bound_is_that_of_the_settings() -> None:
-    """A turn that began under another bound has the one that holds when its issue leaves."""
-    driver = at.running()
-    driver.tell(ev.PolicyChanged(replace(POLICY, inactive_grace=3.0)))
-    driver.put(issue(state="Done"))
-
-    driver.pass_time(30)
-    early, late = driver.pass_time(2.5), driver.pass_time(0.5)
-
-    assert only(early, do.StopWorker) == []
-    assert len(only(late, do.StopWorker)) == 1
-
-
-def test_an_issue_that_comes_back_keeps_its_run() -> None:
-    """Whoever moves an issue away and back again within the time has disturbed nothing."""
-    driver = moved("Done")
-    driver.put(issue())
-
-    back = driver.settle(driver.tell(ev.RefreshRequested()))
-    later = driver.pass_time(POLICY.inactive_grace + 1)
-
-    assert only(back + later, do.StopWorker) == []
-
-
 def test_a_worker_that_reads_its_issue_active_keeps_its_run() -> None:
     """What the worker read after its turn is the newest news."""
     driver = moved("Review")

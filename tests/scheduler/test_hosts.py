@@ -20,10 +20,6 @@ UNREACHED = Failed(kind=ErrorKind.PORT_EXIT, message="east refused", unreached=T
 NO_AGENT = Failed(kind=ErrorKind.AGENT_NOT_FOUND, message="no kiro-cli")
 
 
-def hosts_of(started: list[do.StartWorker]) -> list[str]:
-    return [start.host for start in started]
-
-
 def claim_of(driver: Driver, name: str = "a") -> object:
     return driver.scheduler.snapshot(driver.now).claims.get(issue(name).id)
 
@@ -32,20 +28,6 @@ def home(name: str, host: str) -> KnownWorkspace:
     return KnownWorkspace(
         issue_id=issue(name).id, identifier=name.upper(), host=host, path=f"/w/{name}"
     )
-
-
-def test_a_full_host_gets_no_more_and_full_hosts_mean_waiting() -> None:
-    """The limit for each host holds, and nothing ever runs on this machine instead."""
-    driver = Driver(replace(THREE, max_per_host=1))
-
-    started = driver.start(*(issue(name) for name in "abcde"))
-
-    assert sorted(hosts_of(started)) == ["east", "north", "west"]
-    explanation = driver.scheduler.explain_issue("D", driver.now)
-    assert isinstance(explanation, Explanation)
-    closed = [v for v in explanation.gates if v.reason is not None]
-    assert [v.gate for v in closed] == ["host slot"]
-    assert "east has 1 of 1 runs" in (closed[0].reason or "")
 
 
 def test_an_unreached_host_costs_no_attempt() -> None:
@@ -99,21 +81,6 @@ def test_a_due_retry_is_told_when_its_host_is_tried_again() -> None:
     assert (driver.now, explanation.next_at) == (10, 19)
 
 
-def test_an_issue_waits_for_the_host_of_its_workspace() -> None:
-    """While that host is full it waits, though another is free."""
-    memory = Memory(workspaces=(home("b", "east"),))
-    driver = Driver(replace(THREE, hosts=("east", "west"), max_per_host=1), memory)
-    (first,) = driver.start(issue("a"))
-    assert first.host == "east"
-
-    waits = driver.start(issue("b"))
-    driver.tell(ev.WorkspaceMade(first.run_id, home("a", "east")))
-    ended = starts(driver.end(first.run_id, Failed(kind=ErrorKind.PORT_EXIT, message="no")))
-
-    assert waits == []
-    assert [(start.issue.id, start.host) for start in ended] == [("b", "east")]
-
-
 def test_a_workspace_in_which_nothing_ran_ties_no_issue_to_a_host_in_trouble() -> None:
     """The run that made it could not go on there; the issue goes elsewhere at once."""
     driver = Driver(replace(THREE, hosts=("east", "west")))
@@ -157,35 +124,6 @@ def test_a_missing_program_holds_only_when_no_host_has_it() -> None:
     assert isinstance(claim, Held)
     assert claim.reason is HoldReason.AGENT_NOT_FOUND
     assert starts(held) == []
-
-
-def test_a_workspace_ties_no_issue_to_a_host_without_the_program() -> None:
-    """It was made before the program was missed, and every other host is still tried."""
-    driver = Driver(replace(POLICY, hosts=("east", "west")))
-    (first,) = driver.start(issue())
-    driver.tell(ev.WorkspaceMade(first.run_id, home("a", first.host)))
-
-    driver.end(first.run_id, NO_AGENT)
-    (second,) = starts(driver.pass_time())
-    driver.tell(ev.WorkspaceMade(second.run_id, home("a", second.host)))
-    driver.end(second.run_id, NO_AGENT)
-
-    assert {first.host, second.host} == {"east", "west"}
-    claim = claim_of(driver)
-    assert isinstance(claim, Held)
-    assert claim.reason is HoldReason.AGENT_NOT_FOUND
-
-
-def test_reaching_a_host_does_not_mean_that_it_has_the_agent() -> None:
-    """Only an agent that was launched there ends that trouble."""
-    driver = Driver(replace(POLICY, hosts=("east", "west")))
-    (first,) = driver.start(issue())
-    driver.end(first.run_id, NO_AGENT)
-
-    reached = driver.tell(ev.HostReached(first.host))
-
-    assert reached == []
-    assert driver.scheduler.snapshot(driver.now).troubled[first.host].lacks_agent
 
 
 def test_an_agent_that_starts_on_a_host_that_lacked_it_frees_who_was_held_for_it() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -85,31 +84,6 @@ async def test_a_crashed_daemons_last_commit_is_read(tmp_path: Path) -> None:
     assert [row.run_id for row in found] == ["r1"]
 
 
-async def test_readers_do_not_mind_a_daemon_that_comes_and_goes(tmp_path: Path) -> None:
-    """While a store is opened, written and closed over and over, each reading succeeds, and none
-    knows less than the one before it."""
-    place = tmp_path / "sortie.db"
-    await three_runs(place)
-    counts: list[int] = []
-    over = False
-
-    async def read_on() -> None:
-        while not over:
-            found = await trio.to_thread.run_sync(partial(read_history, str(place), limit=1000))
-            counts.append(len(found))
-
-    with trio.fail_after(60):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(read_on)
-            for number in range(30):
-                async with open_store(str(place)) as store:
-                    await store.commit([begin(f"n{number}"), end(f"n{number}")], T0 + 10 + number)
-            over = True
-
-    assert counts == sorted(counts)
-    assert len(read_history(str(place))) == 33
-
-
 async def test_a_writer_is_not_kept_waiting_by_a_reader(tmp_path: Path) -> None:
     """A connection in the middle of reading does not hold up a commit."""
     place = tmp_path / "sortie.db"
@@ -134,18 +108,6 @@ def test_a_missing_database_is_named_and_not_made(tmp_path: Path, name: str) -> 
         read_history(str(tmp_path / name))
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_directory_or_a_text_is_no_history(tmp_path: Path) -> None:
-    """What is no database is told by its path, and kept."""
-    text = tmp_path / "notes.txt"
-    text.write_text("Not a database.\n" * 100)
-
-    for path in (tmp_path, text):
-        with pytest.raises(StoreError, match=f"cannot read the database {path}"):
-            read_history(str(path))
-
-    assert text.read_text() == "Not a database.\n" * 100
 
 
 async def test_only_schemas_with_runs_are_read(tmp_path: Path) -> None:

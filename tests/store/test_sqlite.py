@@ -186,18 +186,6 @@ async def test_a_full_disk_fails_the_commit_and_nothing_else(place: Path) -> Non
     assert lines[2:] == ["['r1']", "['r2', 'r1']"]
 
 
-async def test_a_read_only_database_fails_the_check(thread: DatabaseThread, place: Path) -> None:
-    """A database that became read-only is found by the check, and is fine when writable again."""
-    store = SqliteStore(thread)
-    await thread.change(execute("PRAGMA query_only = ON"))
-
-    with pytest.raises(StoreError, match=f"{place}: it is read-only; make the file"):
-        await store.check()
-    await thread.change(execute("PRAGMA query_only = OFF"))
-
-    await store.check()
-
-
 async def test_an_idle_daemon_leaves_the_disk_alone(place: Path) -> None:
     """A check on a healthy disk changes no byte of the database's files; after a failed commit one
     is made, and once that has succeeded none any more."""
@@ -414,16 +402,6 @@ async def test_a_row_that_this_version_does_not_know_is_an_error(
 
     with pytest.raises(StoreError, match=f"{place}: a row holds what this version does not know"):
         await store.recover()
-
-
-async def test_history_keeps_no_issue(place: Path) -> None:
-    """An issue's text is kept while its run is under way, so a long history stays small."""
-    async with open_store(str(place)) as store:
-        for number in range(20):
-            await store.commit([begin(f"r{number}", FULL_ISSUE)], T0 + number)
-            await store.commit([end(f"r{number}")], T0)
-
-    assert place.stat().st_size < 5_000_000
 
 
 async def test_an_unchanged_tracker_costs_no_write(place: Path) -> None:

@@ -14,7 +14,6 @@ from sortie.facts import (
     Fact,
     PauseChanged,
     PollCompleted,
-    RunStarted,
     StatusFileRead,
     StoreFailed,
     TrackerAsked,
@@ -226,37 +225,3 @@ def test_a_closed_tracker_is_told_once_for_all_issues() -> None:
         ("info", "issue.moved", None),
         ("info", "issue.moved", None),
     ]
-
-
-def test_another_error_is_a_warning_at_once() -> None:
-    """A row of failures is one of equal ones; the recovery counts them all."""
-    refused = PollCompleted(result="error", seconds=1.0, error="refused")
-    skipped = PollCompleted(result="skipped", seconds=0.0, error="no such program")
-    paused = PollCompleted(result="skipped", seconds=0.0)
-    good = PollCompleted(result="success", seconds=0.5, candidates=0)
-
-    written = lines(refused, refused, skipped, paused, good)
-
-    assert [(line["level"], line["event"], line.get("failures")) for line in written] == [
-        ("warning", "poll.failed", 1),
-        ("debug", "poll.failed", 2),
-        ("warning", "poll.skipped", 1),
-        ("debug", "poll.skipped", None),
-        ("debug", "poll.completed", None),
-        ("info", "poll.recovered", 3),
-    ]
-
-
-def test_the_sink_follows_a_new_configuration() -> None:
-    """A sink that was made before the log was configured writes to where it is configured now."""
-    sink = LogSink()
-    first, second = io.StringIO(), io.StringIO()
-    started: RunStarted = RUN_STARTED
-
-    configure("info", "json", first)
-    sink(started)
-    configure("error", "json", second)
-    sink(started)
-
-    assert len(first.getvalue().splitlines()) == 1
-    assert second.getvalue() == ""

@@ -6,11 +6,9 @@ there that is registered for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
 import prometheus_client
-from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -28,26 +26,15 @@ class MetricsSink:
         maker = MetricFactory(registry)
         self._runs = runs.RunMetrics(maker)
         self._daemon = daemon.DaemonMetrics(maker)
-        self._counts: dict[type[Fact], list[Callable[[Fact], None]]] = {}
 
     def __call__(self, fact: Fact) -> None:
         """Count a fact."""
-        kind = type(fact)
-        if kind not in self._counts:
-            self._counts[kind] = self._counts_of(kind)
-        for count in self._counts[kind]:
-            count(fact)
-
-    def _counts_of(self, kind: type[Fact]) -> list[Callable[[Fact], None]]:
-        """Return what counts facts of a kind; looked up once, as output comes in many chunks."""
-        return [
-            partial(count.dispatch(kind), to=to)
-            for count, to in ((runs.count, self._runs), (daemon.count, self._daemon))
-            if count.dispatch(kind) is not count.dispatch(Fact)
-        ]
+        runs.count(fact, to=self._runs)
+        daemon.count(fact, to=self._daemon)
 
 
-class Exposition(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposition:
     """All metrics as one page, and the media type of its format."""
 
     body: bytes
