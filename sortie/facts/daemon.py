@@ -120,7 +120,7 @@ class TrackerAsked(Fact, frozen=True, kw_only=True):
 
 
 @fact("tracker.rests", "warning")
-class TrackerRested(Fact, frozen=True, kw_only=True):
+class TrackerPauseBegan(Fact, frozen=True, kw_only=True):
     """The tracker wants to be left alone for ``asked`` seconds, and is for ``seconds``."""
 
     seconds: float

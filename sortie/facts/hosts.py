@@ -6,7 +6,7 @@ from sortie.facts.fact import Fact, Level, fact
 
 
 @fact("host.rested", "warning")
-class HostRested(Fact, frozen=True, kw_only=True):
+class HostPaused(Fact, frozen=True, kw_only=True):
     """A remote host could not be used and is given nothing to do for ``seconds``."""
 
     host: str

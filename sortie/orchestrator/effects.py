@@ -55,7 +55,7 @@ async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell
             tell(ev.PollsPutOff(pause))
     except (TrackerError, StoreError) as exc:
         result, error = "error", str(exc)
-        _tell_of_rest(exc, tell)
+        _report_pause(exc, tell)
         tell(ev.PollFailed(error))
         if isinstance(exc, TrackerError) and exc.lists_only and exc.retry_after is not None:
             tell(ev.PollsPutOff(exc.retry_after))
@@ -84,11 +84,11 @@ async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell
     try:
         answer = await context.tracker.fetch_by_ids(ids)
     except TrackerError as exc:
-        _tell_of_rest(exc, tell)
+        _report_pause(exc, tell)
         tell(ev.IssuesRefreshed(token, ids, (), ids, str(exc), answered=False))
         return
     for failure in answer.failed.values():
-        _tell_of_rest(failure, tell)
+        _report_pause(failure, tell)
     failed = frozenset(answer.failed)
     error = cut("; ".join(sorted({str(exc) for exc in answer.failed.values()})))
     tell(ev.IssuesRefreshed(token, ids, answer.issues, failed, error))
@@ -105,7 +105,7 @@ async def hand_off(context: OrchestratorContext, question: do.HandOff, tell: Tel
         await _move_despite_shortages(context, issue, state)
     except TrackerError as exc:
         kind, error = exc.kind, str(exc)
-        if _tell_of_rest(exc, tell):
+        if _report_pause(exc, tell):
             kind = TrackerErrorKind.CLOSED
     context.publish(
         facts.TransitionCompleted(
@@ -120,8 +120,8 @@ async def hand_off(context: OrchestratorContext, question: do.HandOff, tell: Tel
     tell(ev.TransitionAnswered(issue.id, question.token, kind, error or "", state))
 
 
-def _tell_of_rest(error: Exception, tell: Tell) -> bool:
-    """Tell for how long the tracker wants to be left alone, if an error says so."""
+def _report_pause(error: Exception, tell: Tell) -> bool:
+    """Report the pause that an error of the tracker asks for, if it asks for one."""
     if not isinstance(error, TrackerError) or error.retry_after is None or error.lists_only:
         return False
     tell(ev.TrackerPaused(error.retry_after))

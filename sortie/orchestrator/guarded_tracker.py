@@ -271,7 +271,9 @@ class GuardedTracker:
         if until <= self._pause.until:
             return
         self._pause = TrackerPause(until=until, error=str(error))
-        self._publish(facts.TrackerRested(seconds=seconds, asked=float(asked), error=str(error)))
+        self._publish(
+            facts.TrackerPauseBegan(seconds=seconds, asked=float(asked), error=str(error))
+        )
 
     def _complaining(self, operation: str) -> Complain:
         """Return a function that publishes what is wrong in an answer, each thing once."""

@@ -107,7 +107,7 @@ Note = (
     | facts.HoldEnded
     | facts.HostBack
     | facts.HostGivenUp
-    | facts.HostRested
+    | facts.HostPaused
     | facts.IssueReconciled
     | facts.WaitEnded
     | facts.WorkspaceKept

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from sortie.config import AgentSettings, Settings
 from sortie.model import LOCAL, Issue, state_key
 from sortie.scheduler.budgets import NO_LIMITS, Allowance
-
-if TYPE_CHECKING:
-    from sortie.config import AgentSettings, Settings
 
 
 class Policy(Struct, frozen=True, kw_only=True):

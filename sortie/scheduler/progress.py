@@ -119,7 +119,7 @@ def pause_host(
         return
     rested = state.hosts.trouble(host, message, state.policy, now, lacks_agent=lacks_agent)
     if rested is not None:
-        state.out.append(facts.HostRested(host=host, error=message, seconds=rested.until - now))
+        state.out.append(facts.HostPaused(host=host, error=message, seconds=rested.until - now))
         state.dispatch_needed = True
 
 

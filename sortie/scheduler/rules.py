@@ -98,20 +98,24 @@ def order_key(issue: Issue, continued_at: float | None = None) -> OrderKey:
     return (rank, age, natural_key(issue.identifier))
 
 
+def _doubled(base: float, times: int, most: float) -> float:
+    """Return ``base`` seconds for the first time, twice as many each time after, up to ``most``."""
+    return min(base * 2.0 ** min(times - 1, 32), most)  # the exponent keeps the power finite
+
+
 def backoff(failures: int, policy: Policy) -> float:
     """Return the seconds to wait after this many failures in a row, 1 or more."""
-    doublings = min(failures - 1, 32)  # keeps the power finite; the cap wins long before
-    return float(min(RETRY_BASE * 2.0**doublings, policy.max_retry_backoff))
+    return _doubled(RETRY_BASE, failures, policy.max_retry_backoff)
 
 
 def limit_backoff(times: int) -> float:
     """Return the seconds to wait for the unknown end of a limit, met so many times in a row."""
-    return min(LIMIT_BASE * 2.0 ** min(times - 1, 32), LIMIT_MOST)
+    return _doubled(LIMIT_BASE, times, LIMIT_MOST)
 
 
 def kept_delay(tries: int) -> float:
     """Return the seconds until a workspace is looked at again that was kept so many times."""
-    return min(KEPT_BASE * 2.0 ** min(tries - 1, 32), KEPT_MOST)
+    return _doubled(KEPT_BASE, tries, KEPT_MOST)
 
 
 def adrift_delay(policy: Policy) -> float:

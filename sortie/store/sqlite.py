@@ -1,11 +1,20 @@
-"""The store in a SQLite file: WAL, synchronous=FULL, one thread that owns the connection."""
+"""The store in a SQLite file: WAL, synchronous=FULL, and one thread that owns the connection.
+
+Rule 1: only this thread touches the connection; jobs are done one by one, in the order of asking.
+Rule 2: a change that was handed over is made, even if the task that asked was cancelled.
+Rule 3: the thread lives as long as the database is open. A thread from a pool would have to be
+started for most commits, and where the machine has no more threads the loop would stand still.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeVar
+
+import trio
 
 from sortie.model import ProcessIdentity, RunId, Sighting, Spending, StoreError
 from sortie.scheduler.records import Record
@@ -14,12 +23,12 @@ from sortie.store.database import (
     Database,
     DatabaseIdentity,
     begin_life,
+    explained,
     file_identity,
     forget_path_name,
     read_identity,
 )
 from sortie.store.database_file import is_doubtful, open_database, prove_writable, try_to_write
-from sortie.store.database_thread import DatabaseThread, open_thread
 from sortie.store.record_reader import (
     read_day,
     read_days,
@@ -32,6 +41,82 @@ from sortie.store.record_writer import write
 from sortie.store.rows import sighting
 
 T = TypeVar("T")
+
+
+class DatabaseThread:
+    """Does jobs with a database; made by ``open_thread``."""
+
+    def __init__(self, database: Database, pool: ThreadPoolExecutor) -> None:
+        self._database = database
+        self._pool = pool
+        self._open = True
+
+    async def change(self, job: Callable[[Database], T]) -> T:
+        """Do a job that writes. Cancellation has an effect before the job is handed over only."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return await _answer(self._pool, self._work("write to", job))
+
+    async def read(self, job: Callable[[Database], T]) -> T:
+        """Do a job that only reads; cancelled, it may never be done."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return await _answer(self._pool, self._work("read", job), abandon_on_cancel=True)
+
+    async def close(self) -> None:
+        """Do what was asked for until now, then close the database. Cancellation waits."""
+        work = self._work("close", Database.close)
+        self._open = False
+        await _answer(self._pool, work)
+
+    def _work(self, attempt: str, job: Callable[[Database], T]) -> Callable[[], T]:
+        database = self._database
+        if not self._open:
+            raise StoreError(f"cannot {attempt} the database {database.path}: it is closed")
+
+        def work() -> T:
+            with explained(attempt, database.path):
+                return job(database)
+
+        return work
+
+
+@asynccontextmanager
+async def open_thread(opening: Callable[[], Database]) -> AsyncIterator[DatabaseThread]:
+    """Start the thread, open the database in it, and close both at the end.
+
+    Leaving waits for changes under way: no longer than the database's busy timeout and the disk
+    take, because nothing here waits for anything else.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="sortie-store") as pool:
+        thread = DatabaseThread(await _answer(pool, opening), pool)
+        try:
+            yield thread
+        finally:
+            await thread.close()
+
+
+async def _answer(
+    pool: ThreadPoolExecutor, work: Callable[[], T], *, abandon_on_cancel: bool = False
+) -> T:
+    """Have the thread do some work; where it is abandoned, it may never be done."""
+    answered = trio.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def announce(_: Future[T]) -> None:
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(answered.set)
+
+    try:
+        future = pool.submit(work)
+    except RuntimeError as error:
+        raise StoreError(f"the database's thread cannot work: {error}") from error
+    future.add_done_callback(announce)
+    try:
+        with trio.CancelScope(shield=not abandon_on_cancel):
+            await answered.wait()
+    finally:
+        future.cancel()
+    return future.result()
+
 
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another process, such as a backup, that locks the database."""

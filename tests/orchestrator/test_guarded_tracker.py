@@ -183,8 +183,10 @@ async def test_a_tracker_is_left_alone_for_as_long_as_it_says(
     assert rest is not None
     assert (rest.until, guarded.pause) == (seconds, None)
     assert (await guarded.find("A"), fake.remarks("a")) == (issue(), ())
-    assert [fact for fact in told if isinstance(fact, facts.TrackerRested)] == [
-        facts.TrackerRested(seconds=seconds, asked=asked, error="the fake tracker is unavailable")
+    assert [fact for fact in told if isinstance(fact, facts.TrackerPauseBegan)] == [
+        facts.TrackerPauseBegan(
+            seconds=seconds, asked=asked, error="the fake tracker is unavailable"
+        )
     ]
 
 

@@ -41,8 +41,8 @@ def test_an_unreached_host_costs_no_attempt() -> None:
     assert run.host == "east"
     assert again.host != "east"
     assert again.streak.failures == 0
-    assert only(decisions, facts.HostRested) == [
-        facts.HostRested(host="east", error="east refused", seconds=10.0)
+    assert only(decisions, facts.HostPaused) == [
+        facts.HostPaused(host="east", error="east refused", seconds=10.0)
     ]
 
 

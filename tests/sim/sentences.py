@@ -98,7 +98,7 @@ EXPECTED: dict[str, tuple[str, ...]] = {
         "a run works that has not met it",
         "a run ended that has not met it",
     ),
-    "HostRested.error": ("connection refused", "it broke"),
+    "HostPaused.error": ("connection refused", "it broke"),
     "IssueReconciled.action": ("keep", "stop", "cleanup"),
     "IssueReconciled.reason": (
         "",

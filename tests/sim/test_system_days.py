@@ -63,7 +63,7 @@ UNREACHABLE: set[object] = {
     # All runs are on one machine here; the scheduler's own days have hosts.
     HostTroubled,
     HostReached,
-    facts.HostRested,
+    facts.HostPaused,
     facts.HostGivenUp,
     facts.HostBack,
 }

@@ -333,7 +333,7 @@ class World:
                 pass
             case facts.AgentLimited() | facts.AgentLimitEnded():
                 pass
-            case facts.HostRested(host=host, seconds=seconds):
+            case facts.HostPaused(host=host, seconds=seconds):
                 self.rests.rested(host, seconds, self.policy, self.now)
             case facts.HostBack(host=host):
                 self.rests.trusted(host)

@@ -12,9 +12,8 @@ import trio
 
 from sortie.model import StoreError
 from sortie.store.database import Database
-from sortie.store.database_thread import DatabaseThread
 from sortie.store.schema_versions import migrate, migrations
-from sortie.store.sqlite import SqliteStore
+from sortie.store.sqlite import DatabaseThread, SqliteStore
 
 T = TypeVar("T")
 

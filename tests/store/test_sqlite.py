@@ -17,8 +17,7 @@ from sortie.scheduler.records import RecordHold, RecordPause
 from sortie.store import Recovered, Totals
 from sortie.store.database import Database
 from sortie.store.database_file import open_database
-from sortie.store.database_thread import DatabaseThread, open_thread
-from sortie.store.sqlite import SqliteStore, open_store
+from sortie.store.sqlite import DatabaseThread, SqliteStore, open_store, open_thread
 from tests.store.processes import output_line, python
 from tests.store.records import (
     FULL_ISSUE,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from structlog.typing import EventDict, WrappedLogger
+from collections.abc import MutableMapping
+from typing import Any
 
 _BARE = re.compile(r"[^\s\"'=\\]+")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
@@ -29,7 +27,7 @@ _ISSUE_SHOWN = 24
 class TextRenderer:
     """Renders ``TIME LEVEL EVENT key=value ...``; a value is quoted like JSON where it must be."""
 
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
         rest = dict(event)
         time = _value(rest.pop("time", ""))
         level = _value(rest.pop("level", "info"))
@@ -52,7 +50,7 @@ class TerminalRenderer:
         self._columns_of = cell_len
         self._wide = 0  # columns of the longest name of an issue so far
 
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
         rest = dict(event)
         time = _value(rest.pop("time", ""))
         level = _value(rest.pop("level", "info"))
@@ -91,7 +89,7 @@ class TerminalRenderer:
 class JsonRenderer:
     """Renders one JSON object; ``time``, ``level`` and ``event`` come first."""
 
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
         rest = dict(event)
         head = {key: rest.pop(key) for key in ("time", "level", "event") if key in rest}
         return _json(head | rest)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, MutableMapping
+from typing import Any
 
 from sortie.model import TEXT_LIMIT, cut
 from sortie.model.secrets import pattern_of
-
-if TYPE_CHECKING:
-    from structlog.typing import EventDict, WrappedLogger
 
 LOG_VALUE_LIMIT = TEXT_LIMIT
 """Characters of a value that a log line carries at most."""
@@ -34,7 +31,9 @@ class Sanitizer:
     def __init__(self, secrets: Collection[str]) -> None:
         self._pattern = pattern_of(secrets)
 
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    def __call__(
+        self, _logger: object, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
         return {key: value if key == "event" else self._fit(value) for key, value in event.items()}
 
     def _fit(self, value: object) -> Plain:

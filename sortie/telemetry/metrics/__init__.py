@@ -6,9 +6,8 @@ there that is registered for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import prometheus_client
+from msgspec import Struct
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
@@ -33,8 +32,7 @@ class MetricsSink:
         daemon.count(fact, to=self._daemon)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exposition:
+class Exposition(Struct, frozen=True, kw_only=True):
     """All metrics as one page, and the media type of its format."""
 
     body: bytes

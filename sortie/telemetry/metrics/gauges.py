@@ -15,14 +15,14 @@ class Gauges(Struct, frozen=True, kw_only=True):
     runs are local. ``tracker_budgets`` are what is left of a tracker's limits, and these, by name;
     None where the tracker does not say."""
 
-    sessions_running: int
-    sessions_retrying: int
-    issues_held: int
-    slots_available: int
-    active_sessions_elapsed_seconds: float
-    dispatch_paused: bool
-    workflow_valid: bool
-    store_writable: bool
+    sessions_running: int = 0
+    sessions_retrying: int = 0
+    issues_held: int = 0
+    slots_available: int = 0
+    active_sessions_elapsed_seconds: float = 0.0
+    dispatch_paused: bool = False
+    workflow_valid: bool = True
+    store_writable: bool = True
     ready: bool = True
     issues_queued: int = 0
     issues_blocked: int = 0
@@ -43,17 +43,7 @@ class GaugeCollector(Collector):
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Name the metrics without reading them, so that registering needs no snapshot."""
-        nothing = Gauges(
-            sessions_running=0,
-            sessions_retrying=0,
-            issues_held=0,
-            slots_available=0,
-            active_sessions_elapsed_seconds=0.0,
-            dispatch_paused=False,
-            workflow_valid=True,
-            store_writable=True,
-        )
-        return list(_families(nothing))
+        return list(_families(Gauges()))
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Read once, and yield every gauge."""
