@@ -170,13 +170,13 @@ def _watching(launch: RemoteLaunch) -> list[bytes]:
     # What its last word begins with is not for its arguments: the program could read them there.
     name = assignment("N", launch.nonce)
     if launch.namespaces is None:
-        watchdog = [name, *_texts("stat_of", "clock", "newest", "end_tree", "watchdog")]
+        watchdog = [name, *_texts("stat_of", "clock", "newest", "end_tree", "lease", "watchdog")]
         return [watch % b"\n".join(watchdog), *_texts("start", "watched")]
     watchdog = [
         name,
         *making_namespace(launch.namespaces.idle),
         b"hold() { become_holder %s; }" % words(launch.namespaces.way.make),
-        *_texts("stat_of", "clock", "lives", "child_of", "namespace_watchdog"),
+        *_texts("stat_of", "clock", "lives", "child_of", "lease", "namespace_watchdog"),
     ]
     reading = _texts("stat_of", "child_of", "await_namespace")
     return [watch % b"\n".join(watchdog), *reading, *_texts("start", "namespaced")]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Literal, TypeGuard
 
 import trio
@@ -230,16 +231,9 @@ class SshTransport:
         as they can be told. Raises ProcessesLeft."""
         if not remains:
             return 0
-        grace = 0.0 if self._hurry.is_set() else grace
-        answer = await self._shell.ask(
-            Question(
-                attempt="end what is left in PID namespaces",
-                body=namespaces_body(remains, grace),
-                bound=grace + KILL_BOUND + FINISH_BOUND,
-            )
+        found, left = await self._end(
+            "end what is left in PID namespaces", partial(namespaces_body, remains), grace
         )
-        before, _, after = answer.said.partition("|")
-        left = numbers_in(after)
         if left:
             raise ProcessesLeft(
                 f"could not end the PID namespaces of earlier runs on host {self._host}: these are"
@@ -247,7 +241,7 @@ class SshTransport:
                 " there",
                 pids=frozenset(left),
             )
-        return len(numbers_in(before))
+        return len(found)
 
     async def clear(self, path: str, *, grace: float) -> int:
         """End what runs that are over left living in a directory of the host; see the port.
@@ -258,7 +252,9 @@ class SshTransport:
         ended: set[int] = set()
         pids = await self.files.occupied(path) or {}
         for marker in {mark for mark in pids.values() if self._is_over(mark)}:
-            ended |= await self._clear(marker, 0.0 if self._hurry.is_set() else grace)
+            body = partial(clearing_body, marker)
+            found, left = await self._end("end what an earlier run left", body, grace)
+            ended |= found - left
         if ended:
             pids = await self.files.occupied(path) or {}
         if pids:
@@ -275,17 +271,16 @@ class SshTransport:
         """Tell whether a limit is the mark of a launch, and of none that is under way."""
         return RemoteLaunch.is_marker(mark) and mark not in _UNDER_WAY
 
-    async def _clear(self, marker: int, grace: float) -> set[int]:
-        """End all that descends from a launch; return the pids that are gone."""
-        answer = await self._shell.ask(
-            Question(
-                attempt="end what an earlier run left",
-                body=clearing_body(marker, grace),
-                bound=grace + KILL_BOUND + FINISH_BOUND,
-            )
-        )
+    async def _end(
+        self, attempt: str, body: Callable[[float], list[bytes]], grace: float
+    ) -> tuple[set[int], set[int]]:
+        """Ask a question that ends processes; return the pids that were there, and those that
+        stay."""
+        grace = 0.0 if self._hurry.is_set() else grace
+        bound = grace + KILL_BOUND + FINISH_BOUND
+        answer = await self._shell.ask(Question(attempt=attempt, body=body(grace), bound=bound))
         before, _, after = answer.said.partition("|")
-        return set(numbers_in(before)) - set(numbers_in(after))
+        return set(numbers_in(before)), set(numbers_in(after))
 
     async def occupied(self, path: str) -> list[int]:
         """Return the pids of the host's processes that live in a directory; see the port.
