@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from operator import is_
+from types import NoneType
 
 from msgspec.structs import replace
 
@@ -143,9 +144,24 @@ def flaw_of(item: object) -> str | None:
     """Say why something is no issue, None where it is one."""
     if not isinstance(item, Issue):
         return f"an issue was expected, not {type(item).__name__}"
-    for name, is_right in _FIELDS.items():
-        if not is_right(value := getattr(item, name)):
-            return f"issue {item.id!r:.100} has a wrong {name}: {start_of(repr(value), 100)}"
+    if (name := _wrong_field(item, Issue)) is None:
+        return None
+    value = start_of(repr(getattr(item, name)), 100)
+    return f"issue {item.id!r:.100} has a wrong {name}: {value}"
+
+
+def _wrong_field(item: object, kind: type) -> str | None:
+    """Return the first field of an item whose value is not what it is declared to be."""
+    for name, kinds in _FIELDS.get(kind, {}).items():
+        value = getattr(item, name)
+        if not isinstance(value, kinds):
+            return name
+        if isinstance(value, datetime) and value.utcoffset() is None:
+            return name
+        if isinstance(value, tuple):
+            part = _PARTS[name]
+            if any(not isinstance(one, part) or _wrong_field(one, part) for one in value):
+                return name
     return None
 
 
@@ -171,61 +187,19 @@ def _as_error(error: object) -> TrackerError:
     return TrackerError(TrackerErrorKind.UNAVAILABLE, what)
 
 
-def _text(value: object) -> bool:
-    return isinstance(value, str)
+_OPTIONAL_TEXT = (str, NoneType)
+_OPTIONAL_TIME = (datetime, NoneType)
+_PARTS: Mapping[str, type] = {"labels": str, "comments": Comment, "blocked_by": Blocker}
+"""What the tuples in these fields hold."""
 
-
-def _text_or_none(value: object) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _number_or_none(value: object) -> bool:
-    return value is None or isinstance(value, int)
-
-
-def _time_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, datetime) and value.utcoffset() is not None)
-
-
-def _texts(value: object) -> bool:
-    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
-
-
-def _comments(value: object) -> bool:
-    return isinstance(value, tuple) and all(
-        isinstance(item, Comment)
-        and _text(item.author)
-        and _text(item.body)
-        and _time_or_none(item.created_at)
-        for item in value
-    )
-
-
-def _blockers(value: object) -> bool:
-    return isinstance(value, tuple) and all(
-        isinstance(item, Blocker)
-        and _text(item.identifier)
-        and _text_or_none(item.id)
-        and _text_or_none(item.state)
-        for item in value
-    )
-
-
-_FIELDS: Mapping[str, Callable[[object], bool]] = {
-    "id": _text,
-    "identifier": _text,
-    "title": _text,
-    "state": _text,
-    "description": _text,
-    "priority": _number_or_none,
-    "url": _text_or_none,
-    "labels": _texts,
-    "assignee": _text_or_none,
-    "issue_type": _text_or_none,
-    "branch_name": _text_or_none,
-    "parent": _text_or_none,
-    "comments": _comments,
-    "blocked_by": _blockers,
-    "created_at": _time_or_none,
-    "updated_at": _time_or_none,
+_FIELDS: Mapping[type, Mapping[str, type | tuple[type, ...]]] = {
+    Issue: {
+        **dict.fromkeys(("id", "identifier", "title", "state", "description"), str),
+        **dict.fromkeys(("url", "assignee", "issue_type", "branch_name", "parent"), _OPTIONAL_TEXT),
+        **dict.fromkeys(("created_at", "updated_at"), _OPTIONAL_TIME),
+        **dict.fromkeys(_PARTS, tuple),
+        "priority": (int, NoneType),
+    },
+    Comment: {"author": str, "body": str, "created_at": _OPTIONAL_TIME},
+    Blocker: {"identifier": str, "id": _OPTIONAL_TEXT, "state": _OPTIONAL_TEXT},
 }
