@@ -21,11 +21,11 @@ from sortie.telemetry import facts
 from sortie.trackers.outages import OutagePauses
 
 COMMENT_PATIENCE = 6 * 3600.0
-"""Seconds after which a life gives a comment up that could not be made until then."""
+"""Seconds after which a comment that could not be made is given up."""
 
 
 class Remark(Struct, frozen=True, kw_only=True):
-    """What is to be said on an issue of one moment in the life of a run.
+    """A comment to be made on an issue about a run.
 
     ``recorded``: it is on disk as one to be made. ``again``: it may have been made already.
     """
@@ -53,7 +53,7 @@ def record_of(decision: do.PostComment) -> rec.RecordComment:
 
 
 def remark_of(record: rec.RecordComment, *, again: bool) -> Remark:
-    """Return a comment that is on disk, of this life or of an earlier one."""
+    """Return a comment that is on disk, of this daemon or of an earlier one."""
     return Remark(
         run_id=record.run_id,
         lifecycle=record.lifecycle,
@@ -71,7 +71,7 @@ async def comment(context: OrchestratorContext, issue: Issue, remark: Remark) ->
     error = await _made(context, issue, remark)
     if remark.recorded:
         forget = rec.ForgetComment(run_id=remark.run_id, lifecycle=remark.lifecycle)
-        with suppress(StoreError):  # then the next life finds that it was made
+        with suppress(StoreError):  # then the next daemon finds that it was made
             await context.store.commit([forget], context.wall())
     context.publish(
         facts.CommentCompleted(

@@ -1,4 +1,4 @@
-"""What the orchestrator does in the background: each effect ends with its answer, if it has one."""
+"""Effects: what the orchestrator does in background tasks. Each ends with its answer, if any."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EARLY_POLL_PAUSE = 5.0
 
 
 async def poll(context: OrchestratorContext, states: tuple[str, ...], tell: Tell) -> None:
-    """Look whether dispatch is possible, fetch candidates and tell of them."""
+    """Make the preflight, fetch candidates and report them."""
     began = trio.current_time()
     result, count, error = "success", None, None
     try:
@@ -79,7 +79,7 @@ async def poll_when_changed(tracker: Tracker, tell: Tell) -> None:
 
 
 async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell) -> None:
-    """Re-read issues and tell of them; what could not be read is said to have failed."""
+    """Read issues again and report them, and those that could not be read."""
     token, ids = question.token, question.ids
     try:
         answer = await context.tracker.fetch_by_ids(ids)
@@ -97,7 +97,7 @@ async def refresh(context: OrchestratorContext, question: do.Refresh, tell: Tell
 async def hand_off(context: OrchestratorContext, question: do.HandOff, tell: Tell) -> None:
     """Move an issue to the handoff state if it still stands where the run left it.
 
-    A tracker that wants to be left alone is in an outage, whatever the kind of its error.
+    A tracker that asks for a pause counts as being in an outage.
     """
     issue, state = question.issue, question.state
     kind, error = None, None
@@ -129,7 +129,7 @@ def _report_pause(error: Exception, tell: Tell) -> bool:
 
 
 async def _move_despite_shortages(context: OrchestratorContext, issue: Issue, state: str) -> None:
-    """Move an issue; what this machine runs out of meanwhile is no failure of the handoff."""
+    """Move an issue; try again where this machine is short of a resource."""
     while True:
         try:
             return await _move_if_unchanged(context, issue, state)
@@ -169,7 +169,7 @@ async def _move_if_unchanged(context: OrchestratorContext, issue: Issue, state: 
 
 
 async def clean(context: OrchestratorContext, question: do.CleanWorkspace, tell: Tell) -> None:
-    """Remove an issue's workspaces on all hosts and tell which are gone."""
+    """Remove an issue's workspaces on all hosts and report which are gone."""
     removed: list[KnownWorkspace] = []
     errors: list[str] = []
     kept: list[KeptWorkspace] = []

@@ -131,7 +131,7 @@ class Orchestrator:
         await done.wait()
 
     def apply(self, settings: Settings, policy: Policy) -> None:
-        """Obey other settings; runs under way keep the rest of theirs."""
+        """Apply other settings; runs under way keep those that they began with."""
         self._performer.settings, self._performer.policy = settings, policy
         self.tell(ev.PolicyChanged(policy))
 
@@ -156,7 +156,7 @@ class Orchestrator:
                 with _logged_at_once(self._crashing, self._context.publish):
                     await self._rounds(nurseries)
             background.cancel_scope.deadline = trio.current_time() + EFFECTS_GRACE
-        # What handoffs came to meanwhile, or the next life would make them again.
+        # Record the results of handoffs, or the next daemon would make them again.
         answers = [item for item in self._queued() if isinstance(item[0], ev.TransitionAnswered)]
         if answers:
             async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What an earlier life recorded, as the claims of a new one; pure."""
+"""Turn what an earlier daemon recorded into the claims of a new one; pure."""
 
 from __future__ import annotations
 
@@ -117,15 +117,17 @@ def _interrupted(run: UnfinishedRun, policy: Policy, least: float) -> rec.Record
 
 
 def _without_outage(retry: StoredRetry, wall: float) -> StoredRetry:
-    """Make a handoff due that waits for the end of an outage: a new life asks once how it is."""
+    """Make a handoff due that waits for the end of an outage: a new daemon asks once how it is."""
     if retry.kind is not WaitKind.HANDOFF or retry.tries or retry.due_at <= wall:
         return retry
     return replace(retry, due_at=wall, delay=0.0)
 
 
 def _put_right(retry: StoredRetry) -> rec.RecordRetry:
-    """Record a wait anew whose end is another one, as by a clock that was set back: else each start
-    would begin it anew."""
+    """Record a wait again whose end has changed, as by a clock that was set back.
+
+    Otherwise each start would begin the wait again.
+    """
     return rec.RecordRetry(
         issue=retry.issue,
         kind=retry.kind,

@@ -53,7 +53,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
 
 
 async def recover(recovery: Recovery, policy: Policy) -> Memory:
-    """End what an earlier life left running, and take over what it recorded.
+    """End what an earlier daemon left running, and take over what it recorded.
 
     Raises StoreError where that cannot be written, and TransportError where the processes of this
     machine cannot be looked at.
@@ -89,7 +89,7 @@ async def recover(recovery: Recovery, policy: Policy) -> Memory:
 
 
 def crashed_over(issue: Issue) -> tuple[Record, ...]:
-    """Return what a life that crashes while it handles an issue leaves to the next.
+    """Return what a daemon that crashes while it handles an issue leaves to the next.
 
     Where the issue is held, it stays so: what broke us is no change of it.
     """

@@ -128,7 +128,7 @@ class Ledger:
             yield self._recorded(run_id, run, now)
 
     def record_all(self, now: float) -> Iterator[RecordSpending]:
-        """Yield whatever is not on record yet."""
+        """Yield the records of all spending that is not on record yet."""
         for run_id, run in self._runs.items():
             if run.spent != run.recorded:
                 yield self._recorded(run_id, run, now)
@@ -140,7 +140,7 @@ class Ledger:
             yield RecordSpending(run_id=run_id, spent=run.spent)
 
     def forget(self, issue_id: IssueId) -> bool:
-        """Begin an issue anew, and tell whether anything was known of it."""
+        """Forget what an issue has used; tell whether anything was known."""
         return self.issues.pop(issue_id, None) is not None
 
     def _recorded(self, run_id: RunId, run: _RunSpending, now: float) -> RecordSpending:

@@ -23,8 +23,10 @@ def drop_reopened(state: SchedulerState) -> None:
 
 
 def clean_again(state: SchedulerState, claim: Cleaning, now: float) -> None:
-    """Try again to remove an issue's workspaces, those that were kept for long enough whatever they
-    hold."""
+    """Try again to remove an issue's workspaces.
+
+    Those that were kept for ``keep_unsaved`` are removed with the work in them.
+    """
     workspaces = state.workspaces.of(claim.issue.id)
     if not workspaces:  # another issue has the directory now
         state.release(claim.issue.id)

@@ -1,4 +1,4 @@
-"""What people ask for: new settings, a poll, a pause, a stop, a retry, the end."""
+"""Operators' commands: new settings, a poll, a pause, a stop, a retry, shutdown."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def poll_now(state: SchedulerState, now: float) -> None:
 
 
 def change_policy(state: SchedulerState, policy: Policy, now: float) -> None:
-    """Obey other settings from now on, also for what runs: states may mean something else."""
+    """Apply other settings, to what runs too: states may mean something else."""
     old, state.policy = state.policy, policy
     state.dispatch_needed = True
     state.claims.count_by(policy.in_progress_state)
@@ -177,9 +177,9 @@ def _hold_again(state: SchedulerState, claim: Held, now: float) -> None:
 
 
 def retry(state: SchedulerState, name: str, now: float) -> Reply:
-    """Make a waiting or held issue due now, with its attempts counted anew.
+    """Make a waiting or held issue due now, and reset its attempts.
 
-    A handoff that waits or failed is tried again by itself, without the agent.
+    A handoff that waits or failed is tried again without a run of the agent.
     """
     issue = state.find(name)
     if issue is None:

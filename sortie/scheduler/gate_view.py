@@ -23,7 +23,7 @@ class View(Struct, frozen=True):
 
 
 def view_of(state: SchedulerState, now: float, *, besides: IssueId | None = None) -> View:
-    """Return what the gates look at; ``besides`` is an issue whose claim does not count.
+    """Return what the gates look at; the claim of the issue ``besides`` does not count.
 
     The view's load may be added to.
     """

@@ -60,7 +60,7 @@ def _keep_session(state: SchedulerState, claim: Worked, agent: str, session_id: 
 
 
 def _forget_session(state: SchedulerState, made: KnownWorkspace) -> None:
-    """Forget a session of a directory that was lost and has been made anew."""
+    """Forget the session of a directory that was lost and recreated."""
     session = state.agent_sessions.get(made.issue_id)
     if session is not None and (session.host, session.workspace) == (made.host, made.path):
         del state.agent_sessions[made.issue_id]

@@ -1,4 +1,4 @@
-"""What must be on disk before anything else happens because of it.
+"""Records: what must be on disk before a decision that depends on it is performed.
 
 Records carry no clock reading: a delay counts in seconds from the commit, and the store adds the
 wall-clock time of the commit.
@@ -59,7 +59,7 @@ class RecordUnsaved(Struct, frozen=True, kw_only=True):
 
 
 class ForgetWorkspace(Struct, frozen=True, kw_only=True):
-    """A workspace was removed, or lost and made anew; no session of its agent's can go on in it."""
+    """A workspace was removed, or lost and recreated; no agent session can be resumed in it."""
 
     host: str
     path: str

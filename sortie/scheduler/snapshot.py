@@ -90,7 +90,7 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
     @property
     def free(self) -> int:
-        """How many more runs may start, on whatever host."""
+        """How many more runs may start, on all hosts together."""
         free = max(0, self.policy.max_concurrent_agents - self.used)
         return min(free, sum(map(self.free_on, self.policy.hosts)))
 

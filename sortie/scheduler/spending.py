@@ -98,13 +98,13 @@ def limit_met(state: SchedulerState, event: ev.UsageLimitMet, now: float) -> Non
 
 
 def limit_passed(state: SchedulerState, account: str, now: float) -> None:
-    """Try whether a limit is over whose end has come by the time of day: the machine has slept."""
+    """End a pause whose end has come by the time of day, as the machine has slept."""
     if state.limits.end_pause(account, now):
         state.dispatch_needed = True
 
 
 def pass_limits(state: SchedulerState, now: float) -> None:
-    """See to limits whose time has come."""
+    """End the pauses and limits whose time has come."""
     changed, trusted = state.limits.pass_time(now)
     state.dispatch_needed |= changed
     for account in trusted:

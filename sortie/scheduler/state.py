@@ -137,7 +137,7 @@ class SchedulerState:
         return by_id or next((i for i in known.values() if i.identifier == name), None)
 
     def queue_up(self, issue: Issue) -> None:
-        """Make a candidate of an issue, or note how it is now."""
+        """Make an issue a candidate, or replace the candidate."""
         self.candidates.put(Candidate((order_key(issue), issue.id), issue, state_key(issue.state)))
 
     def release(self, issue_id: IssueId) -> None:
@@ -152,7 +152,7 @@ class SchedulerState:
             self.out.append(rec.ForgetCrashes(issue_id=issue_id))
 
     def reset_budget(self, issue_id: IssueId) -> None:
-        """Begin an issue's budget anew."""
+        """Reset an issue's budget."""
         had_sessions = self.sessions.pop(issue_id, None) is not None
         if self.ledger.forget(issue_id) or had_sessions:
             self.out.append(rec.ResetBudget(issue_id=issue_id))
@@ -217,7 +217,7 @@ class SchedulerState:
         self.dispatch_needed = True
 
     def end_wait(self, claim: Waiting | HandingOff, reason: str) -> None:
-        """Give up what an issue waited for."""
+        """End an issue's wait without a run."""
         self.release(claim.issue.id)
         self.out.append(rec.ForgetRetry(issue_id=claim.issue.id))
         self.out.append(facts.WaitEnded(issue=claim.issue, reason=reason))
@@ -256,7 +256,7 @@ class SchedulerState:
         self.out.append(HandOff(token, claim.issue, state))
 
     def stop(self, claim: Starting | Running, reason: StopReason) -> None:
-        """Have a run stopped."""
+        """Stop a run."""
         self.claims[claim.issue.id] = Stopping(
             issue=claim.issue,
             run_id=claim.run_id,
@@ -271,13 +271,13 @@ class SchedulerState:
         self.out.append(StopWorker(claim.run_id, claim.issue, reason))
 
     def stop_departed(self, claim: Starting | Running, departure: Departure) -> None:
-        """Have a run stopped whose issue is not active any more."""
+        """Stop a run, as its issue is no longer active."""
         why = departure.sentence
         self.out.append(facts.IssueReconciled(action="stop", issue=claim.issue, reason=why))
         self.stop(claim, departure.reason)
 
     def finish(self, issue: Issue) -> None:
-        """Put away an unclaimed issue that is terminal: its budget, and its workspaces."""
+        """Clean up after an unclaimed issue that is terminal: its budget and its workspaces."""
         self.candidates.discard(issue.id)
         self.agent_sessions.pop(issue.id, None)
         self.reset_budget(issue.id)
@@ -290,6 +290,6 @@ class SchedulerState:
             self.out.append(CleanWorkspace(issue, workspaces, over))
 
     def set_reason(self, claim: Waiting, reason: str = NO_SLOT) -> None:
-        """Note what a due wait still waits for."""
+        """Set the reason for which a due wait goes on waiting."""
         if claim.reason != reason:
             self.claims[claim.issue.id] = replace(claim, reason=reason)

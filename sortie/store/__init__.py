@@ -181,8 +181,8 @@ class Totals(Struct, frozen=True, kw_only=True):
     """Sums over all recorded runs; amounts are None until an agent reported some. ``cost_usd`` and
     ``estimated_usd`` are as in Spending.
 
-    ``seconds_running`` counts runs that are over, and those of an earlier life that were cut short
-    only until they were last heard of.
+    ``seconds_running`` counts runs that are over. Runs of an earlier daemon that were cut short
+    count until they were last heard of.
     """
 
     runs: int
@@ -207,7 +207,7 @@ class Store(Protocol):
         ...
 
     async def recover(self) -> Recovered:
-        """Read what an earlier life left; call it once, before the first commit."""
+        """Read what an earlier daemon left; call it once, before the first commit."""
         ...
 
     async def history(

@@ -144,7 +144,7 @@ class SqliteStore:
 
     def __init__(self, thread: DatabaseThread) -> None:
         self._thread = thread
-        self._inherited = 0  # the last seq of an earlier life
+        self._inherited = 0  # the last seq of an earlier daemon
         self._asked = self._failed = self._succeeded = 0
 
     async def identity(self) -> DatabaseIdentity:
@@ -167,7 +167,7 @@ class SqliteStore:
             await self._change(job)
 
     async def recover(self) -> Recovered:
-        """Read what an earlier life left; what it had under way ended when last heard of."""
+        """Read what an earlier daemon left; what it had under way ended when last heard of."""
         self._inherited, recovered = await self._thread.read(_inherit)
         return recovered
 
