@@ -22,7 +22,6 @@ from typing import Any, Literal
 from sortie.acp import values, wire
 from sortie.acp.events import (
     ClientEvent,
-    ConnectionEnded,
     ExtensionTold,
     Initialized,
     PermissionRequested,
@@ -32,7 +31,6 @@ from sortie.acp.events import (
     SessionOpened,
     SessionUpdated,
     SettingTaken,
-    StrayAnswer,
     When,
 )
 from sortie.acp.wire import (
@@ -77,8 +75,6 @@ _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 class ClientConnection:
     """A connection with at most one session; see the module."""
-
-    __slots__ = ("_asked", "_how", "_next_id", "_out", "_pending", "_reader", "session_id", "state")
 
     def __init__(self, line_limit: int = LINE_LIMIT) -> None:
         self.state = ConnectionState.NEW
@@ -157,11 +153,10 @@ class ClientConnection:
     def end(self) -> list[ClientEvent]:
         """Take the end of the stream; a last line without its end counts."""
         found = self._take(self._reader.close())
-        pending = self._pending[1] if self._pending else None
         self.state, self._pending = ConnectionState.DEAD, None
         self._asked.clear()
         self._out.clear()
-        return [*found, ConnectionEnded(pending)]
+        return found
 
     def _take(self, incoming: Sequence[Incoming]) -> list[ClientEvent]:
         events: list[ClientEvent] = []
@@ -176,7 +171,8 @@ class ClientConnection:
                 case RpcNotification():
                     events.append(self._told(each))
                 case wire.RpcResult() | RpcError():
-                    events.append(self._answered(each))
+                    if (answered := self._answered(each)) is not None:
+                        events.append(answered)
                 case _:
                     events.append(each)
         return events
@@ -211,11 +207,11 @@ class ClientConnection:
                 self.answer_permission(taken_back, None)
         return ExtensionTold(notice.method, notice.params)
 
-    def _answered(self, answer: wire.RpcResult | RpcError) -> ClientEvent:
+    def _answered(self, answer: wire.RpcResult | RpcError) -> ClientEvent | None:
         # A comparison alone would take true and 1.0 for 1.
         ours = self._pending is not None and _key(answer.id) == _key(self._pending[0])
         if self._pending is None or not ours:
-            return StrayAnswer(answer.id)
+            return None  # an answer to nothing, or to what was answered before
         method = self._pending[1]
         self._pending = None
         if isinstance(answer, RpcError):

@@ -107,18 +107,6 @@ class ExtensionTold(Struct, frozen=True):
     __repr__ = repr_without("params")
 
 
-class StrayAnswer(Struct, frozen=True):
-    """An answer to what was not asked, or was answered before."""
-
-    id: Id
-
-
-class ConnectionEnded(Struct, frozen=True):
-    """Nothing comes any more; ``pending`` is the method that is still to be answered."""
-
-    pending: str | None
-
-
 ClientEvent = (
     Initialized
     | SessionOpened
@@ -129,8 +117,6 @@ ClientEvent = (
     | PromptAnswered
     | RequestFailed
     | ExtensionTold
-    | StrayAnswer
-    | ConnectionEnded
     | Junk
     | LineTooLong
 )

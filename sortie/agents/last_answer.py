@@ -11,8 +11,6 @@ LAST_ANSWER_LIMIT = 64 * 1024
 class LastAnswer:
     """Collects the last message of a turn; ``text`` is "" where nothing was said."""
 
-    __slots__ = ("_is_open", "_message", "_parts", "_size")
-
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._size = 0

@@ -11,7 +11,6 @@ import pytest
 from sortie.acp.client import ClientConnection, ConnectionState
 from sortie.acp.events import (
     ClientEvent,
-    ConnectionEnded,
     ExtensionTold,
     Initialized,
     PermissionRequested,
@@ -21,7 +20,6 @@ from sortie.acp.events import (
     SessionOpened,
     SessionUpdated,
     SettingTaken,
-    StrayAnswer,
 )
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
@@ -263,7 +261,7 @@ def test_answers_that_nobody_waits_for_are_let_go() -> None:
 
     events = [*peer.tell(id=2, result={}), *peer.tell(id=3.0, result={}), *peer.tell(id="3")]
 
-    assert [type(event) for event in events] == [StrayAnswer] * 3
+    assert events == []
     assert peer.client.state is ConnectionState.TURN
 
 
@@ -302,7 +300,7 @@ def test_the_end_of_the_stream_is_the_end() -> None:
 
     events = peer.client.end()
 
-    assert events == [ExtensionTold("_x/y", {}), ConnectionEnded("session/prompt")]
+    assert events == [ExtensionTold("_x/y", {})]
     assert peer.heard == []
     with pytest.raises(RuntimeError):
         peer.client.prompt("more")

@@ -30,9 +30,10 @@ async def test_what_an_agent_did_is_shown_while_it_runs_and_after_a_crash(
 ) -> None:
     """Kiro's own record of the turn tells it; the daemon's is on disk before the next turn."""
     place.write_workflow(agent={"command": "sortie-kiro-sim", "max_turns": 2})
-    place.add_issue("A", "delay=1 write=src/a.py")
 
     async with start() as daemon:
+        await daemon.line("http.listening")
+        place.add_issue("A", "delay=1 write=src/a.py")
         await daemon.line("turn.started", issue="A", nth=2)
         [live] = (await daemon.state())["running"]
         daemon.signal(signal.SIGKILL)

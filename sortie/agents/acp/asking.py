@@ -142,8 +142,6 @@ def asking_variables(settings: AcpSettings, env: Mapping[str, str]) -> Mapping[s
 class Asking:
     """What one process of an agent asks about. ``mode`` is the one that it told last."""
 
-    __slots__ = ("_agent", "_allows_all", "_denied", "_offered", "_settings", "mode")
-
     def __init__(self, agent: str, settings: AcpSettings) -> None:
         self.mode: str | None = None
         self._agent = agent

@@ -80,21 +80,6 @@ class UpdateReader:
     must end.
     """
 
-    __slots__ = (
-        "_answer",
-        "_context",
-        "_earlier",
-        "_evidence",
-        "_in_turn",
-        "_texts",
-        "_tools",
-        "asking",
-        "is_kiro",
-        "over",
-        "refusal",
-        "usage",
-    )
-
     def __init__(self, context: ReaderContext) -> None:
         self._context = context
         self.usage = UsageReader(context.agent)

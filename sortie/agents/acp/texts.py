@@ -20,8 +20,6 @@ class Texts:
     Rule: no secret leaves here, also where it came in several pieces.
     """
 
-    __slots__ = ("_line", "_redacted", "_source")
-
     def __init__(self, redacted: Callable[[str], str]) -> None:
         self._redacted = redacted
         self._line = ""

@@ -62,8 +62,6 @@ class ToolCall(Struct, kw_only=True):
 class EarlierCalls:
     """Calls that a replayed conversation left open: an earlier run began and reported them."""
 
-    __slots__ = ("_ids",)
-
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
 
@@ -85,8 +83,6 @@ class AcpToolCalls:
     Rule 1: each call gives one ToolStarted and one ToolEnded. Rule 2: calls beyond CALLS_AT_ONCE
     are ignored.
     """
-
-    __slots__ = ("_agent", "_ended", "_open", "_workspace")
 
     def __init__(self, agent: str, workspace: str) -> None:
         self._agent = agent

@@ -47,8 +47,6 @@ class UsageReader:
     may be a fallback.
     """
 
-    __slots__ = ("_credits", "_dialect", "_process", "answered", "cost", "model")
-
     def __init__(self, agent: str) -> None:
         self.cost: Cost | None = None
         self.model: str | None = None

@@ -32,8 +32,6 @@ _STOPS = {
 class TurnEvidence:
     """What speaks for and against a turn, while it goes on."""
 
-    __slots__ = ("_agent", "_broken", "_denied", "_piece", "_saw_words", "_used_tools")
-
     def __init__(self, agent: str) -> None:
         self._agent = agent
         self._piece = ""

@@ -17,6 +17,7 @@ from sortie.kiro.simulator.exchange import NEWEST, Exchange, SimulatedStoreError
 
 _REDRAW = 0.2
 _TITLE_LIMIT = 200
+_ASKS_FOR_DONE = "write the word done to the file .sortie/status"
 _BUILT_IN_AGENTS = ("default", "kiro_default")
 
 
@@ -85,6 +86,8 @@ class SimulatedTurn:
             console.complain(f"warning: the conversation could not be kept: {error}")
         if not do.no_trailer:
             console.trailer(f"{do.credits:.10g}", int(time.monotonic() - self._started))
+            if _ASKS_FOR_DONE in self._exchange.prompt and not do.status:
+                actions.write_status("done")
         return 0
 
     def _agent_exists(self) -> bool:

@@ -20,7 +20,7 @@ from sortie.agents.acp.conversations import CONVERSATIONS_REMEMBERED, Conversati
 from sortie.agents.acp.memory import resident_mb, tree_mb
 from sortie.agents.acp.permissions import decide, is_inside, paths_of
 from sortie.agents.acp.reader import ReaderContext, UpdateReader
-from sortie.agents.acp.settings import AcpSettings, PermissionRules, ruling_of, warn
+from sortie.agents.acp.settings import AcpSettings, PermissionRules, warn
 from sortie.agents.acp.tools import CALLS_AT_ONCE, AcpToolCalls
 from sortie.agents.acp.usage import NO_COST, UsageReader
 from sortie.agents.acp.verdict import TurnEvidence
@@ -72,17 +72,6 @@ def test_an_option_is_chosen_by_its_kind(
     answer = decide("edit", outside=False, options=offered, rules=rules)
 
     assert (answer.option_id, answer.allowed) == (chosen, ruling == "allow" and chosen is not None)
-
-
-def test_rules_are_by_kind_and_place() -> None:
-    """What is named goes before the default; what is unknown is ``other``."""
-    rulings: dict[Any, Any] = {"default": "deny", "read": "allow", "other": "allow"}
-
-    assert [ruling_of(rulings, kind) for kind in ("read", "edit", "other", "default", "new")] == [
-        *("allow", "deny", "allow", "allow", "allow")
-    ]
-    rules = PermissionRules(inside=rulings)
-    assert not decide("read", outside=True, options=EVERY, rules=rules).allowed
 
 
 @pytest.mark.parametrize(
@@ -163,48 +152,7 @@ def test_a_tool_is_told_once() -> None:
     assert len(events) == 2 * CALLS_AT_ONCE
 
 
-@pytest.mark.parametrize(
-    ("agent", "call", "name"),
-    [
-        ("x", {"name": "Bash", "title": "ls"}, "Bash"),
-        ("x", {"_meta": {"kiro": {"toolName": "fs_write"}}}, "fs_write"),
-        ("OpenCode", {"title": "bash"}, "bash"),
-        ("gemini-cli", {"toolCallId": "write_file__write_file_1_0"}, "write_file"),
-        ("gemini-cli", {"kind": "edit"}, "edit"),
-        ("Copilot", {"title": "Creating a file", "kind": "edit"}, "edit"),
-        ("Copilot", {}, "tool"),
-    ],
-)
-def test_a_tool_is_named_where_its_agent_names_it(
-    agent: str, call: dict[str, Any], name: str
-) -> None:
-    """Each agent in its own place."""
-    known, _ = AcpToolCalls(agent, "/w").take({"toolCallId": "t"} | call)
-
-    assert known.name == name
-
-
 # Usage
-
-
-def test_what_is_cached_is_part_of_the_input() -> None:
-    """Whether an agent says so itself is seen by its total."""
-    counts = {"inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 100}
-
-    (beside,), (within,) = (
-        UsageReader("@agentclientprotocol/codex-acp").turn({"usage": counts | {"totalTokens": t}})
-        for t in (115, 15)
-    )
-
-    assert beside == Usage(input_tokens=110, output_tokens=5, cached_tokens=100)
-    assert within == Usage(input_tokens=10, output_tokens=5, cached_tokens=100)
-
-
-@pytest.mark.parametrize("usage", [None, {}, {"inputTokens": "7"}, {"inputTokens": -1}, 5])
-@pytest.mark.parametrize("agent", ["Copilot", "@agentclientprotocol/claude-agent-acp", "OpenCode"])
-def test_what_is_not_told_is_not_known(agent: str, usage: object) -> None:
-    """Never 0."""
-    assert UsageReader(agent).turn({"usage": usage}) == []
 
 
 def test_sums_of_a_process_are_taken_apart() -> None:
@@ -221,22 +169,6 @@ def test_sums_of_a_process_are_taken_apart() -> None:
         Usage(input_tokens=100, output_tokens=10),
         Usage(input_tokens=200, output_tokens=5),
         Usage(input_tokens=50, output_tokens=5),
-    ]
-
-
-def test_tokens_are_told_with_their_model() -> None:
-    """That of the turn, of each of several, or else that of the session."""
-    counts = {"token_count": {"input_tokens": 5, "output_tokens": 1}}
-    two = [{"model": name, **counts} for name in ("pro", "flash")]
-    alone = UsageReader("Copilot")
-    alone.model = "of the session"
-
-    assert UsageReader("gemini-cli").turn({"_meta": {"quota": {"model_usage": two}}}) == [
-        Usage(input_tokens=5, output_tokens=1, model="pro"),
-        Usage(input_tokens=5, output_tokens=1, model="flash"),
-    ]
-    assert alone.turn({"usage": {"inputTokens": 5, "outputTokens": 1}}) == [
-        Usage(input_tokens=5, output_tokens=1, model="of the session")
     ]
 
 

@@ -182,18 +182,6 @@ def test_without_times_of_answers_the_result_tells_them() -> None:
     assert events(line("result", duration_api_ms=0)) == []
 
 
-def test_a_message_without_usage_stops_no_clock() -> None:
-    """It is no answer of the model's."""
-    reading = Reading().lines(
-        line("system", subtype="init", session_id=ID),
-        *refusal("API Error")[:1],
-        assistant(text("a")),
-    )
-
-    told = [event for event in reading.events if isinstance(event, ModelAnswered)]
-    assert told == [ModelAnswered(seconds=2.0, model="claude-x")]
-
-
 def test_refusals_are_told_once() -> None:
     """When they happen, or at the end where they were not told before."""
     denied = line(

@@ -17,7 +17,6 @@ from sortie.agents.kiro.settings import KiroSettings
 from sortie.model import (
     AgentError,
     ErrorKind,
-    ProgramNotFound,
     RunId,
     TransportError,
     TurnOutcome,
@@ -247,43 +246,6 @@ async def test_a_session_that_was_left_starts_nothing(autojump_clock: MockClock)
     assert len(transport.commands) == 1
 
 
-async def test_a_program_that_vanished(autojump_clock: MockClock) -> None:
-    """A launch that finds no program raises what the transport does."""
-    programs = {"kiro-cli": "/bin/kiro-cli"}
-    transport = FakeTransport(turns(), programs=programs)
-
-    async with agent().session(params(transport)) as session:
-        programs.clear()
-        with pytest.raises(ProgramNotFound):
-            await session.run_turn("ping", Heard())
-
-
-@pytest.mark.parametrize(
-    ("script", "ending", "message"),
-    [
-        ([ANSWER, Breaks(TransportError("no route"))], None, "no route"),
-        ([TRAILER, DONE], TransportError("pid 7 stays"), "pid 7 stays"),
-        ([Pause(1)], TransportError("pid 7 stays"), "pid 7 stays"),
-    ],
-)
-async def test_a_transport_that_fails(
-    script: Sequence[Step],
-    ending: TransportError | None,
-    message: str,
-    autojump_clock: MockClock,
-) -> None:
-    """A lost connection or a process that cannot be ended is the transport's error, never a
-    success; what was spent is told all the same."""
-    heard = Heard()
-    transport = FakeTransport(turns(script), ending=ending, host="far")
-
-    async with agent().session(params(transport)) as session:
-        with trio.move_on_after(10), pytest.raises(TransportError, match=message):
-            await session.run_turn("ping", heard)
-
-    assert any(SPENT[0] in batch for batch in heard.batches) is (TRAILER in script)
-
-
 async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockClock) -> None:
     """Once exit and trailer were seen, a broken pipe is no failure."""
     script: list[Step] = [TRAILER, Ends(Exit(status=0)), Pause(1), Breaks(TransportError("gone"))]
@@ -291,11 +253,3 @@ async def test_output_lost_after_the_exit_changes_nothing(autojump_clock: MockCl
     result, _ = await run(FakeTransport(turns(script)))
 
     assert result == COMPLETED
-
-
-async def test_a_session_shows_no_key(autojump_clock: MockClock) -> None:
-    """Neither the session nor what it was made from has the key in its repr."""
-    wanted = params(FakeTransport(turns()))
-
-    async with agent().session(wanted) as session:
-        assert KEY not in repr((session, wanted))

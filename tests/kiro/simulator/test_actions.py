@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from sortie.kiro.simulator.actions import ActionError, set_state, write_file
+from sortie.workflow import with_status_instructions
 from tests.kiro.simulator.conftest import Simulator
+from tests.workflow.sample import context
 
 ISSUE = """---
 # the state:  of affairs
@@ -87,3 +89,17 @@ def test_the_first_turns_fail(simulator: Simulator) -> None:
     statuses = [simulator.chat("sim: fail_first=2").status for _ in range(4)]
 
     assert statuses == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [("", "done"), ("status=blocked", "blocked"), ("exit=1", None), ("no_trailer=1", None)],
+)
+def test_it_says_done_where_the_prompt_asks_for_it(
+    simulator: Simulator, more: str, word: str | None
+) -> None:
+    """As Sortie's own instructions do; not where another word is named, or the turn fails."""
+    simulator.chat(with_status_instructions(f"Go\nsim: note=0 {more}", context()))
+
+    status = Path(".sortie/status")
+    assert (status.read_text().strip() if status.exists() else None) == word
