@@ -4,7 +4,7 @@ A process that is stopped (SIGSTOP), a machine that is paused or far too busy: w
 time of many a limit has passed, and what would have kept it lies unread in pipes. A daemon that
 looked at the clock first would end agents that had worked all the while.
 
-Rule 1: a gap in which nobody could act counts for no limit.
+Rule 1: a gap in which the daemon could not act counts for no limit.
 Rule 2: after a gap the time stands still for ``SETTLING`` seconds more, in which what is pending
 is read.
 Rule 3: the time never goes back.

@@ -1,7 +1,7 @@
 """Which shortages this process is in: each is told when it begins and when it is over.
 
 Rule 1: a shortage is over once the resource was given again on trial, ``QUIET`` seconds after
-somebody met it last.
+it was met last.
 Rule 2: what is not known because of a shortage is named until it is known.
 """
 
@@ -77,7 +77,7 @@ class Shortages:
         return tuple(dict.fromkeys(self._unknown))
 
     def meet(self, shortage: Shortage) -> None:
-        """Take down that somebody was refused a resource just now."""
+        """Note that a resource was refused just now."""
         is_news = shortage.resource not in self._met
         self._met[shortage.resource] = (shortage, trio.current_time())
         if is_news:
@@ -125,14 +125,14 @@ def keep_account(shortages: Shortages) -> None:
 
 
 def note(shortage: Shortage) -> None:
-    """Take down a shortage, where anybody keeps account."""
+    """Note a shortage, where an account is kept."""
     with suppress(LookupError):
         _account.get().meet(shortage)
 
 
 @contextmanager
 def not_known(sentence: str) -> Iterator[None]:
-    """Name something as unknown while the block lasts, where anybody keeps account."""
+    """Name something as unknown while the block lasts, where an account is kept."""
     try:
         account = _account.get()
     except LookupError:

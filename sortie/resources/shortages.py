@@ -1,6 +1,6 @@
 """What the system raises where it has run out of something, and what that means to an operator.
 
-Rule: a shortage is nobody's mistake and passes; whoever meets one tries again and blames nothing.
+Rule: a shortage passes. What meets one is tried again, and no run is blamed for it.
 """
 
 from __future__ import annotations

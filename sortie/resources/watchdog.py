@@ -29,7 +29,7 @@ CHECK = 5.0
 """Seconds from one look at the loop to the next."""
 
 _LATE = 1.0  # a check that comes later than this was paused itself
-_WRITING = 5  # seconds in which somebody has to read what it says last
+_WRITING = 5  # seconds in which its last message has to be read
 
 _STUCK = b"sortie: the daemon's loop has stood still for minutes; where its threads are:\n"
 _NOT_GONE = b"sortie: the daemon could not end in time; where its threads are:\n"
@@ -38,7 +38,7 @@ _NOT_GONE = b"sortie: the daemon could not end in time; where its threads are:\n
 def leave_at_once(message: bytes) -> None:
     """Write a message and where all threads are to stderr, and end the process."""
     try:
-        signal.alarm(_WRITING)  # its default action ends a process that nobody listens to
+        signal.alarm(_WRITING)  # its default action ends a process whose stderr is not read
         os.write(2, message)
         faulthandler.dump_traceback(file=2, all_threads=True)
     finally:

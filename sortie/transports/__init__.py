@@ -202,7 +202,7 @@ class Transport(Protocol):
         ...
 
     async def run_script(self, script: Script) -> bytes:
-        """Return what a script writes to stdout. It is ended where nobody waits any more.
+        """Return what a script writes to stdout. It is ended when the task that waits is cancelled.
 
         Raises TransportError where it fails, or writes more than it may.
         """
@@ -219,10 +219,10 @@ class Transport(Protocol):
         grace: float,
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
-        """End every process of these runs, whoever started it; return how many.
+        """End every process of these runs, also those of an earlier daemon; return how many.
 
         A run's are those whose environment holds its id, its recorded root process (which may
-        have replaced its environment) with who is in the session or group that it leads, and
+        have replaced its environment) with the session and the group that it leads, and
         all that descends from these. A process whose environment names another run is no root.
         With them goes whatever else an earlier life of this daemon left, where that can be told.
 
@@ -237,8 +237,8 @@ class Transport(Protocol):
 
         To live in it is to have it, or what is below it, as working directory. Call it before a
         run begins in a directory that others had. Raises ProcessesLeft, after all others were
-        ended, where somebody else lives there: a person's shell, say, or a run that is under
-        way; that one is left alone.
+        ended, where another process lives there: a person's shell, say, or a run that is under
+        way. That process is left alone.
         """
         ...
 

@@ -18,10 +18,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
-from msgspec import Struct
 
 from sortie.model import (
     HostError,
@@ -39,8 +39,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class HostHealth(Struct, frozen=True, kw_only=True):
-    """Who is told: of a trouble, of its end, and how many left-over processes were ended."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostHealth:
+    """What is called at a trouble, at its end, and with the number of left-over processes ended."""
 
     troubled: Callable[[str, HostError], object]
     reached: Callable[[str], object]
@@ -121,7 +122,7 @@ class MonitoredTransport:
         before = self._last_failure
         async with self._sweeping:
             if self._last_failure is not before and self._last_failure is not None:
-                # Or those who wait here together would try the host one after the other.
+                # Or the tasks that wait here would try the host one after the other.
                 raise HostError(
                     self._last_failure.trouble, str(self._last_failure)
                 ) from self._last_failure

@@ -1,8 +1,8 @@
-"""Which processes belong to which runs, whoever started them: by cookie, recorded root, descent.
+"""Which processes belong to which runs, by their cookie, a recorded root process, or descent.
 
 Rule 1: neither the process that looks nor one that it descends from is ever found.
-Rule 2: a recorded root is found while it is the very process that was recorded, and so is who
-is in the session or group it led, as long as the root or somebody known holds that number.
+Rule 2: a recorded root is found while it is the very process that was recorded. So are the
+processes of the session or group it led, as long as the root or another known process is in it.
 Rule 3: one whose environment names a run that is not wanted is a stranger, whatever its pid,
 session and group; unless it descends from one that was found, as only a run can have made it.
 """
@@ -50,7 +50,7 @@ T = TypeVar("T", bound=VisibleProcess)
 class ProcessOwnership(Generic[T]):
     """Knows the processes of some runs, look after look.
 
-    ``staying`` holds who was alive in the last one.
+    ``staying`` holds those that were alive in the last one.
     """
 
     def __init__(self, run_ids: Collection[RunId], roots: Mapping[RunId, ProcessIdentity]) -> None:
@@ -65,10 +65,10 @@ class ProcessOwnership(Generic[T]):
         return frozenset().union(*(self._runs.get(one.handle, ()) for one in seen))
 
     def recognise(self, table: Mapping[int, T], me: int, *, newcomers: bool = True) -> None:
-        """Put who is alive of the runs into ``staying``, and remember them.
+        """Put the living processes of the runs into ``staying``, and remember them.
 
-        ``me`` is the pid of who looks. Without ``newcomers``, only those known and what descends
-        from them: a table without everybody's cookie cannot tell the others from strangers.
+        ``me`` is the pid of the process that looks. Without ``newcomers``, only known processes and
+        their descendants are found: a table without cookies cannot tell others from strangers.
         """
         spared = ancestry(table, me)
         others = {pid: seen for pid, seen in table.items() if pid not in spared}
@@ -90,7 +90,7 @@ class ProcessOwnership(Generic[T]):
                 self._led.setdefault(seen.pid, set()).add(run_id)
 
     def _let_go(self, others: Mapping[int, T]) -> None:
-        """Forget the sessions and groups that hold nobody known: their numbers may be reused."""
+        """Forget sessions and groups without a known process: their numbers may be reused."""
         known = [seen for seen in others.values() if seen.handle in self._runs]
         held = {number for seen in known for number in (seen.pid, seen.pgid, seen.sid)}
         self._led = {number: runs for number, runs in self._led.items() if number in held}
@@ -105,7 +105,7 @@ class ProcessOwnership(Generic[T]):
             self._runs.setdefault(seen.handle, set()).update(run_ids)
 
     def _trees(self, table: Mapping[int, T], others: Mapping[int, T]) -> dict[int, T]:
-        """Claim what descends from the known; return who of all these is alive."""
+        """Claim the descendants of known processes; return the living of all these."""
         children: dict[int, list[int]] = {}
         for seen in table.values():
             children.setdefault(seen.ppid, []).append(seen.pid)

@@ -1,4 +1,4 @@
-"""The order in which those who wait for a host are served: who began first, with all its steps.
+"""The order in which runs that wait for a host are served: the run that began first goes first.
 
 A run takes a dozen steps on a host before its agent starts. Were each step a newcomer, all runs
 would advance together, and on a slow host none would reach its agent for a long time.
@@ -29,7 +29,7 @@ def ranked() -> Iterator[None]:
 
 
 def rank() -> int:
-    """Return the rank of who asks, the lower of which goes first; a new one, behind all that there
-    were, where it has none."""
+    """Return the rank of this task, of which the lower goes first; a task without a rank gets a new
+    one, behind all others."""
     own = _rank.get()
     return next(_ranks) if own is None else own

@@ -1,12 +1,12 @@
 """Ends processes for certain: SIGTERM, grace, SIGKILL, then looks until none is left.
 
-It knows neither hosts nor how one looks at processes there: that is what ``Processes`` is for.
+How processes are listed and signalled on a host is the part of ``Processes``.
 
 Rule 1: a process gets SIGTERM at most once, and what its handler starts gets none while the
 leader lives, so that an orderly shutdown is not disturbed.
 Rule 2: every wait has an end; what is alive then is given up, and does not keep others from being
 ended.
-Rule 3: nobody is given up who could not be signalled for a shortage.
+Rule 3: a process that could not be signalled for a shortage is not given up.
 Rule 4: one that got SIGKILL counts as ended, even where the kernel holds it (state D): no program
 of its runs again; only a call to the kernel that is under way may be completed.
 """
@@ -14,11 +14,11 @@ of its runs again; only a call to the kernel that is under way may be completed.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from signal import Signals
 from typing import Generic, Protocol, TypeVar
 
 import trio
-from msgspec import Struct, field
 
 from sortie.model import ProcessesLeft
 from sortie.transports.ownership import ProcessOwnership, VisibleProcess
@@ -39,9 +39,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 T = TypeVar("T", bound=VisibleProcess)
 
 
-class ProcessListing(Struct, Generic[T], frozen=True, kw_only=True):
-    """Who is to be ended, by pid. ``undecided``: there is a process of which this is not known
-    yet; it is waited for and not signalled."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessListing(Generic[T]):
+    """The processes to be ended, by pid. ``undecided``: there is a process of which it is not known
+    yet whether it belongs to them. It is waited for and not signalled."""
 
     alive: Mapping[int, T] = field(default_factory=dict)
     undecided: bool = False
@@ -52,11 +53,11 @@ class Processes(Protocol[T]):
 
     @property
     def hindered(self) -> bool:
-        """Whether a shortage kept somebody from being signalled the last time."""
+        """Whether a shortage kept a process from being signalled the last time."""
         ...
 
     async def list(self, *, newcomers: bool) -> ProcessListing[T]:
-        """Return who is alive and can be signalled, but for those that were given up.
+        """Return the living that can be signalled, less those that were given up.
 
         Without ``newcomers``, which may cost less, only those found before and what descends from
         them.
@@ -101,9 +102,9 @@ class Reaper(Generic[T]):
         self._deadline: float | None = None
 
     async def end(self, *, newcomers: bool = True) -> bool:
-        """End who is found now; return whether there was anybody.
+        """End the processes that are found now; return whether there were any.
 
-        The grace time counts from the first call that found somebody. May be called again after
+        The grace time counts from the first call that found any. May be called again after
         it was cancelled.
         """
         found = await self._processes.list(newcomers=newcomers)
@@ -116,7 +117,7 @@ class Reaper(Generic[T]):
         return True
 
     async def end_all(self) -> bool:
-        """End who is found, until nobody new is or there is no more time for newcomers.
+        """End the processes that are found, until none is or the time for newcomers is over.
 
         Return False where that could not be told in ``SWEEP_BOUND`` beyond the grace time.
         """
@@ -191,7 +192,7 @@ async def sweep(
     """End the processes of runs; return how many.
 
     ``where`` names the host in a message. Raises ProcessesLeft for those that can still act, and
-    for all runs where nobody knows which of them has processes left.
+    for all runs where it is not known which of them has processes left.
     """
     if not await reaper.end_all():
         raise ProcessesLeft(

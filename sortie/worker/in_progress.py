@@ -110,7 +110,7 @@ class InProgressMove:
 
 
 async def _reach_host(context: RunContext) -> None:
-    """Make sure of a remote host before anybody is told that work begins."""
+    """Make sure of a remote host before the tracker shows that work begins."""
     if context.transport.host == LOCAL:
         return
     try:

@@ -55,7 +55,7 @@ UNKNOWN_STATUS_LIMIT = 100
 
 
 class Run:
-    """An attempt as it goes: what it has come to, for whoever must say how it has ended."""
+    """An attempt under way, and what it has come to so far."""
 
     def __init__(
         self, job: Assignment, context: RunContext, reporter: RunReporter, scopes: RunScopes
@@ -121,7 +121,7 @@ class Run:
             raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
         try:
             # A stop must not come between making a directory and telling of it: a directory
-            # that nobody knows is never removed.
+            # that the scheduler does not know is never removed.
             with self.scopes.shield() as shield:
                 prepare = workspaces.prepare_complete if self._is_plain else workspaces.prepare
                 grace = self.context.settings.agent.stop_grace

@@ -125,7 +125,7 @@ def _with_last_words(end: TurnEnd, printed: str | None) -> TurnEnd:
 
 
 def _checked(answer: object) -> TurnResult:
-    """Return a turn's result. Raises TypeError and ValueError for what nobody could record."""
+    """Return a turn's result. Raises TypeError and ValueError for what could not be recorded."""
     if not isinstance(answer, TurnResult) or not isinstance(answer.outcome, TurnOutcome):
         raise TypeError(f"a turn's result was expected, not {start_of(repr(answer), 200)}")
     checked_time(answer.resets_at)

@@ -277,7 +277,7 @@ class TurnEvents:
 
 def checked_session_id(session_id: object) -> str:
     """Return the id that an agent gave its session. Raises TypeError and ValueError for one that
-    nobody could store and hand back: half an id would name another session, or none."""
+    could not be stored and handed back: half an id would name another session, or none."""
     known = _checked(session_id, str)
     if not known or len(known) > AGENT_NAME_LIMIT or not known.isprintable():
         raise ValueError(f"an agent's session id was expected, not {start_of(repr(known), 100)}")

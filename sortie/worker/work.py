@@ -91,7 +91,7 @@ def _clean(end: RunEnd | None, redact: Callable[[str], str]) -> RunEnd | None:
 
 
 def _crashed(error: Exception, reporter: RunReporter) -> Failed:
-    """Return how a run failed that was ended by what nobody expected."""
+    """Return how a run failed that an unexpected error ended."""
     shortage = shortage_behind(error)
     if shortage is not None:
         note(shortage)

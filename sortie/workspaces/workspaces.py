@@ -82,14 +82,14 @@ class Workspaces:
             await self._files.together(lambda files: prove_root(files, self._root, self.recognise))
 
     async def prepare(self, identifier: str, *, grace: float = 5.0) -> Workspace:
-        """Return an issue's workspace, made or reused, in which nobody lives.
+        """Return an issue's workspace, made or reused, in which no process lives.
 
         A new one is empty, as ``git clone`` demands. It counts as incomplete until ``complete`` is
         called for it: what has to happen first (cloning, say) is done then. An incomplete one is
         removed here and made anew.
 
         What earlier runs left in it gets ``grace`` seconds between SIGTERM and SIGKILL. Raises
-        OccupiedError where somebody else lives there.
+        OccupiedError where another process lives there.
         """
         return await self._prepare(workspace_key(identifier), make_marked, grace)
 
@@ -116,10 +116,10 @@ class Workspaces:
                         f" it is removed; end whatever else works in {self._root}"
                     )
             if found.marker is not None:
-                # Somebody else made it in between; it must not be taken for incomplete.
+                # Another process made it in between; it must not be taken for incomplete.
                 with trio.CancelScope(shield=True):
                     await self._files.remove_file(self._root, found.marker)
-            if not found.created:  # nobody can live yet in what is new
+            if not found.created:  # no process can live yet in what is new
                 reaped += await self._clear(found.path, grace)
         return Workspace(
             path=found.path,

@@ -58,7 +58,7 @@ def limit_agents(own: str, commands: str) -> AgentLimits:
         tasks=_enforce(own, commands, "pids", tasks),
     )
     if set_ == AgentLimits():
-        with suppress(OSError):  # somebody else is in our cgroup, who would be left alone there
+        with suppress(OSError):  # another process is in our cgroup, and it would stay there alone
             move(os.getpid(), own)
             os.rmdir(leaf)
     return set_

@@ -109,7 +109,7 @@ def members(directory: str) -> set[int]:
 
 
 def remove(directory: str) -> bool:
-    """Remove a cgroup and those below it, killing who is in them; return whether it is gone."""
+    """Remove a cgroup and those below it, and kill what is in them; return whether it is gone."""
     try:
         os.rmdir(directory)
     except FileNotFoundError:

@@ -2,7 +2,7 @@
 
 Whatever descends from a process stays in its cgroup, whatever becomes of its session, parents and
 environment; the directory outlives a killed daemon and names the run; and ``cgroup.kill`` ends all
-in it at once, whoever they run as. ``<own cgroup>/<daemon>/<run id>.<pid>-<number>`` is the
+in it at once, as whatever user they run. ``<own cgroup>/<daemon>/<run id>.<pid>-<number>`` is the
 directory of a command, with the daemon's pid. The daemon's is named after its database, so that its
 next life knows it and another daemon's is never touched.
 
@@ -10,7 +10,7 @@ The fork server's middleman enters the cgroup before it starts the program, so t
 in it from its first instruction on.
 
 Rule 1: what goes wrong here takes nothing away from the other means; the command has no cgroup.
-Rule 2: a cgroup is killed only when everybody in it is to be ended.
+Rule 2: a cgroup is killed only when all processes in it are to be ended.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class RunGroup:
         return f"{self.directory}/cgroup.procs"
 
     def kill(self) -> None:
-        """Have everybody in it killed soon."""
+        """Have all processes in it killed soon."""
         self._groups.do(lambda: kill(self.directory))
 
     def leave(self) -> None:
-        """Have it removed soon, and killed who is still in it."""
+        """Have it removed soon; processes that are still in it are killed."""
         self._groups.remove(self.directory)
 
 
@@ -121,7 +121,7 @@ class RunGroups:
         return None if directory in self._live else RunGroup(self, directory)
 
     def remove(self, directory: str) -> None:
-        """Have a cgroup removed soon, and killed who is still in it."""
+        """Have a cgroup removed soon; processes that are still in it are killed."""
         self._live.discard(directory)
         self.do(lambda: self._leaving.append(directory))
 
@@ -170,7 +170,7 @@ class RunGroups:
         return True
 
     def close(self) -> None:
-        """Remove the daemon's directory where nobody is left in it; blocks for up to 2 s."""
+        """Remove the daemon's directory where it is empty; blocks for up to 2 s."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._jobs.put(None)
@@ -189,7 +189,7 @@ class RunGroups:
                 pause = min(2 * pause, _LONGEST_PAUSE)
             if job is not None:
                 pause = _FIRST_PAUSE
-                # Whoever has no cgroup is known by other means.
+                # A process without a cgroup is found by other means.
                 with suppress(OSError, ValueError):
                     job()
             self._leaving = [directory for directory in self._leaving if not remove(directory)]

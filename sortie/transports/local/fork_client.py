@@ -105,7 +105,7 @@ class Started:
         self._number = number
 
     def status(self) -> int | None:
-        """Return the program's wait status once its init has exited, None where nobody knows it."""
+        """Return the program's wait status once init has exited, None where it was not written."""
         return self._server.status(self._number)
 
 
@@ -153,7 +153,7 @@ class ForkServer:
         content = encoded(number, mode, cgroup, program, cwd, argv, env)
         server = self._running()
         report = _report(server.requests, content, stdio)
-        if report is None:  # it was ended by somebody since it was last used
+        if report is None:  # another process ended it since it was last used
             server = self._running(instead_of=server)
             report = _report(server.requests, content, stdio)
         lines = [line.partition(b" ") for line in (report or b"").splitlines()]
@@ -184,7 +184,7 @@ class ForkServer:
 
 
 def _report(requests: socket.socket, content: bytes, stdio: tuple[int, int, int]) -> bytes | None:
-    """Send a request; return its report, None where nobody takes requests any more."""
+    """Send a request; return its report, None where the server has ended."""
     file = os.memfd_create("request", os.MFD_CLOEXEC)
     try:
         _write_all(file, content)

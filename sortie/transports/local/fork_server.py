@@ -1,7 +1,7 @@
 """The program of the fork server: a small process of one thread that starts the programs of runs.
 
 The daemon cannot do this well itself. It has many threads and much memory, so it must not run code
-between fork and exec; and who makes a PID namespace has to fork twice.
+between fork and exec; and making a PID namespace takes two forks.
 
 For each request the server forks a middleman. That one makes the namespaces, forks their init, and
 exits when the program has been executed; init is then adopted by the daemon, which is a child
@@ -107,7 +107,8 @@ def _checked(result: int) -> None:
 def _unshare() -> None:
     """Enter a mount namespace, and have children in a new PID namespace.
 
-    Who may not do that needs a user namespace, in which its own user and group alone exist.
+    A process without the right to do that needs a user namespace, in which its own user and
+    group alone exist.
     """
     flags = _CLONE_NEWNS | _CLONE_NEWPID
     user, group = os.geteuid(), os.getegid()

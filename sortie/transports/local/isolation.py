@@ -94,7 +94,7 @@ def try_isolation() -> str:
 
 
 def plain_fork_server() -> ForkServer | None:
-    """Return a server that makes no namespaces, None where this process adopts nobody."""
+    """Return a server that makes no namespaces, None where this process adopts no orphans."""
     if not is_subreaper():
         return None
     server = ForkServer(namespaces=False)

@@ -1,8 +1,8 @@
 """A mark that a daemon puts on itself, and that all that descends from it carries.
 
 It is an odd soft limit on resident memory (RLIMIT_RSS), which Linux has not enforced since 2.4.30.
-Children inherit it, whatever they do to their environment, session, parent or title; who wants to
-be rid of it has to set that limit on purpose. Remote hosts mark with the limit on file locks, so
+Children inherit it, whatever they do to their environment, session, parent or title. A program
+loses it only by setting that limit on purpose. Remote hosts mark with the limit on file locks, so
 neither mark hides the other.
 """
 

@@ -1,4 +1,4 @@
-"""Looks at all processes, in a thread, once for all who ask for it at the same time."""
+"""Looks at all processes, in a thread, once for all tasks that ask at the same time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from sortie.transports.local.process_tree import ProcessTrees
 _THREADS = 8
 
 OBSERVE_EVERY = 2.0
-"""Seconds between looks at who descends from whom, while the parents are there to show it."""
+"""Seconds between looks at the descent of processes, while their parents are there to show it."""
 
 _LARGEST_SHARE = 1 / 400
 """Of a core, for these looks: where there are many processes, they are made less often."""
@@ -86,7 +86,7 @@ class SharedObservation(Generic[T]):
 
 
 class Observer:
-    """Looks at the processes of this machine for everybody who waits for some of them to end.
+    """Looks at the processes of this machine for all tasks that wait for some of them to end.
 
     Rule: a look that fails for a shortage says nothing; it is made again until it succeeds.
     ``shortage`` is what made the last one fail, None where it succeeded.
@@ -117,8 +117,8 @@ class Observer:
         """Return how the processes stand now; ``complete`` with the cookie of each of them."""
         return await (self._complete if complete else self._plain).ask()
 
-    async def nobody_outlives(self, root: ChildProcess) -> bool:
-        """Tell whether it is certain that nobody lives who descended from a root.
+    async def is_survived_by_none(self, root: ChildProcess) -> bool:
+        """Tell whether it is certain that no process lives that descended from a root.
 
         Never certain while the root runs, and where this process cannot list its children.
         """
@@ -128,16 +128,16 @@ class Observer:
         for pause in _START_PAUSES:
             if not adopted or not self._trees.starting:
                 break
-            await trio.sleep(pause)  # who was seen may be the root of a command that starts
+            await trio.sleep(pause)  # an adopted process may be the root of a command that starts
             adopted = self._adopted()
         return adopted is not None and all(self._trees.is_of_another(o, root) for o in adopted)
 
     def _adopted(self) -> Sequence[ProcessInfo] | None:
-        """Return the living that this process adopted, and roots that nobody knows yet; reap the
+        """Return the living that this process adopted, and roots that are not known yet; reap the
         dead. None where it cannot be told.
 
-        Who hands over and exits before it is looked at is dead then, and its successor was not
-        listed: everybody was looked at when a later listing shows nobody new.
+        A process may start a successor and exit before it is looked at: the successor was not
+        listed. So a listing counts only when a later one shows no other process.
         """
         try:
             for _ in range(_MOST_LISTINGS):
@@ -157,7 +157,7 @@ class Observer:
     async def until_exit(self, root: ChildProcess) -> None:
         """Wait until a root has exited.
 
-        One of those who wait looks after the adopted meanwhile, for all of them.
+        One of the waiting tasks looks after adopted processes meanwhile, for all of them.
         """
         if not self._waiting:
             self._next_look = trio.current_time() + self._pause
@@ -176,10 +176,7 @@ class Observer:
                 await self.look(complete=False)
 
     def _is_in_order(self) -> bool:
-        """Reap the dead; tell whether nobody lives whose command will not be known later.
-
-        Where each command has its cgroup, that is who was adopted from outside of it.
-        """
+        """Reap the dead; tell whether each adopted process will be known later by its cgroup."""
         adopted = self._adopted()
         return (
             self._trees.grouped
@@ -199,8 +196,8 @@ class Observer:
     async def occupants(self, directory: str) -> list[int]:
         """Return the pids of the processes that live in a directory, given by its real path, or
         below it."""
-        everybody = await self._homes.ask()
-        return [p for p, homes in everybody.items() if any(depth_in(h, directory) for h in homes)]
+        all_homes = await self._homes.ask()
+        return [p for p, homes in all_homes.items() if any(depth_in(h, directory) for h in homes)]
 
     async def _read_homes(self) -> dict[int, tuple[str, ...]]:
         return await self._known(read_homes)

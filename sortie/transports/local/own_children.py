@@ -1,8 +1,8 @@
-"""The children of this process that commands have to do with: who outlived the first process of
-one is among them.
+"""The children of this process: what outlived the first process of a command is among them or
+below one of them.
 
 On Linux, and with this process as child subreaper, the kernel gives the children of a process that
-exits to this one before anybody can wait for it (exit_notify in kernel/exit.c): whatever descends
+exits to this one before it can be waited for (exit_notify in kernel/exit.c): whatever descends
 from a process that has exited and was not its own child is below a child of ours. A listing is
 exact unless a child is reaped while it is made: the kernel finds its place again by the child that
 it showed last, and by counting where that one is gone (get_children_pid in fs/proc/array.c).
@@ -10,7 +10,7 @@ it showed last, and by counting where that one is gone (get_children_pid in fs/p
 All of them are children of the leader: the kernel gives it orphans, and the programs of runs come
 from the fork server as orphans, too.
 
-Rule: a listing is believed only when a later one still holds everybody in it.
+Rule: a listing is believed only when a later one still holds all processes in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The pipes of a process: its input is written to it, its output read as fast as it is taken.
 
 Rule 1: nothing is read before it is asked for; a slow reader slows the program down.
-Rule 2: what was in a pipe when its writer exited is read to the last byte, whoever else holds it.
+Rule 2: what was in a pipe when its writer exited is read to the last byte, though other processes
+still hold the pipe.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Input(trio.abc.SendStream):
         await self._stream.aclose()
 
     def end(self) -> None:
-        """Send no more, as the program has exited, whoever else holds its stdin."""
+        """Send no more, as the program has exited, whatever process still holds its stdin."""
         self._exited = True
         for scope in self._sending:
             scope.cancel()

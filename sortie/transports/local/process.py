@@ -84,7 +84,7 @@ class LocalProcess:
         await self._end_once()
 
     async def _end_once(self) -> None:
-        """End the tree, unless that was done; who is left is known by the reaper."""
+        """End the tree, unless that was done; the reaper knows what is left."""
         if not self._over:
             self._lock = self._lock or trio.Lock()
             async with self._lock:

@@ -1,4 +1,4 @@
-"""One look at the processes of this machine: who descends from whom, and who was adopted.
+"""One look at the processes of this machine: their descent, and which of them were adopted.
 
 A child of this process in a session that is not this process's own is either a root that we
 started (those are passed in) or was adopted: a run's process whose parent died. Nothing that
@@ -35,8 +35,8 @@ _DELETED = " (deleted)"  # what Linux adds to the name of a directory that is no
 class ProcessInfo(Struct, frozen=True, kw_only=True):
     """One process as it stood; its ``identity`` is its handle.
 
-    ``cookie``, ``cgroup``, ``mark`` and ``homes`` are read only where somebody may ask, and None or
-    empty where unreadable; ``homes`` are the working directory and, where it is another than the
+    ``cookie``, ``cgroup``, ``mark`` and ``homes`` are read only where needed, and None or empty
+    where unreadable; ``homes`` are the working directory and, where it is another than the
     machine's, the root directory.
     """
 
@@ -71,8 +71,8 @@ class ProcessInfo(Struct, frozen=True, kw_only=True):
 class ProcessTable:
     """All processes by pid. ``complete`` tells whether each of them was looked into.
 
-    ``numbered`` has who has a number as pid, group or session; ``adopted`` the living that were;
-    ``holders`` who holds which cookie, in a complete table.
+    ``numbered`` has the processes that have a number as pid, group or session; ``adopted`` the
+    living that were adopted; ``holders`` the pids with each cookie, in a complete table.
     """
 
     by_pid: Mapping[int, ProcessInfo]

@@ -45,7 +45,7 @@ class ProcessTree(Struct, kw_only=True, eq=False):
 
     @property
     def number(self) -> int | None:
-        """The root's pid, None while nobody knows it."""
+        """The root's pid, None while it is not known."""
         return self.pid if self.root is None else self.root.pid
 
     def start(self, pid: int) -> None:
@@ -56,7 +56,7 @@ class ProcessTree(Struct, kw_only=True, eq=False):
 class ProcessTrees:
     """The register of commands under way.
 
-    ``given_up`` holds who may not be signalled or does not die, until it is reaped. ``server`` is
+    ``given_up`` holds what may not be signalled or does not die, until it is reaped. ``server`` is
     the fork server, where there is one.
     """
 
@@ -89,15 +89,15 @@ class ProcessTrees:
         return any(tree.number is None for tree in self._trees)
 
     def roots(self) -> frozenset[int]:
-        """Return the pids of all roots, and of the fork server, which is nobody's."""
+        """Return the pids of all roots, and of the fork server, which belongs to no tree."""
         server = None if self._server is None else self._server.pid
         numbers = (*(tree.number for tree in self._trees), server)
         return frozenset(number for number in numbers if number is not None)
 
     def members(self, tree: ProcessTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
-        """Return who of a tree is alive, and remember them.
+        """Return the living of a tree, and remember them.
 
-        Undecided where an adopted process may turn out to be the root that another command starts.
+        Undecided: an adopted process may be the root of a command whose pid is not known yet.
         """
         undecided = False
         roots = self.roots()
@@ -110,14 +110,14 @@ class ProcessTrees:
         return ProcessListing(alive=self._remember(table, (tree,))[tree], undecided=undecided)
 
     def observe(self, table: ProcessTable) -> None:
-        """Remember who belongs to whom while the ancestry still shows it; reap the adopted."""
+        """Remember which process is of which tree while the descent shows it; reap the adopted."""
         self._remember(table, [tree for tree in self._trees if tree.root is not None])
         self.reap(table)
 
     def _remember(
         self, table: ProcessTable, trees: Sequence[ProcessTree]
     ) -> dict[ProcessTree, dict[int, ProcessInfo]]:
-        """Note who is alive of each of these trees."""
+        """Note the living of each of these trees."""
         seeds = {tree: _evident_members(tree, table) for tree in trees}
         roots = self.roots()
         for seen in table.adopted:
@@ -198,7 +198,7 @@ class ProcessTrees:
 
 
 def _evident_members(tree: ProcessTree, table: ProcessTable) -> list[int]:
-    """Return who is a member by itself, among those that can be one."""
+    """Return the members that need no other evidence than their own numbers."""
     candidates = [table.by_pid[h.pid] for h in tree.known if h.pid in table.by_pid]
     if tree.root is not None:
         candidates += table.numbered.get(tree.root.pid, ())

@@ -26,7 +26,7 @@ from sortie.transports.ownership import ProcessOwnership
 from sortie.transports.reaper import ProcessListing
 
 Find = Callable[[ProcessTable], ProcessListing[ProcessInfo]]
-"""Points out who is to be ended."""
+"""Points out the processes to be ended."""
 
 _UNNAMED = RunId("")
 
@@ -34,7 +34,7 @@ _UNNAMED = RunId("")
 class LocalProcesses:
     """Those processes of this machine that ``find`` points out; see the port of the reaper.
 
-    ``given_up`` holds those who may not be signalled or do not die; others may share it. ``root``
+    ``given_up`` holds those that may not be signalled or do not die; it may be shared. ``root``
     is the root process that all of them descend from, where there is one. ``group_of`` gives the
     cgroup that is to be killed together with a process, if any.
     """
@@ -55,11 +55,11 @@ class LocalProcesses:
         self._group_of = group_of
 
     async def list(self, *, newcomers: bool) -> ProcessListing[ProcessInfo]:
-        """Return who is alive and was not given up."""
+        """Return the living that were not given up."""
         if (
             not newcomers
             and self._root is not None
-            and await self._observer.nobody_outlives(self._root)
+            and await self._observer.is_survived_by_none(self._root)
         ):
             return ProcessListing()
         found = self._find(await self._observer.look(complete=newcomers))
@@ -96,7 +96,7 @@ class LocalProcesses:
                 self.hindered = True
                 note(exc)
             except PermissionError:
-                # It runs as another user, whom nothing but its cgroup can end.
+                # It runs as another user: only its cgroup can end it.
                 if self._group_of(one) is None:
                     self.give_up([one])
                 elif number == Signals.SIGKILL:
@@ -158,8 +158,8 @@ class LocalNamespaceInit:
 class RunProcesses(ProcessOwnership[ProcessInfo]):
     """Finds the processes of runs, look after look.
 
-    Whoever carries ``mark`` and does not descend from this process was left by an earlier life of
-    this daemon, by a run that nobody can name where only the mark is left.
+    A process that carries ``mark`` and does not descend from this one was left by an earlier life
+    of this daemon. Where it has only the mark, it is not known of which run it was.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
         return super().runs_of(seen) - {_UNNAMED}
 
     def find(self, table: ProcessTable) -> ProcessListing[ProcessInfo]:
-        """Return who is alive of these runs, and remember them."""
+        """Return the living processes of these runs, and remember them."""
         self._our_own = table.tree([os.getpid()]).keys()
         self.recognise(table.by_pid, os.getpid(), newcomers=table.complete)
         return ProcessListing(alive=self.staying)
@@ -205,7 +205,7 @@ class RunProcesses(ProcessOwnership[ProcessInfo]):
 def send(seen: ProcessInfo, signum: Signals) -> bool:
     """Signal a process, and never a later one with its pid; return whether it was there.
 
-    Raises PermissionError, and Shortage where nobody could be signalled for want of something.
+    Raises PermissionError, and Shortage where one kept the process from being signalled.
     """
     try:
         return _send(seen, signum)
@@ -231,7 +231,7 @@ def _send(seen: ProcessInfo, signum: Signals) -> bool:
                 raise
             return _send_by_pid(seen, signum)
         try:
-            # The descriptor is opened first: who has the pid now cannot lose it unnoticed.
+            # The descriptor is opened first: after that the pid cannot change hands unnoticed.
             if identity_of(seen.pid) == seen.identity:
                 signal.pidfd_send_signal(pidfd, signum)
                 return True
@@ -242,7 +242,7 @@ def _send(seen: ProcessInfo, signum: Signals) -> bool:
 
 def _send_to_group(group: int | None, signum: Signals) -> None:
     if group is None or group <= 1:
-        return  # 0 is our own group, and 1 everybody's whom we may signal
+        return  # killpg(0) is our own group, and killpg(1) means kill(-1): all processes
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signum)
 

@@ -1,8 +1,8 @@
 """Removes a directory tree of any depth and any mode, through file descriptors only.
 
-It stops at mounts: what is mounted in the tree belongs to somebody else.
+It stops at mounts: what is mounted in the tree is no part of it.
 A tree deeper than LEVELS is taken apart by moving what is below up to its top, so that neither
-open files nor the stack grow with what somebody built there.
+open files nor the stack grow with the depth of a tree.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def mount_of(fd: int) -> int | None:
 
 @contextmanager
 def _known() -> Iterator[None]:
-    """Let nobody take a missing /proc for a missing directory, or for no mount."""
+    """Keep a missing /proc from being taken for a missing directory, or for no mount."""
     try:
         yield
     except (FileNotFoundError, ValueError, IndexError) as exc:
@@ -69,7 +69,7 @@ def _unescaped(field: bytes) -> str:
 
 
 LEVELS = 32
-_PASSES = 3  # over one directory, while somebody still writes into it
+_PASSES = 3  # over one directory, while another process still writes into it
 
 
 class Removal:

@@ -1,7 +1,7 @@
 """Opens directories so that no link on the way is followed, and translates what goes wrong.
 
 Everything below a directory is reached through file descriptors, one path part at a time, so
-that nobody who swaps a part for a link while we work can lead us elsewhere.
+that a part which is swapped for a link meanwhile cannot lead elsewhere.
 """
 
 from __future__ import annotations

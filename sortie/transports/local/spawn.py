@@ -217,14 +217,14 @@ async def _identified(pid: int, shortage: Shortage) -> ProcessIdentity:
         if not isinstance(identity, Shortage):
             return identity
         shortage = identity
-        # Cancelling this would leave a process that nobody knows.
+        # Cancelling this would leave a process without an owner.
         with trio.CancelScope(shield=True):
             await trio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def _identity_once_seen(pid: int) -> ProcessIdentity | Shortage:
-    """Return the identity of a child that nobody has waited for, so that it cannot be gone.
+    """Return the identity of a child that was not waited for, so that it cannot be gone.
 
     A /proc that hides what one may not trace (``ProtectProc=invisible`` of a unit) hides a child,
     too, for some milliseconds: until it is wholly another program it may not be traced, since the

@@ -3,7 +3,7 @@
 Rule 1: there is one LocalTransport per process: it takes every child of this process in a
 foreign session for its own, and reaps those that it did not start itself.
 Rule 2: leaving a process's block takes at most the grace time and a few seconds, except where
-nobody can tell whether its processes are gone: then it takes until that is known.
+it cannot be told whether its processes are gone: then it takes until that is known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LocalTransport:
     ``search_path`` is the daemon's own PATH; ``mark`` is the mark that this process carries, None
     where it carries none; ``groups`` the cgroups of its commands, where they can be had. ``server``
     starts them, where this process can adopt what that one starts; where it makes namespaces, the
-    kernel ends what a command has started, and nobody searches for it.
+    kernel ends what a command has started, and no search is needed.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class LocalTransport:
         return Reaper(processes, grace, self._hurry, leader=root.pid)
 
     async def _leave(self, process: LocalProcess, grace: float) -> None:
-        """End a process and what it started; stay for as long as nobody can tell whether it is so.
+        """End a process and what it started; return only when it is known that they are gone.
 
-        Who leaves before would let the next run start beside them.
+        Returning earlier would start the next run while these processes still live.
         """
         seconds = grace + KILL_BOUND + _SLACK
         sentence = (
@@ -168,7 +168,7 @@ class LocalTransport:
         grace: float,
         roots: Mapping[RunId, ProcessIdentity] | None = None,
     ) -> int:
-        """End every process of these runs, whoever started it; see the port."""
+        """End every process of these runs; see the port."""
         runs = RunProcesses(run_ids, roots or {}, self._mark, self._groups)
         if not runs.wanted and self._mark is None and self._groups is None:
             return 0

@@ -1,8 +1,8 @@
-"""Ends what runs that are over left in a directory, and says who else lives there.
+"""Ends what finished runs left in a directory, and names other processes that live there.
 
 Rule 1: ended is what carries our mark and comes from an earlier life of this daemon, or comes from
 a command of this life that is over; with all that descends from it, wherever that lives.
-Rule 2: everybody else is a stranger, who is named and left alone: a person's shell, a service, a
+Rule 2: all others are strangers, which are named and left alone: a person's shell, a service, a
 process of a run that is under way.
 """
 
@@ -31,9 +31,9 @@ _MOST_NAMED = 5
 
 
 class Occupants:
-    """Who lives in a directory, given by its real path, look after look.
+    """The processes that live in a directory, given by its real path, look after look.
 
-    ``strangers`` holds those of the last look at everybody who are not to be ended, or cannot be.
+    ``strangers`` holds those of the last look at all processes that are not to be ended, or cannot.
     """
 
     def __init__(self, directory: str, trees: ProcessTrees, mark: int | None) -> None:
@@ -45,7 +45,7 @@ class Occupants:
         self.given_up: set[ProcessIdentity] = set()
 
     def find(self, table: ProcessTable) -> ProcessListing[ProcessInfo]:
-        """Return who is alive of those to be ended, and remember them."""
+        """Return the living of those to be ended, and remember them."""
         if table.complete:
             self._tell_apart(table)
         known = [seen.pid for seen in table.by_pid.values() if seen.handle in self._known]
@@ -86,7 +86,7 @@ class WorkspaceClearance:
         self._reaper = Reaper(processes, grace, hurry)
 
     async def end(self) -> int:
-        """End them; return how many. Raises ProcessesLeft for those who live on there."""
+        """End them; return how many. Raises ProcessesLeft for those that live on there."""
         with trio.move_on_after(self._grace + SWEEP_BOUND) as bound:
             await self._rounds()
         directory, strangers = self._occupants.directory, self._occupants.strangers
@@ -108,7 +108,7 @@ class WorkspaceClearance:
         return ended
 
     async def _rounds(self) -> None:
-        """End who is found, until nobody lives there or strangers had the time to leave."""
+        """End those found, until the directory is empty or strangers had the time to leave."""
         until = trio.current_time() + STRANGER_LIMIT
         while True:
             if await self._reaper.end():

@@ -224,7 +224,7 @@ async def test_who_is_handed_over_to_while_one_looks_is_seen(
 
     monkeypatch.setattr(observer_module, "read_processes", look)
 
-    outlived = not await Observer(ProcessTrees()).nobody_outlives(root)
+    outlived = not await Observer(ProcessTrees()).is_survived_by_none(root)
     after = own_children()
     assert after is not None
     successors = after - before

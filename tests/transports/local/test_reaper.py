@@ -51,7 +51,7 @@ def gone() -> ProcessIdentity:
 class FakeObserver:
     """Looks at nothing: who is there is made up by the tests."""
 
-    async def nobody_outlives(self, root: ChildProcess) -> bool:
+    async def is_survived_by_none(self, root: ChildProcess) -> bool:
         """Leave it to the table."""
         await trio.lowlevel.checkpoint()
         return False

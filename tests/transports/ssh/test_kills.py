@@ -142,7 +142,7 @@ async def kill_the_daemon(host: Sshd, one: Round, isolation: Isolation) -> None:
 
 
 @pytest.mark.parametrize("way", ["exit", "stop", "cut", "killed"])
-async def test_nobody_outlives_an_end_with_namespaces(
+async def test_is_survived_by_none_an_end_with_namespaces(
     tmp_path: Path, hosts: list[Sshd], thread: AsyncioThread, way: str
 ) -> None:
     """Whatever the agent does to escape; a run that begins there next needs no search."""
