@@ -9,17 +9,15 @@ import trio
 
 from sortie.model import (
     LOCAL,
-    ErrorKind,
     Issue,
     TrackerError,
-    WorkspaceError,
     same_state,
 )
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.trackers.outages import OutagePauses
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
-from sortie.worker.outcome import Abandoned
+from sortie.worker.outcome import workspace_needed
 
 _T = TypeVar("_T")
 
@@ -48,7 +46,9 @@ class InProgressMove:
         issue = self._job.issue
         if self._state is None or same_state(self._state, issue.state):
             return issue
-        await _reach_host(self._context)
+        if self._context.transport.host != LOCAL:  # before the tracker shows that work begins
+            with workspace_needed():
+                await self._context.workspaces.reach()
         return await self._try(issue, self._state)
 
     async def beside(self, issue: Issue, turn: Callable[[], Awaitable[_T]]) -> _T:
@@ -107,13 +107,3 @@ class InProgressMove:
             )
         )
         return issue
-
-
-async def _reach_host(context: RunContext) -> None:
-    """Make sure of a remote host before the tracker shows that work begins."""
-    if context.transport.host == LOCAL:
-        return
-    try:
-        await context.workspaces.reach()
-    except WorkspaceError as exc:
-        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc

@@ -1,12 +1,12 @@
-"""What to do after a turn, as a pure function."""
+"""How a run ends, by its last turn, by the agent's status file, or by an error."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from sortie.model import (
     AgentError,
@@ -16,12 +16,15 @@ from sortie.model import (
     Finished,
     HostError,
     HostTrouble,
+    NotInRootError,
+    OccupiedError,
     ProgramNotFound,
     RunEnd,
     RunStatus,
     TransportError,
     TurnOutcome,
     TurnResult,
+    WorkspaceError,
     cut,
 )
 from sortie.model.texts import NOT_ON_A_LINE
@@ -42,6 +45,18 @@ class Abandoned(Exception):
     ) -> None:
         super().__init__(message)
         self.failed = Failed(kind=kind, message=message, occupied=occupied, resets_at=resets_at)
+
+
+@contextmanager
+def workspace_needed() -> Iterator[None]:
+    """Raise Abandoned where the block finds that a workspace cannot be used."""
+    try:
+        yield
+    except NotInRootError as exc:
+        raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
+    except (WorkspaceError, TransportError) as exc:
+        occupied = isinstance(exc, OccupiedError)
+        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc), occupied=occupied) from exc
 
 
 def blamed(failed: Failed, error: BaseException, *, began: bool) -> Failed:
@@ -123,7 +138,8 @@ REASON_LIMIT = 1000
 """Characters of the reason in a status file that are kept."""
 
 
-class AgentStatus(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
     """What an agent has left in ``.sortie/status``: a word, and on one line why."""
 
     word: StatusWord

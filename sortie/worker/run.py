@@ -19,7 +19,6 @@ from sortie.model import (
     HostError,
     HostTrouble,
     KnownWorkspace,
-    NotInRootError,
     OccupiedError,
     RunEnd,
     RunSummary,
@@ -40,10 +39,11 @@ from sortie.worker.outcome import (
     AgentStatus,
     after_turn,
     host_error_behind,
+    workspace_needed,
 )
 from sortie.worker.prompt import prompt_for
 from sortie.worker.reread import Reread, reread
-from sortie.worker.session import SessionLifetime, hidden, verified
+from sortie.worker.session import SessionLifetime
 from sortie.worker.summary import summary_of, work_done
 from sortie.worker.turn import take_turn
 from sortie.worker.turn_events import TurnRequest
@@ -96,8 +96,9 @@ class Run:
             await self._hook("before_run", workspace, environment)
             self._enter(Phase.SESSION)
             if not self._is_plain:  # since it was made a hook may have put a link in its place
-                await verified(workspace, self.context)
-                await hidden(workspace, self.context)
+                with workspace_needed():
+                    await self.context.workspaces.verify(workspace.path)
+                    await self.context.workspaces.hide(workspace.path)
             # What is new, and what no hook has seen, holds no commit yet.
             is_empty = workspace.created and self._is_plain
             before = GitWork() if is_empty else await environment.git_head(workspace.path)
@@ -122,7 +123,7 @@ class Run:
         try:
             # A stop must not come between making a directory and telling of it: a directory
             # that the scheduler does not know is never removed.
-            with self.scopes.shield() as shield:
+            with self.scopes.shield() as shield, workspace_needed():
                 prepare = workspaces.prepare_complete if self._is_plain else workspaces.prepare
                 grace = self.context.settings.agent.stop_grace
                 workspace = await prepare(self.job.issue.identifier, grace=grace)
@@ -130,11 +131,10 @@ class Run:
                     await workspaces.clear_status(workspace.path)
             if shield.cancelled_caught:  # by a cut, which is a stop too
                 await trio.lowlevel.checkpoint()
-        except OccupiedError as exc:
-            self._tell_of_reaped(exc.ended)
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc), occupied=True) from exc
-        except (WorkspaceError, TransportError) as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+        except Abandoned as exc:
+            if isinstance(exc.__cause__, OccupiedError):
+                self._tell_of_reaped(exc.__cause__.ended)
+            raise
         self._tell_of_reaped(workspace.reaped)
         await self._announce(workspace)
         environment = RunEnvironment(self.job, self.context, workspace)
@@ -175,13 +175,12 @@ class Run:
         """Finish a new directory; it counts as made only when the hook has succeeded."""
         try:
             await self._hook("after_create", workspace, environment)
-            await self.context.workspaces.complete(workspace)
         except Abandoned:
             with self.scopes.shield():
                 await self._discard(workspace)
             raise
-        except WorkspaceError as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+        with workspace_needed():
+            await self.context.workspaces.complete(workspace)
 
     async def _discard(self, workspace: Workspace) -> None:
         error = None
@@ -237,13 +236,10 @@ class Run:
         self._enter(Phase.TURN)
         try:
             prompt = await prompt_for(self.job, self.issue, self.context, workspace, number)
-            await self.context.workspaces.verify(workspace.path)
         except TemplateError as exc:
             return Failed(kind=ErrorKind.TEMPLATE_ERROR, message=str(exc))
-        except NotInRootError as exc:
-            return Failed(kind=ErrorKind.INVALID_WORKSPACE_CWD, message=str(exc))
-        except WorkspaceError as exc:
-            raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
+        with workspace_needed():
+            await self.context.workspaces.verify(workspace.path)
         await self.reporter.commit(ev.TurnStarted(self.job.run_id, number))
         self.turns, began = number, self.began
         self.began, self.completed = True, False

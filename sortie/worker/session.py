@@ -9,7 +9,7 @@ import trio
 from msgspec import Struct
 
 from sortie.agents import Session, SessionParams
-from sortie.model import AgentError, ErrorKind, NotInRootError, RunEnd, WorkspaceError
+from sortie.model import AgentError, ErrorKind, RunEnd
 from sortie.scheduler import events as ev
 from sortie.telemetry import facts
 from sortie.worker.context import Assignment, RunContext, RunReporter, RunScopes
@@ -25,24 +25,6 @@ SESSION_END_SLACK = 30.0
 """Seconds beyond the grace time after which an agent that does not end its session is given up."""
 
 UseSession = Callable[[Session], Awaitable[RunEnd]]
-
-
-async def verified(workspace: Workspace, context: RunContext) -> None:
-    """See that a workspace is still where it has to be. Raises Abandoned."""
-    try:
-        await context.workspaces.verify(workspace.path)
-    except NotInRootError as exc:
-        raise Abandoned(ErrorKind.INVALID_WORKSPACE_CWD, str(exc)) from exc
-    except WorkspaceError as exc:
-        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
-
-
-async def hidden(workspace: Workspace, context: RunContext) -> None:
-    """Keep git from seeing what Sortie and the agent keep in a workspace. Raises Abandoned."""
-    try:
-        await context.workspaces.hide(workspace.path)
-    except WorkspaceError as exc:
-        raise Abandoned(ErrorKind.WORKSPACE_ERROR, str(exc)) from exc
 
 
 class _Use:

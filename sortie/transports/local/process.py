@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import cached_property
+from dataclasses import replace
 
 import trio
-from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
@@ -30,22 +29,18 @@ class LocalProcess:
         root: ChildProcess,
         tree: ProcessTree,
         exited: Callable[[], Awaitable[object]],
-        make_reaper: Callable[[], Reaper[ProcessInfo]],
+        reaper: Reaper[ProcessInfo],
         pipes: Pipes,
     ) -> None:
         self._root = root
         self._tree = tree
         self._exited = exited
-        self._make_reaper = make_reaper
+        self._reaper = reaper
         self._pipes = pipes
-        self._lock: trio.Lock | None = None  # as with the reaper, until its end it needs none
+        self._ending = trio.Lock()
         self._by_us = False
         self._forced = False
         self._over = False
-
-    @cached_property
-    def _reaper(self) -> Reaper[ProcessInfo]:
-        return self._make_reaper()
 
     @property
     def identity(self) -> ProcessIdentity:
@@ -86,8 +81,7 @@ class LocalProcess:
     async def _end_once(self) -> None:
         """End the tree, unless that was done; the reaper knows what is left."""
         if not self._over:
-            self._lock = self._lock or trio.Lock()
-            async with self._lock:
+            async with self._ending:
                 if not self._over:
                     await self._end()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 
 import trio
@@ -97,7 +97,9 @@ class LocalTransport:
         groups = None if namespaced else self._groups
         group = None if groups is None else groups.new(run_id)
         tree = ProcessTree(run_id=run_id, cwd=command.cwd, group=group)
-        with self._trees.registered(tree), _left(group):
+        with self._trees.registered(tree), ExitStack() as undone:
+            if group is not None:
+                undone.callback(group.leave)
             root, pipes = await spawn(
                 command,
                 server=self._server,
@@ -111,9 +113,9 @@ class LocalTransport:
             manager = trio.open_nursery()
             nursery = await manager.__aenter__()
             pipes.feed(nursery)
-            make_reaper = partial(self._reaper_of, tree, root, command.grace, namespaced)
+            reaper = self._reaper_of(tree, root, command.grace, namespaced)
             exited = root.exited if namespaced else partial(self._observer.until_exit, root)
-            process = LocalProcess(root, tree, exited, make_reaper, pipes)
+            process = LocalProcess(root, tree, exited, reaper, pipes)
             try:
                 nursery.start_soon(process.watch)
                 yield process
@@ -241,16 +243,6 @@ class LocalTransport:
             await in_thread(self._server.close)
         if self._groups is not None:
             await in_thread(self._groups.close)
-
-
-@contextmanager
-def _left(group: RunGroup | None) -> Iterator[None]:
-    """Have a cgroup removed in the end."""
-    try:
-        yield
-    finally:
-        if group is not None:
-            group.leave()
 
 
 def _own_group(tree: ProcessTree, seen: ProcessInfo) -> RunGroup | None:
