@@ -17,7 +17,7 @@ from functools import partial
 
 import trio
 
-_LATE = 1.0  # seconds after which a thread that should have woken up is not there
+_OVERDUE = 1.0  # seconds after which a thread that should have woken up is not there
 
 
 class Alarm:
@@ -48,7 +48,7 @@ class Alarm:
     ) -> None:
         at = deadline()
         with self._lock:
-            if self._wakes_at is None or self._wakes_at + _LATE < time.monotonic():
+            if self._wakes_at is None or self._wakes_at + _OVERDUE < time.monotonic():
                 start_new_thread(self._watch, ())
                 self._wakes_at = at
             elif at < self._wakes_at:

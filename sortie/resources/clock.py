@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import trio
 
-LATE = 2.0
+GAP_THRESHOLD = 2.0
 """Seconds by which a wake-up has to be late to count as a gap."""
 
 SETTLING = 1.0
@@ -54,7 +54,7 @@ class PauseClock(trio.abc.Clock):
         """Return the seconds that count."""
         raw = self._now()
         gap = raw - self._looked_at
-        if gap > self._sleeping + LATE:
+        if gap > self._sleeping + GAP_THRESHOLD:
             self._forgiven += gap + SETTLING
             self.paused += gap
         self._looked_at, self._sleeping = raw, 0.0

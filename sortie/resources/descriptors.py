@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 
-RESERVE = 8
+RESERVED_DESCRIPTORS = 8
 """Descriptors kept back for looks at processes: a run is over only when they can be looked at."""
 
 _OPEN_FILES = "/proc/self/fd"
@@ -78,9 +78,9 @@ def open_files_limit() -> int:
 
 
 def keep_reserve() -> None:
-    """Hold ``RESERVE`` descriptors back, or as many of them as can be had; again after a shortage,
-    in which others may have taken what was released."""
-    _reserve.wanted = RESERVE
+    """Hold ``RESERVED_DESCRIPTORS`` back, or as many of them as can be had; also again after a
+    shortage, in which other tasks may have taken what was released."""
+    _reserve.wanted = RESERVED_DESCRIPTORS
     _fill_reserve()
 
 

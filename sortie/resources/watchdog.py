@@ -28,7 +28,7 @@ LAST_SECONDS = 30.0
 CHECK = 5.0
 """Seconds from one look at the loop to the next."""
 
-_LATE = 1.0  # a check that comes later than this was paused itself
+_CHECK_DELAY = 1.0  # a check that comes later than this was paused itself
 _WRITING = 5  # seconds in which its last message has to be read
 
 _STUCK = b"sortie: the daemon's loop has stood still for minutes; where its threads are:\n"
@@ -89,7 +89,7 @@ class Watchdog:
             try:
                 self._sleep(CHECK)
                 before, at = at, self._now()
-                if at - before <= CHECK + _LATE:
+                if at - before <= CHECK + _CHECK_DELAY:
                     self.check()
             except MemoryError:
                 continue  # the next check may fare better, and this one is all that is left

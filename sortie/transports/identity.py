@@ -17,7 +17,7 @@ from sortie.model import ProcessIdentity
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _TICKS = os.sysconf("SC_CLK_TCK")
-_STARTED = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
+_START_FIELD = 19  # the start time, among the fields of /proc/<pid>/stat behind the program's name
 # Above every time of day that was recorded as a start time, and low enough for a float to tell
 # two ticks apart.
 _FIRST_EPOCH, _EPOCHS = 1 << 34, 1 << 44
@@ -57,7 +57,7 @@ def stat_fields(stat: bytes) -> list[bytes]:
 
 def started_in(epoch: int, fields: Sequence[bytes]) -> float:
     """Return the seconds from an epoch to the start of the process with these ``stat_fields``."""
-    return epoch + int(fields[_STARTED]) / _TICKS
+    return epoch + int(fields[_START_FIELD]) / _TICKS
 
 
 @cache

@@ -11,7 +11,7 @@ from sortie.model import NOTHING, Spending
 from sortie.model.turns import Usage
 
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens")
-_NUMBERS = (*_TOKENS, "credits", "cost", "context_share")
+_AMOUNTS = (*_TOKENS, "credits", "cost", "context_share")
 _TOKENS_LIMIT = 2**53
 _DOLLARS = "USD"
 
@@ -116,7 +116,7 @@ def _check(usage: Usage) -> None:
     for name in ("model", "currency"):
         if not isinstance(getattr(usage, name), str | None):
             raise TypeError(f"a {name} is a text")
-    for name in _NUMBERS:
+    for name in _AMOUNTS:
         value = getattr(usage, name)
         if value is None:
             continue

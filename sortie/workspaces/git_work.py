@@ -15,7 +15,7 @@ from sortie.workspaces.safe_git import git_script
 WORK_DONE_LIMIT = 10.0
 """Seconds in which git has to answer."""
 
-_OUTPUT_LIMIT = 16384
+_WORK_DONE_BYTES = 16384
 _TEXT_LIMIT = 200
 _HEAD_ALONE = "-"
 
@@ -54,7 +54,7 @@ async def _look(transport: Transport, path: str, env: Mapping[str, str], base: s
         arguments=(base,),
         cwd=path,
         env=env,
-        limit=_OUTPUT_LIMIT,
+        limit=_WORK_DONE_BYTES,
     )
     answer = None
     try:

@@ -11,8 +11,8 @@ KEY_LIMIT = 255
 """Bytes that a file name may have on the file systems in use."""
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]")
-_DIGITS = 16
-_LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}\Z")
+_DIGEST_SIZE = 16
+_LIKE_A_DIGEST = re.compile(rf"-[0-9a-f]{{{_DIGEST_SIZE}}}\Z")
 
 
 def workspace_key(identifier: str) -> str:
@@ -30,5 +30,5 @@ def workspace_key(identifier: str) -> str:
     key = _FOREIGN.sub("_", identifier)
     if key == identifier and len(key) <= KEY_LIMIT and not _LIKE_A_DIGEST.search(key):
         return key
-    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"{key[: KEY_LIMIT - _DIGITS - 1]}-{digest}"
+    digest = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_SIZE]
+    return f"{key[: KEY_LIMIT - _DIGEST_SIZE - 1]}-{digest}"

@@ -17,8 +17,8 @@ UNSAVED_WORK_LIMIT = 60.0
 LOOK_FOR_WORK = "look for work that is nowhere else"
 """The purpose of the script."""
 
-_OUTPUT_LIMIT = 65536
-_REASON_LIMIT = 400
+_UNSAVED_WORK_BYTES = 65536
+_SENTENCE_LIMIT = 400
 
 
 async def unsaved_work(transport: Transport, path: str, env: Mapping[str, str]) -> str | None:
@@ -34,7 +34,7 @@ async def unsaved_work(transport: Transport, path: str, env: Mapping[str, str]) 
         purpose=LOOK_FOR_WORK,
         cwd=path,
         env=env,
-        limit=_OUTPUT_LIMIT,
+        limit=_UNSAVED_WORK_BYTES,
     )
     answer = b""
     try:
@@ -54,7 +54,7 @@ def _in_words(answer: str) -> str | None:
     if lines[-1:] != ["end"]:
         return _unknown("the answer is cut off")
     found = [words for line in lines[:-1] if (words := _of_line(line))]
-    return cut("; ".join(found), _REASON_LIMIT) or None
+    return cut("; ".join(found), _SENTENCE_LIMIT) or None
 
 
 def _of_line(line: str) -> str | None:

@@ -146,7 +146,7 @@ def test_the_bounds_of_the_watchdog_are_stated() -> None:
 
     assert f"{watchdog.STANDSTILL / 60:g} minutes" in section_of
     assert f"{watchdog.LAST_SECONDS:g} seconds" in section_of
-    assert f"more than {clock.LATE:g} seconds late" in section_of
+    assert f"more than {clock.GAP_THRESHOLD:g} seconds late" in section_of
 
 
 def test_the_limits_of_leaving_are_those_of_the_daemon() -> None:

@@ -7,7 +7,7 @@ import time
 import trio
 import trio.testing
 
-from sortie.resources.clock import LATE, SETTLING, PauseClock
+from sortie.resources.clock import GAP_THRESHOLD, SETTLING, PauseClock
 
 
 class Source:
@@ -36,15 +36,15 @@ def test_time_passes_as_usual() -> None:
     clock = PauseClock(source)
     began = clock.current_time()
 
-    source.seconds += LATE
+    source.seconds += GAP_THRESHOLD
     after_work = clock.current_time()
     to_sleep = clock.deadline_to_sleep_time(after_work + 60)
-    source.seconds += 60 + LATE
+    source.seconds += 60 + GAP_THRESHOLD
     after_sleep = clock.current_time()
 
-    assert after_work - began == LATE
+    assert after_work - began == GAP_THRESHOLD
     assert to_sleep == 60
-    assert after_sleep - after_work == 60 + LATE
+    assert after_sleep - after_work == 60 + GAP_THRESHOLD
     assert clock.paused == 0
 
 

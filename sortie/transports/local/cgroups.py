@@ -28,7 +28,7 @@ from sortie.model import RunId
 from sortie.transports.local.agent_limits import AgentLimits, limit_agents
 from sortie.transports.local.cgroup_files import Hierarchy, kill, members, remove
 
-_SPEAKABLE = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,100}", re.ASCII)
 _NO_RUN = "no-run"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 5.0  # seconds between tries to remove a cgroup
 _KILL_PAUSES = tuple(0.002 * 2**n for n in range(11))  # seconds; some 4 in all
@@ -105,7 +105,7 @@ class RunGroups:
 
     def new(self, run_id: str | None) -> RunGroup:
         """Return a cgroup for another command of a run; nothing is made yet."""
-        label = run_id if run_id is not None and _SPEAKABLE.fullmatch(run_id) else _NO_RUN
+        label = run_id if run_id is not None and _LABEL.fullmatch(run_id) else _NO_RUN
         directory = f"{self.directory}/{label}.{os.getpid()}-{next(self._numbers)}"
         self._live.add(directory)
         return RunGroup(self, directory)

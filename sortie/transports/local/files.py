@@ -33,8 +33,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 # NONBLOCK: opening a FIFO without it waits for a writer.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _numbers = itertools.count()
 
 
@@ -157,7 +157,7 @@ def _read_file(directory: str, name: str, limit: int) -> bytes | None:
         try:
             with opened(directory) as top, opened_below(top, above) as fd:
                 _check_regular(path, os.stat(last, dir_fd=fd, follow_symlinks=False))
-                file = os.open(last, _READ, dir_fd=fd)
+                file = os.open(last, _READ_FLAGS, dir_fd=fd)
         except FileNotFoundError:
             return None
         try:
@@ -177,7 +177,7 @@ def _write_file(directory: str, name: str, content: bytes) -> None:
     ):
         new = f".sortie-{os.getpid()}-{next(_numbers)}"
         try:
-            file = os.open(new, _NEW, 0o600, dir_fd=fd)
+            file = os.open(new, _NEW_FLAGS, 0o600, dir_fd=fd)
             with own(file, "wb") as stream:
                 stream.write(content)
             os.replace(new, last, src_dir_fd=fd, dst_dir_fd=fd)

@@ -22,7 +22,7 @@ from sortie.transports.local import fork_server
 from sortie.transports.local.fork_server import NAMESPACE, PLAIN, STATUS, encoded
 
 _CHUNK = 4096
-_INHERITED = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
+_VARIABLES = ("LD_LIBRARY_PATH",)  # an interpreter may need it to start
 
 
 class NoNamespace(OSError):
@@ -62,7 +62,7 @@ class _Server:
             with theirs, os.fdopen(written, "wb", buffering=0):
                 self.process = subprocess.Popen(
                     argv,
-                    env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+                    env={name: os.environ[name] for name in _VARIABLES if name in os.environ},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(), written),

@@ -44,7 +44,7 @@ STATUS = struct.Struct("=qi")
 """What init writes to the pipe of statuses: the number of the request, and a wait status."""
 
 NAMESPACE, PLAIN = b"namespace", b"plain"
-FIELDS = 7  # before the arguments and the environment
+HEAD_FIELDS = 7  # before the arguments and the environment
 
 _CLONE_NEWNS, _CLONE_NEWUSER, _CLONE_NEWPID = 0x20000, 0x10000000, 0x20000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1 << 14, 1 << 18
@@ -79,10 +79,10 @@ class _Request:
         self.file, self.report, *self.stdio = fds
         with open(self.file, "rb") as file:
             words = file.read().split(b"\0")
-        number, self.mode, self.cgroup, self.program, self.cwd, arguments, _ = words[:FIELDS]
+        number, self.mode, self.cgroup, self.program, self.cwd, arguments, _ = words[:HEAD_FIELDS]
         self.number = int(number)
-        split = FIELDS + int(arguments)
-        self.argv = words[FIELDS:split]
+        split = HEAD_FIELDS + int(arguments)
+        self.argv = words[HEAD_FIELDS:split]
         self.env = dict(word.split(b"=", 1) for word in words[split:])
 
     def tell(self, *words: object) -> None:

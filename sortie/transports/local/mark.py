@@ -15,7 +15,7 @@ import sys
 from sortie.resources import shortage_behind
 
 _FIRST_MARK, _MARKS = 43 * 10**17, 10**17  # bytes: beyond every memory, below the 2**63 of shells
-_LINE = b"Max resident set"
+_LIMIT_LINE = b"Max resident set"
 
 UNMARKED = (
     "the hard limit on resident memory (LimitRSS= of a systemd unit) is too low for the mark that"
@@ -68,8 +68,8 @@ def mark_of(pid: int) -> int | None:
 def _soft_limit_of_another_user(pid: int) -> int:
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
-            line = next((line for line in file if line.startswith(_LINE)), b"")
-        return int(line.removeprefix(_LINE).split()[0])
+            line = next((line for line in file if line.startswith(_LIMIT_LINE)), b"")
+        return int(line.removeprefix(_LIMIT_LINE).split()[0])
     except (OSError, ValueError, IndexError) as exc:
         if shortage_behind(exc) is not None:
             raise

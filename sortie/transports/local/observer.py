@@ -22,6 +22,7 @@ from sortie.resources.descriptors import released_reserve
 from sortie.resources.prctl import is_subreaper
 from sortie.resources.register import not_known
 from sortie.transports.local.child_process import ChildProcess
+from sortie.transports.local.command_trees import CommandTrees
 from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import (
     ProcessInfo,
@@ -31,7 +32,6 @@ from sortie.transports.local.process_table import (
     read_process_table,
     read_processes,
 )
-from sortie.transports.local.process_tree import ProcessTrees
 
 # Looking at processes must not wait behind the removal of a large directory, so it has threads
 # of its own. A thread that hangs in the kernel is abandoned, hence more than one.
@@ -92,7 +92,7 @@ class Observer:
     ``shortage`` is what made the last one fail, None where it succeeded.
     """
 
-    def __init__(self, trees: ProcessTrees) -> None:
+    def __init__(self, trees: CommandTrees) -> None:
         self._trees = trees
         self._limiter = trio.CapacityLimiter(_THREADS)
         self._plain = SharedObservation(partial(self._look, complete=False))

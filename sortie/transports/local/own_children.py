@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 
 _TASKS = "/proc/self/task"
-_MOST_LISTINGS = 10
+_LISTING_TRIES = 10
 _CHUNK = 1 << 16  # bytes
 
 
@@ -30,7 +30,7 @@ def own_children() -> frozenset[int] | None:
     """
     try:
         before = _listing()
-        for _ in range(_MOST_LISTINGS):
+        for _ in range(_LISTING_TRIES):
             after = _listing()
             if before == after or before <= after:
                 return frozenset(int(pid) for pid in before)

@@ -10,9 +10,9 @@ import trio
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
 from sortie.transports.local.child_process import ChildProcess
+from sortie.transports.local.command_trees import CommandTree
 from sortie.transports.local.pipes import Chunk, Input, Pipes
 from sortie.transports.local.process_table import ProcessInfo
-from sortie.transports.local.process_tree import ProcessTree
 from sortie.transports.reaper import Reaper
 
 
@@ -27,7 +27,7 @@ class LocalProcess:
     def __init__(
         self,
         root: ChildProcess,
-        tree: ProcessTree,
+        tree: CommandTree,
         exited: Callable[[], Awaitable[object]],
         reaper: Reaper[ProcessInfo],
         pipes: Pipes,

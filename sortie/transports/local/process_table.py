@@ -24,7 +24,7 @@ from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.mark import mark_of
 
 _LISTINGS = 10  # enough to catch up with what starts meanwhile, and an end on a busy machine
-_DEAD = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
+_DEAD_STATUSES = frozenset({psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD})
 _STATE, _PPID, _PGID, _SID, _THREADS = 0, 1, 2, 3, 17  # among the fields behind the name
 _COOKIE_ENTRY = f"\0{COOKIE}=".encode()
 _CHUNK = 1 << 16  # bytes
@@ -189,7 +189,7 @@ def _look_at(
     )
 
 
-class _Status(NamedTuple):
+class _ProcessStatus(NamedTuple):
     identity: ProcessIdentity
     ppid: int
     pgid: int
@@ -198,14 +198,14 @@ class _Status(NamedTuple):
     stopped: bool
 
 
-def _status_of(pid: int) -> _Status:
+def _status_of(pid: int) -> _ProcessStatus:
     epoch = own_epoch() if sys.platform == "linux" else None
     if epoch is None:
         return _psutils_status(pid)
     # One read, where psutil makes several and an object: a tenth of the time.
     fields = stat_fields(_read(f"/proc/{pid}/stat"))
     state = fields[_STATE]
-    return _Status(
+    return _ProcessStatus(
         identity=ProcessIdentity(pid=pid, started_at=started_in(epoch, fields)),
         ppid=int(fields[_PPID]),
         pgid=int(fields[_PGID]),
@@ -216,12 +216,12 @@ def _status_of(pid: int) -> _Status:
     )
 
 
-def _psutils_status(pid: int) -> _Status:
+def _psutils_status(pid: int) -> _ProcessStatus:
     handle = psutil.Process(pid)
     with handle.oneshot():
         ppid, status = handle.ppid(), handle.status()
-        dead = status in _DEAD and handle.num_threads() <= 1
-    return _Status(
+        dead = status in _DEAD_STATUSES and handle.num_threads() <= 1
+    return _ProcessStatus(
         identity=identity_of(pid),
         ppid=ppid,
         pgid=os.getpgid(pid),

@@ -15,7 +15,7 @@ from sortie.model import TransportError
 from sortie.resources import shortage_behind
 from sortie.transports.paths import plain
 
-_LOOK = getattr(os, "O_PATH", os.O_RDONLY)  # not all have it
+_LOOK_FLAG = getattr(os, "O_PATH", os.O_RDONLY)  # not all have it
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _REASONS = {
@@ -54,7 +54,7 @@ def opened(path: str) -> Iterator[int]:
 
 def real_directory(path: str) -> str:
     """Return where a directory is, all links on its path resolved. Raises OSError."""
-    fd = os.open(path, _LOOK | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(path, _LOOK_FLAG | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return real_path(fd, path)
     finally:

@@ -21,19 +21,19 @@ from sortie.transports import COOKIE, Command, Process, Script
 from sortie.transports.local.cgroup_files import cgroup_of
 from sortie.transports.local.cgroups import RunGroup, RunGroups
 from sortie.transports.local.child_process import ChildProcess
+from sortie.transports.local.command_trees import CommandTree, CommandTrees
 from sortie.transports.local.files import LocalFiles, in_thread
 from sortie.transports.local.fork_client import ForkServer
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process import LocalProcess
 from sortie.transports.local.process_table import ProcessInfo
-from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.local.programs import resolve_program
 from sortie.transports.local.reaper import LocalNamespaceInit, LocalProcesses, RunProcesses
 from sortie.transports.local.spawn import check_speakable, spawn
 from sortie.transports.local.workspace_clearance import Occupants, WorkspaceClearance
 from sortie.transports.reaper import KILL_BOUND, Reaper, sweep
 
-_SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
+_ENDING_SLACK = 5.0  # beyond grace and kill bound, for the looks at all processes
 _UNKNOWN_PAUSE = 5.0  # between two tries to tell whether processes that cannot be looked at live
 
 _ERRORS_KEPT = 4096
@@ -62,7 +62,7 @@ class LocalTransport:
         self._mark = mark
         self._groups = groups
         self._server = server
-        self._trees = ProcessTrees(server)
+        self._trees = CommandTrees(server)
         self._observer = Observer(self._trees)
         self._hurry = trio.Event()
 
@@ -96,7 +96,7 @@ class LocalTransport:
         namespaced = self._server is not None and self._server.namespaces
         groups = None if namespaced else self._groups
         group = None if groups is None else groups.new(run_id)
-        tree = ProcessTree(run_id=run_id, cwd=command.cwd, group=group)
+        tree = CommandTree(run_id=run_id, cwd=command.cwd, group=group)
         with self._trees.registered(tree), ExitStack() as undone:
             if group is not None:
                 undone.callback(group.leave)
@@ -130,7 +130,7 @@ class LocalTransport:
                     pipes.close()
 
     def _reaper_of(
-        self, tree: ProcessTree, root: ChildProcess, grace: float, namespaced: bool
+        self, tree: CommandTree, root: ChildProcess, grace: float, namespaced: bool
     ) -> Reaper[ProcessInfo]:
         if namespaced:
             return Reaper(LocalNamespaceInit(root), grace, self._hurry, leader=root.pid)
@@ -145,7 +145,7 @@ class LocalTransport:
 
         Returning earlier would start the next run while these processes still live.
         """
-        seconds = grace + KILL_BOUND + _SLACK
+        seconds = grace + KILL_BOUND + _ENDING_SLACK
         sentence = (
             f"it cannot be told whether process {process.identity.pid} and what it started are"
             " gone; look with ps for one that hangs in the kernel (state D)"
@@ -245,7 +245,7 @@ class LocalTransport:
             await in_thread(self._groups.close)
 
 
-def _own_group(tree: ProcessTree, seen: ProcessInfo) -> RunGroup | None:
+def _own_group(tree: CommandTree, seen: ProcessInfo) -> RunGroup | None:
     """Return a tree's cgroup where the process is in it."""
     group = tree.group
     holds = group is not None and group.holds(seen.cgroup or cgroup_of(seen.pid))

@@ -16,9 +16,9 @@ import psutil
 import trio
 
 from sortie.model import ProcessesLeft, ProcessIdentity
+from sortie.transports.local.command_trees import CommandTrees
 from sortie.transports.local.observer import Observer
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.process_tree import ProcessTrees
 from sortie.transports.local.reaper import LocalProcesses
 from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import SWEEP_BOUND, ProcessListing, Reaper
@@ -26,7 +26,7 @@ from sortie.transports.reaper import SWEEP_BOUND, ProcessListing, Reaper
 STRANGER_LIMIT = 2.0
 """Seconds in which strangers may leave: what a person's prompt or editor starts is soon over."""
 
-_PAUSE = 0.1
+_STRANGER_PAUSE = 0.1
 _MOST_NAMED = 5
 
 
@@ -36,7 +36,7 @@ class Occupants:
     ``strangers`` holds those of the last look at all processes that are not to be ended, or cannot.
     """
 
-    def __init__(self, directory: str, trees: ProcessTrees, mark: int | None) -> None:
+    def __init__(self, directory: str, trees: CommandTrees, mark: int | None) -> None:
         self.directory = directory
         self.strangers: dict[int, ProcessInfo] = {}
         self._trees = trees
@@ -115,7 +115,7 @@ class WorkspaceClearance:
                 continue
             if not self._occupants.strangers or trio.current_time() >= until:
                 return
-            with trio.move_on_after(_PAUSE):
+            with trio.move_on_after(_STRANGER_PAUSE):
                 await self._hurry.wait()
                 return
 

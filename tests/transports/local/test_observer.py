@@ -17,10 +17,10 @@ from sortie.transports import Exit
 from sortie.transports.local import become_subreaper
 from sortie.transports.local import observer as observer_module
 from sortie.transports.local.child_process import ChildProcess
+from sortie.transports.local.command_trees import CommandTrees
 from sortie.transports.local.observer import OBSERVE_EVERY, Observer, SharedObservation
 from sortie.transports.local.own_children import own_children
 from sortie.transports.local.process_table import ProcessTable, read_processes
-from sortie.transports.local.process_tree import ProcessTrees
 
 
 class Counter:
@@ -122,7 +122,7 @@ class CountingObserver(Observer):
     """Notes when it was asked to look, and sees nobody."""
 
     def __init__(self) -> None:
-        super().__init__(ProcessTrees())
+        super().__init__(CommandTrees())
         self.looked_at: list[float] = []
 
     def _is_in_order(self) -> bool:
@@ -224,7 +224,7 @@ async def test_who_is_handed_over_to_while_one_looks_is_seen(
 
     monkeypatch.setattr(observer_module, "read_processes", look)
 
-    outlived = not await Observer(ProcessTrees()).is_survived_by_none(root)
+    outlived = not await Observer(CommandTrees()).is_survived_by_none(root)
     after = own_children()
     assert after is not None
     successors = after - before

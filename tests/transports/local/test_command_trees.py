@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from sortie.model import ProcessIdentity
 from sortie.transports.identity import identity_of
 from sortie.transports.local.child_process import ChildProcess
+from sortie.transports.local.command_trees import CommandTree, CommandTrees
 from sortie.transports.local.process_table import ProcessInfo, ProcessTable
-from sortie.transports.local.process_tree import ProcessTree, ProcessTrees
 from sortie.transports.reaper import ProcessListing
 
 ME = os.getpid()
@@ -70,9 +70,9 @@ async def test_what_may_be_a_root_that_starts_is_left_undecided(
     root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """A process that leads its session, while a command is started, may be that command's."""
-    trees = ProcessTrees()
-    ours = ProcessTree(run_id="ours", cwd="/ours", root=root, ending=True)
-    starting = ProcessTree(run_id="next", cwd="/next")
+    trees = CommandTrees()
+    ours = CommandTree(run_id="ours", cwd="/ours", root=root, ending=True)
+    starting = CommandTree(run_id="next", cwd="/next")
 
     with trees.registered(ours), trees.registered(starting):
         may_be_a_root = trees.members(ours, table_of(adopted(orphan)))
@@ -86,9 +86,9 @@ async def test_what_nobody_else_can_own_falls_to_who_ends(
     root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """Without any evidence an orphan belongs to whoever may have it, but not to who came later."""
-    trees = ProcessTrees()
-    ending = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
-    going_on = ProcessTree(run_id="two", cwd="/two", root=root)
+    trees = CommandTrees()
+    ending = CommandTree(run_id="one", cwd="/one", root=root, ending=True)
+    going_on = CommandTree(run_id="two", cwd="/two", root=root)
     nameless = table_of(adopted(orphan))
 
     with trees.registered(ending):
@@ -108,9 +108,9 @@ async def test_what_began_before_the_root_is_not_its_own(
     root: ChildProcess, orphan: ProcessIdentity
 ) -> None:
     """An orphan may come from a root that started in the same tick, not from a later one."""
-    trees = ProcessTrees()
-    going_on = ProcessTree(run_id="one", cwd="/one", root=root)
-    ending = ProcessTree(run_id="two", cwd="/two", root=root, ending=True)
+    trees = CommandTrees()
+    going_on = CommandTree(run_id="one", cwd="/one", root=root)
+    ending = CommandTree(run_id="two", cwd="/two", root=root, ending=True)
     began = root.identity.started_at
 
     with trees.registered(going_on), trees.registered(ending):
@@ -128,9 +128,9 @@ async def test_evidence_decides_between_two_that_end(
     root: ChildProcess, orphan: ProcessIdentity, cookie: str | None, cwd: str
 ) -> None:
     """The cookie counts first, then the directory."""
-    trees = ProcessTrees()
-    one = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
-    two = ProcessTree(run_id="two", cwd="/two", root=root, ending=True)
+    trees = CommandTrees()
+    one = CommandTree(run_id="one", cwd="/one", root=root, ending=True)
+    two = CommandTree(run_id="two", cwd="/two", root=root, ending=True)
     seen = table_of(adopted(orphan, sid=1, cookie=cookie, cwd=cwd))
 
     with trees.registered(one), trees.registered(two):
@@ -142,12 +142,12 @@ async def test_evidence_decides_between_two_that_end(
 
 async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
     """Its exit status belongs to whoever started it, who may not know its pid yet."""
-    trees = ProcessTrees()
+    trees = CommandTrees()
     child = subprocess.Popen(["sh", "-c", "exit 7"], start_new_session=True)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     zombie = table_of(adopted(identity_of(child.pid), dead=True))
 
-    with trees.registered(ProcessTree(run_id="starting", cwd="/")):
+    with trees.registered(CommandTree(run_id="starting", cwd="/")):
         trees.reap(zombie)
 
     assert child.wait() == 7
@@ -155,8 +155,8 @@ async def test_a_root_that_starts_and_dies_at_once_is_not_reaped() -> None:
 
 async def test_what_was_given_up_is_nobodys(root: ChildProcess, orphan: ProcessIdentity) -> None:
     """A process out of reach holds up one end, not all ends after it."""
-    trees = ProcessTrees()
-    family = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
+    trees = CommandTrees()
+    family = CommandTree(run_id="one", cwd="/one", root=root, ending=True)
     seen = adopted(orphan, sid=1, cookie="one")
     trees.given_up.add(seen.handle)
 
@@ -169,10 +169,10 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
 ) -> None:
     """Two commands of one run have one cookie: what stands in the tree of one is no prey of the
     other's end, until both end."""
-    trees = ProcessTrees()
-    ours = ProcessTree(run_id="one", cwd="/one", root=root, ending=True)
+    trees = CommandTrees()
+    ours = CommandTree(run_id="one", cwd="/one", root=root, ending=True)
     child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
-    theirs = ProcessTree(run_id="one", cwd="/one", root=child_process(child))
+    theirs = CommandTree(run_id="one", cwd="/one", root=child_process(child))
     their_root = replace(adopted(identity_of(child.pid), cookie="one"), adopted=False)
     below = replace(adopted(orphan, sid=1, cookie="one"), ppid=child.pid, adopted=False)
     table = ProcessTable(
@@ -192,4 +192,4 @@ async def test_a_search_spares_the_tree_of_a_command_that_goes_on(
     assert list(when_both_end.alive) == [orphan.pid]
 
 
-Family = tuple[ProcessTable, list[ProcessTree]]
+Family = tuple[ProcessTable, list[CommandTree]]

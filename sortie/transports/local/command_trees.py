@@ -14,8 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from sortie.model import ProcessIdentity
 from sortie.transports.local.cgroups import RunGroup
@@ -26,7 +25,8 @@ from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 
 
-class ProcessTree(Struct, kw_only=True, eq=False):
+@dataclass(slots=True, kw_only=True, eq=False)
+class CommandTree:
     """A command and all that descends from it. ``root`` is None while it is being started.
 
     ``group`` is its cgroup, where it has one; ``pid`` is the root's, from the fork on.
@@ -53,7 +53,7 @@ class ProcessTree(Struct, kw_only=True, eq=False):
         self.pid = pid
 
 
-class ProcessTrees:
+class CommandTrees:
     """The register of commands under way.
 
     ``given_up`` holds what may not be signalled or does not die, until it is reaped. ``server`` is
@@ -63,10 +63,10 @@ class ProcessTrees:
     def __init__(self, server: ForkServer | None = None) -> None:
         self.given_up: set[ProcessIdentity] = set()
         self._server = server
-        self._trees: list[ProcessTree] = []
+        self._trees: list[CommandTree] = []
 
     @contextmanager
-    def registered(self, tree: ProcessTree) -> Iterator[None]:
+    def registered(self, tree: CommandTree) -> Iterator[None]:
         """Hold a tree in the register, from before its root starts until it is gone."""
         self._trees.append(tree)
         try:
@@ -94,7 +94,7 @@ class ProcessTrees:
         numbers = (*(tree.number for tree in self._trees), server)
         return frozenset(number for number in numbers if number is not None)
 
-    def members(self, tree: ProcessTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
+    def members(self, tree: CommandTree, table: ProcessTable) -> ProcessListing[ProcessInfo]:
         """Return the living of a tree, and remember them.
 
         Undecided: an adopted process may be the root of a command whose pid is not known yet.
@@ -115,8 +115,8 @@ class ProcessTrees:
         self.reap(table)
 
     def _remember(
-        self, table: ProcessTable, trees: Sequence[ProcessTree]
-    ) -> dict[ProcessTree, dict[int, ProcessInfo]]:
+        self, table: ProcessTable, trees: Sequence[CommandTree]
+    ) -> dict[CommandTree, dict[int, ProcessInfo]]:
         """Note the living of each of these trees."""
         seeds = {tree: _evident_members(tree, table) for tree in trees}
         roots = self.roots()
@@ -163,7 +163,7 @@ class ProcessTrees:
                     os.waitpid(seen.pid, os.WNOHANG)
                 self.given_up.discard(seen.handle)
 
-    def _owners(self, seen: ProcessInfo) -> list[ProcessTree]:
+    def _owners(self, seen: ProcessInfo) -> list[CommandTree]:
         """Return the trees that an adopted process may belong to, by the best evidence."""
         may_be_a_root = seen.sid == seen.pid  # what a root that is being started looks like
         trees = [t for t in self._trees if t.root is not None or may_be_a_root]
@@ -179,7 +179,7 @@ class ProcessTrees:
         return next((owners for owners in evidence if owners), [])
 
     def _unrelated(
-        self, tree: ProcessTree, table: ProcessTable, holders: Iterable[int]
+        self, tree: CommandTree, table: ProcessTable, holders: Iterable[int]
     ) -> list[int]:
         """Return which holders of the tree's cookie descend from no other root, and not we from
         them."""
@@ -197,7 +197,7 @@ class ProcessTrees:
         return [pid for pid in holders if not table.by_pid[pid].adopted and pid not in spared]
 
 
-def _evident_members(tree: ProcessTree, table: ProcessTable) -> list[int]:
+def _evident_members(tree: CommandTree, table: ProcessTable) -> list[int]:
     """Return the members that need no other evidence than their own numbers."""
     candidates = [table.by_pid[h.pid] for h in tree.known if h.pid in table.by_pid]
     if tree.root is not None:
@@ -205,11 +205,11 @@ def _evident_members(tree: ProcessTree, table: ProcessTable) -> list[int]:
     return [seen.pid for seen in candidates if _is_member(seen, tree)]
 
 
-def _pid_of(tree: ProcessTree) -> frozenset[int]:
+def _pid_of(tree: CommandTree) -> frozenset[int]:
     return frozenset() if tree.root is None else frozenset({tree.root.pid})
 
 
-def _is_member(seen: ProcessInfo, tree: ProcessTree) -> bool:
+def _is_member(seen: ProcessInfo, tree: CommandTree) -> bool:
     if seen.handle in tree.known:
         return True
     root = tree.root
@@ -220,17 +220,17 @@ def _is_member(seen: ProcessInfo, tree: ProcessTree) -> bool:
     return root.pid in (seen.pgid, seen.sid) and _began_before(tree, seen)
 
 
-def _is_in_group(seen: ProcessInfo, tree: ProcessTree) -> bool:
+def _is_in_group(seen: ProcessInfo, tree: CommandTree) -> bool:
     return tree.group is not None and tree.group.holds(seen.cgroup)
 
 
-def _may_claim(owners: list[ProcessTree], tree: ProcessTree) -> bool:
+def _may_claim(owners: list[CommandTree], tree: CommandTree) -> bool:
     if any(owner is not tree and not owner.ending for owner in owners):
         return False
     return tree in owners or not owners
 
 
-def _began_before(tree: ProcessTree, seen: ProcessInfo) -> bool:
+def _began_before(tree: CommandTree, seen: ProcessInfo) -> bool:
     if tree.root is None or seen.identity is None:
         return tree.root is None
     return tree.root.identity.started_at <= seen.identity.started_at
