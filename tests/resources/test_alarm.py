@@ -102,7 +102,7 @@ async def test_a_thread_that_never_began_is_replaced(monkeypatch: pytest.MonkeyP
     """By the next wait that begins after it should have been heard of."""
     threads, bell = Threads(dead=1), Alarm()
     monkeypatch.setattr(alarm, "start_new_thread", threads.start)
-    monkeypatch.setattr(alarm, "_LATE", 0.05)
+    monkeypatch.setattr(alarm, "_OVERDUE", 0.05)
 
     with trio.fail_after(30), bell.set(at(time.monotonic())) as first:
         await trio.sleep(0.1)
