@@ -18,10 +18,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
+from msgspec import Struct
 
 from sortie.model import (
     HostError,
@@ -39,8 +39,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostHealth:
+class HostHealth(Struct, frozen=True, kw_only=True):
     """What is called at a trouble, at its end, and with the number of left-over processes ended."""
 
     troubled: Callable[[str, HostError], object]

@@ -14,11 +14,11 @@ of its runs again; only a call to the kernel that is under way may be completed.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from signal import Signals
 from typing import Generic, Protocol, TypeVar
 
 import trio
+from msgspec import Struct, field
 
 from sortie.model import ProcessesLeft
 from sortie.transports.ownership import ProcessOwnership, VisibleProcess
@@ -39,8 +39,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.1
 T = TypeVar("T", bound=VisibleProcess)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessListing(Generic[T]):
+class ProcessListing(Struct, Generic[T], frozen=True, kw_only=True):
     """The processes to be ended, by pid. ``undecided``: there is a process of which it is not known
     yet whether it belongs to them. It is waited for and not signalled."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sortie.model import (
     AgentError,
@@ -138,8 +140,7 @@ REASON_LIMIT = 1000
 """Characters of the reason in a status file that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentStatus:
+class AgentStatus(Struct, frozen=True):
     """What an agent has left in ``.sortie/status``: a word, and on one line why."""
 
     word: StatusWord

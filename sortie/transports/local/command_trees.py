@@ -14,7 +14,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sortie.model import ProcessIdentity
 from sortie.transports.local.cgroups import RunGroup
@@ -25,8 +26,7 @@ from sortie.transports.ownership import ancestry
 from sortie.transports.reaper import ProcessListing
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class CommandTree:
+class CommandTree(Struct, kw_only=True, eq=False):
     """A command and all that descends from it. ``root`` is None while it is being started.
 
     ``group`` is its cgroup, where it has one; ``pid`` is the root's, from the fork on.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 
 import trio
+from msgspec.structs import replace
 
 from sortie.model import ProcessIdentity, TransportError
 from sortie.transports import Exit
